@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import type { ErrorCode } from './errors.ts';
+import { bodies, parameters } from './fields.ts';
+import type { MessageName } from './messages.ts';
+import {
+  accountBalanceSchema,
+  accountSchema,
+  apiKeySchema,
+  clientSchema,
+  entrySchema,
+  statusTransitionSchema,
+  systemAccountSchema,
+  transactionSchema,
+  transferSchema,
+  trialBalanceSchema,
+} from './resources.ts';
+import type { Scope } from './scopes.ts';
+
+/**
+ * The endpoints table: what the gateway routes, OpenAPI documents and clients call. Paths are fastify's (`:name`).
+ */
+export interface Endpoint {
+  method: 'GET' | 'POST' | 'PATCH';
+  path: string;
+  tag: 'Health' | 'Clients' | 'Accounts' | 'Transactions' | 'Transfers' | 'Administration';
+  summary: string;
+  /** null: any authenticated caller. */
+  scope: Scope | null;
+  query: z.ZodType;
+  body?: z.ZodType;
+  /** What `data` holds; `list` and `page` say how. */
+  result: z.ZodType;
+  shape: 'one' | 'list' | 'page' | 'bare' | 'health';
+  success: 200 | 201;
+  /** Answered 202 with a Pending resource when no reply comes in time. */
+  pending?: true;
+  /** The message that carries it; composed reads name their first one. */
+  message: MessageName | null;
+  /** Codes beyond those that every endpoint can answer. */
+  errors: ErrorCode[];
+}
+
+const none = parameters.none;
+const moneyErrors: ErrorCode[] = ['invalid_amount', 'invalid_amount_precision', 'amount_too_large', 'unsupported_currency'];
+const postingErrors: ErrorCode[] = [
+  ...moneyErrors,
+  'account_not_found',
+  'insufficient_funds',
+  'inactive_account',
+  'invalid_account_type',
+  'currency_mismatch',
+  'balance_limit_exceeded',
+  'deadline_exceeded',
+  'idempotency_key_reused',
+  'outcome_unknown',
+];
+const writeErrors: ErrorCode[] = ['deadline_exceeded', 'idempotency_key_reused', 'outcome_unknown'];
+
+/** `satisfies` keeps each entry's exact types. */
+export const endpoints = {
+  health: {
+    method: 'GET', path: '/', tag: 'Health', summary: 'Health check', scope: null, query: none,
+    result: z.object({ status: z.literal('success'), message: z.string(), apiVersion: z.string() }), shape: 'health', success: 200, message: null, errors: [],
+  },
+  list_clients: {
+    method: 'GET', path: '/clients', tag: 'Clients', summary: 'List clients', scope: 'clients:read', query: parameters.listClients,
+    result: clientSchema, shape: 'page', success: 200, message: 'list_clients', errors: ['invalid_cursor'],
+  },
+  search_client_by_ussd: {
+    method: 'GET', path: '/clients/ussd/search', tag: 'Clients', summary: 'Find a Retail client by USSD phone number', scope: 'clients:read', query: parameters.searchUssd,
+    result: clientSchema, shape: 'one', success: 200, message: 'search_client_by_ussd', errors: ['client_not_found'],
+  },
+  get_client: {
+    method: 'GET', path: '/clients/:client_id', tag: 'Clients', summary: 'Get a client', scope: 'clients:read', query: none,
+    result: clientSchema, shape: 'one', success: 200, message: 'get_client', errors: ['client_not_found'],
+  },
+  create_client: {
+    method: 'POST', path: '/clients', tag: 'Clients', summary: 'Create a client', scope: 'clients:write', query: none, body: bodies.createClient,
+    result: clientSchema, shape: 'one', success: 201, message: 'create_client', errors: ['duplicate_ussd_phone', ...writeErrors],
+  },
+  update_client: {
+    method: 'PATCH', path: '/clients/:client_id', tag: 'Clients', summary: 'Change contact fields, USSD phone and USSD status', scope: 'clients:write', query: none, body: bodies.updateClient,
+    result: clientSchema, shape: 'one', success: 200, message: 'update_client', errors: ['client_not_found', 'duplicate_ussd_phone', 'deadline_exceeded', 'outcome_unknown'],
+  },
+  list_accounts: {
+    method: 'GET', path: '/accounts', tag: 'Accounts', summary: 'List accounts', scope: 'accounts:read', query: parameters.listAccounts,
+    result: accountSchema, shape: 'page', success: 200, message: 'list_accounts', errors: ['invalid_cursor', 'unsupported_currency'],
+  },
+  get_balance_by_number: {
+    method: 'GET', path: '/accounts/number/:accountNumber/balance', tag: 'Accounts', summary: 'Balance by account number', scope: 'accounts:read', query: none,
+    result: accountBalanceSchema, shape: 'one', success: 200, message: 'get_balance_by_number', errors: ['account_not_found'],
+  },
+  get_account: {
+    method: 'GET', path: '/accounts/:account_id', tag: 'Accounts', summary: 'Get an account', scope: 'accounts:read', query: none,
+    result: accountSchema, shape: 'one', success: 200, message: 'get_account', errors: ['account_not_found'],
+  },
+  open_account: {
+    method: 'POST', path: '/accounts', tag: 'Accounts', summary: 'Open an account for a client', scope: 'accounts:write', query: none, body: bodies.openAccount,
+    result: accountSchema, shape: 'one', success: 201, message: 'open_account', errors: [...moneyErrors, 'client_not_found', ...writeErrors],
+  },
+  change_account_status: {
+    method: 'POST', path: '/accounts/:account_id/status-transitions', tag: 'Accounts', summary: 'Activate, deactivate or freeze an account', scope: 'accounts:status', query: none, body: bodies.changeStatus,
+    result: accountSchema, shape: 'one', success: 200, message: 'change_account_status', errors: ['account_not_found', ...writeErrors],
+  },
+  list_status_transitions: {
+    method: 'GET', path: '/accounts/:account_id/status-transitions', tag: 'Accounts', summary: 'Status history of an account', scope: 'accounts:read', query: parameters.page,
+    result: statusTransitionSchema, shape: 'page', success: 200, message: 'list_status_transitions', errors: ['account_not_found', 'invalid_cursor'],
+  },
+  list_entries: {
+    method: 'GET', path: '/accounts/:account_id/entries', tag: 'Accounts', summary: 'Ledger entries of an account', scope: 'transactions:read', query: parameters.page,
+    result: entrySchema, shape: 'page', success: 200, message: 'list_entries', errors: ['account_not_found', 'invalid_cursor'],
+  },
+  list_transactions: {
+    method: 'GET', path: '/transactions', tag: 'Transactions', summary: 'List transactions', scope: 'transactions:read', query: parameters.listTransactions,
+    result: transactionSchema, shape: 'page', success: 200, message: 'list_transactions', errors: ['invalid_cursor', 'invalid_amount'],
+  },
+  get_transaction: {
+    method: 'GET', path: '/transactions/:transaction_id', tag: 'Transactions', summary: 'Get a transaction', scope: 'transactions:read', query: none,
+    result: transactionSchema, shape: 'one', success: 200, message: 'get_transaction', errors: ['transaction_not_found'],
+  },
+  create_transaction: {
+    method: 'POST', path: '/transactions', tag: 'Transactions', summary: 'Deposit or withdraw', scope: 'transactions:write', query: none, body: bodies.createTransaction,
+    result: transactionSchema, shape: 'bare', success: 201, pending: true, message: 'create_transaction', errors: ['invalid_transaction_type', ...postingErrors],
+  },
+  reverse_transaction: {
+    method: 'POST', path: '/transactions/:transaction_id/reversal', tag: 'Transactions', summary: 'Reverse a transaction', scope: 'transactions:reverse', query: none, body: bodies.reverse,
+    result: transactionSchema, shape: 'one', success: 201, message: 'reverse_transaction',
+    errors: ['transaction_not_found', 'not_reversible', 'already_reversed', 'insufficient_funds', 'inactive_account', 'balance_limit_exceeded', 'amount_exceeds_outstanding', ...writeErrors],
+  },
+  list_transfers: {
+    method: 'GET', path: '/transfers', tag: 'Transfers', summary: 'List transfers', scope: 'transactions:read', query: parameters.listTransfers,
+    result: transferSchema, shape: 'page', success: 200, message: 'list_transfers', errors: ['invalid_cursor'],
+  },
+  get_transfer: {
+    method: 'GET', path: '/transfers/:transfer_id', tag: 'Transfers', summary: 'Get a transfer', scope: 'transactions:read', query: none,
+    result: transferSchema, shape: 'one', success: 200, message: 'get_transfer', errors: ['transfer_not_found'],
+  },
+  create_transfer: {
+    method: 'POST', path: '/transfers', tag: 'Transfers', summary: 'Move funds between two accounts', scope: 'transfers:write', query: none, body: bodies.createTransfer,
+    result: transferSchema, shape: 'one', success: 201, pending: true, message: 'create_transfer', errors: ['same_account', 'amount_exceeds_outstanding', ...postingErrors],
+  },
+  create_api_key: {
+    method: 'POST', path: '/admin/api-keys', tag: 'Administration', summary: 'Create an API key', scope: 'keys:manage', query: none, body: bodies.createKey,
+    result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, message: 'create_api_key', errors: ['client_not_found', ...writeErrors],
+  },
+  list_api_keys: {
+    method: 'GET', path: '/admin/api-keys', tag: 'Administration', summary: 'List API keys', scope: 'keys:manage', query: parameters.page,
+    result: apiKeySchema, shape: 'page', success: 200, message: 'list_api_keys', errors: ['invalid_cursor'],
+  },
+  get_api_key: {
+    method: 'GET', path: '/admin/api-keys/:key_id', tag: 'Administration', summary: 'Get an API key', scope: 'keys:manage', query: none,
+    result: apiKeySchema, shape: 'one', success: 200, message: 'get_api_key', errors: ['api_key_not_found'],
+  },
+  rotate_api_key: {
+    method: 'POST', path: '/admin/api-keys/:key_id/rotation', tag: 'Administration', summary: 'Replace an API key, the old one staying valid for a while', scope: 'keys:manage', query: none, body: bodies.rotateKey,
+    result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, message: 'rotate_api_key', errors: ['api_key_not_found', ...writeErrors],
+  },
+  revoke_api_key: {
+    method: 'POST', path: '/admin/api-keys/:key_id/revocation', tag: 'Administration', summary: 'Revoke an API key', scope: 'keys:manage', query: none, body: bodies.revokeKey,
+    result: apiKeySchema, shape: 'one', success: 200, message: 'revoke_api_key', errors: ['api_key_not_found', ...writeErrors],
+  },
+  get_trial_balance: {
+    method: 'GET', path: '/admin/trial-balance', tag: 'Administration', summary: 'Trial balance per currency', scope: 'ops:manage', query: none,
+    result: trialBalanceSchema, shape: 'list', success: 200, message: 'get_trial_balance', errors: [],
+  },
+  get_system_accounts: {
+    method: 'GET', path: '/admin/system-accounts', tag: 'Administration', summary: 'Teller and Vault per currency', scope: 'ops:manage', query: none,
+    result: systemAccountSchema, shape: 'list', success: 200, message: 'get_system_accounts', errors: [],
+  },
+} satisfies Record<string, Endpoint>;
+
+export type EndpointName = keyof typeof endpoints;

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+
+/**
+ * Every error code and its HTTP status: the one table (contract: Errors). Business errors begin their message with
+ * interface.md's own name, kept here as `title`.
+ */
+export const errorCodes = {
+  validation_failed: { status: 400 },
+  malformed_json: { status: 400 },
+  unknown_field: { status: 400 },
+  unknown_parameter: { status: 400 },
+  invalid_cursor: { status: 400 },
+  invalid_amount: { status: 400 },
+  invalid_amount_precision: { status: 400 },
+  amount_too_large: { status: 400 },
+  unsupported_currency: { status: 400 },
+  insufficient_funds: { status: 400, title: 'Insufficient Funds' },
+  inactive_account: { status: 400, title: 'Inactive Account' },
+  invalid_account_type: { status: 400, title: 'Invalid Account Type' },
+  duplicate_account_number: { status: 400, title: 'Duplicate Account Number' },
+  currency_mismatch: { status: 400, title: 'Currency Mismatch' },
+  same_account: { status: 400 },
+  amount_exceeds_outstanding: { status: 400, title: 'Amount Exceeds Outstanding' },
+  balance_limit_exceeded: { status: 400, title: 'Balance Limit Exceeded' },
+  invalid_transaction_type: { status: 400 },
+  invalid_status_transition: { status: 400 },
+  duplicate_ussd_phone: { status: 400, title: 'Duplicate USSD Phone' },
+  not_reversible: { status: 400, title: 'Not Reversible' },
+  already_reversed: { status: 400, title: 'Already Reversed' },
+  missing_credentials: { status: 401 },
+  invalid_credentials: { status: 401 },
+  ambiguous_credentials: { status: 401 },
+  insufficient_scope: { status: 403 },
+  client_not_found: { status: 404 },
+  account_not_found: { status: 404 },
+  transaction_not_found: { status: 404 },
+  transfer_not_found: { status: 404 },
+  api_key_not_found: { status: 404 },
+  route_not_found: { status: 404 },
+  method_not_allowed: { status: 405 },
+  deadline_exceeded: { status: 409 },
+  body_too_large: { status: 413 },
+  unsupported_media_type: { status: 415 },
+  idempotency_key_reused: { status: 422 },
+  rate_limited: { status: 429 },
+  internal_error: { status: 500 },
+  service_unavailable: { status: 503 },
+  outcome_unknown: { status: 504 },
+} as const satisfies Record<string, { status: number; title?: string }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export const errorCodeSchema = z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]);
+
+/** One violation: which field (dotted path, or parameter name), which rule, in words. */
+export const violationSchema = z.object({ field: z.string(), code: errorCodeSchema, message: z.string() });
+export type Violation = z.infer<typeof violationSchema>;
+
+/** A refusal: a business answer, a value that is decided, replied and (where the contract says so) kept. */
+export const refusalSchema = z.object({
+  code: errorCodeSchema,
+  message: z.string(),
+  errors: z.array(violationSchema).optional(),
+  details: z.record(z.string(), z.unknown()).optional(),
+});
+export type Refusal = z.infer<typeof refusalSchema>;
+
+/** Makes a refusal; the message of a business error begins with its name from interface.md. */
+export function refusal(code: ErrorCode, message: string, rest: Omit<Refusal, 'code' | 'message'> = {}): Refusal {
+  const entry: { title?: string } = errorCodes[code];
+  return { code, message: entry.title === undefined ? message : `${entry.title}: ${message}`, ...rest };
+}
+
+/** A 400 refusal for violations: its code is theirs when all agree, else validation_failed. */
+export function violationsRefusal(errors: Violation[]): Refusal {
+  const first = errors[0]?.code ?? 'validation_failed';
+  const code = errors.every((e) => e.code === first) ? first : 'validation_failed';
+  const message = errors.length === 1 && errors[0] ? errors[0].message : `${errors.length} violations: ${errors.map((e) => e.message).join('; ')}`;
+  return { code, message: message.slice(0, 2000), errors };
+}
+
+/** The error body that every caller sees. */
+export const errorBodySchema = z.object({
+  status: z.literal('error'),
+  message: z.string(),
+  code: errorCodeSchema,
+  request_id: z.string(),
+  errors: z.array(violationSchema).optional(),
+  details: z.record(z.string(), z.unknown()).optional(),
+});
+export type ErrorBody = z.infer<typeof errorBodySchema>;

@@ -1,0 +1,225 @@
+import { z } from 'zod';
+import type { ErrorCode } from './errors.ts';
+import { canonicalDecimal, isCurrency, NumberText, toMinor } from './money.ts';
+import { accountStatus, accountType, freezeReason, keyEnvironment, ussdStatus } from './resources.ts';
+import { scopes } from './scopes.ts';
+
+/** Fields of requests: what callers may send, normalised on the way in. Violations carry an error code in `params`. */
+
+type Context = { addIssue(issue: { code: 'custom'; params: { code: ErrorCode }; message: string; path?: PropertyKey[] }): void };
+
+function violation(ctx: Context, code: ErrorCode, message: string): never {
+  ctx.addIssue({ code: 'custom', params: { code }, message });
+  return z.NEVER;
+}
+
+// C0, DEL and C1: never part of a name, an address or a text that a statement shows.
+const control = /[\u0000-\u001f\u007f-\u009f]/;
+
+/** Text of `min`-`max` characters (code points), trimmed, without control characters, any script. */
+function text(min: number, max: number) {
+  return z.string().transform((value, ctx) => {
+    const trimmed = value.trim();
+    if (control.test(trimmed)) return violation(ctx, 'validation_failed', 'must not contain control characters');
+    const length = [...trimmed].length;
+    if (length < min || length > max) return violation(ctx, 'validation_failed', `must have ${min} to ${max} characters`);
+    return trimmed;
+  });
+}
+
+/** E.164 with its plus: spaces and dashes go, a leading 00 is a plus. A missing country code cannot be guessed. */
+const phone = z.string().transform((value, ctx) => {
+  const bare = value.replace(/[\s-]/g, '').replace(/^00/, '+').replace(/^\+/, '');
+  if (!/^\d{7,15}$/.test(bare)) return violation(ctx, 'validation_failed', 'must be a phone number of 7 to 15 digits, such as +254700000001');
+  return `+${bare}`;
+});
+
+const email = z
+  .string()
+  .max(254, 'must have at most 254 characters')
+  .pipe(z.email('must be an e-mail address'));
+
+const currency = z.string().transform((value, ctx) =>
+  isCurrency(value) ? value : violation(ctx, 'unsupported_currency', 'must be an ISO 4217 currency code in upper case'),
+);
+
+/** A JSON number's exact value as a plain decimal; only > 0, or >= 0 where `zero` allows it. */
+function amount(zero: boolean) {
+  return z.unknown().transform((value, ctx) => {
+    if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
+    const decimal = value instanceof NumberText ? canonicalDecimal(value.text) : undefined;
+    if (decimal === undefined) return violation(ctx, 'invalid_amount', 'must be a JSON number of at most 40 characters');
+    if (decimal.startsWith('-') || (decimal === '0' && !zero)) return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
+    return decimal;
+  });
+}
+
+/** Checks digits and size of `field` against the currency, where the body names one (else the ledger does). */
+function amountFits(field: string) {
+  return (body: Record<string, unknown>, ctx: Context) => {
+    const decimal = body[field];
+    const code = body['currency'];
+    if (typeof decimal !== 'string' || typeof code !== 'string') return;
+    const minor = toMinor(decimal, code);
+    if (typeof minor === 'bigint') return;
+    const message = minor === 'amount_too_large' ? 'exceeds 10^15 - 1 minor units' : `has more decimal places than ${code} has`;
+    ctx.addIssue({ code: 'custom', params: { code: minor }, message, path: [field] });
+  };
+}
+
+const transactionKind = z.unknown().transform((value, ctx) => {
+  if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
+  if (value !== 'Deposit' && value !== 'Withdrawal') return violation(ctx, 'invalid_transaction_type', 'must be Deposit or Withdrawal');
+  return value as 'Deposit' | 'Withdrawal';
+});
+
+const description = text(0, 255).nullish();
+const id = z.string();
+
+const contact = { email, contact_number: phone, address: text(0, 500).nullish() };
+
+const retail = z
+  .strictObject({
+    client_type: z.literal('Retail'),
+    first_name: text(1, 100),
+    last_name: text(1, 100),
+    ...contact,
+    ussd_phone_number: phone.nullish(),
+    ussd_status: ussdStatus.default('inactive'),
+  })
+  .superRefine((body, ctx) => {
+    if (body.ussd_status === 'active' && !body.ussd_phone_number) {
+      ctx.addIssue({ code: 'custom', params: { code: 'validation_failed' }, path: ['ussd_phone_number'], message: 'is required when ussd_status is active' });
+    }
+  });
+
+const corporate = z.strictObject({
+  client_type: z.literal('Corporate'),
+  company_name: text(1, 200),
+  registration_number: text(1, 64),
+  ...contact,
+});
+
+/** Bodies of the write endpoints. */
+export const bodies = {
+  createClient: z.discriminatedUnion('client_type', [retail, corporate]),
+  updateClient: z
+    .strictObject({
+      email: email.optional(),
+      contact_number: phone.optional(),
+      address: text(0, 500).nullable().optional(),
+      ussd_phone_number: phone.nullable().optional(),
+      ussd_status: ussdStatus.optional(),
+    })
+    .refine((body) => Object.keys(body).length > 0, { message: 'must change at least one field', params: { code: 'validation_failed' } }),
+  openAccount: z
+    .strictObject({
+      client_id: id,
+      account_type: accountType,
+      currency,
+      initial_deposit: z.preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true)),
+      status: accountStatus.default('Active'),
+    })
+    .superRefine(amountFits('initial_deposit')),
+  changeStatus: z
+    .strictObject({ status: accountStatus, reason: freezeReason.nullish(), note: text(0, 500).nullish() })
+    .superRefine((body, ctx) => {
+      if (body.status === 'Frozen' && !body.reason) {
+        ctx.addIssue({ code: 'custom', params: { code: 'validation_failed' }, path: ['reason'], message: 'is required to freeze an account' });
+      }
+    }),
+  createTransaction: z
+    .strictObject({
+      account_id: id,
+      transaction_type: transactionKind,
+      amount: amount(false),
+      currency: currency.nullish(),
+      description,
+      reference: text(0, 100).nullish(),
+    })
+    .superRefine(amountFits('amount')),
+  createTransfer: z
+    .strictObject({ from_account_id: id, to_account_id: id, amount: amount(false), currency: currency.nullish(), description })
+    .superRefine(amountFits('amount'))
+    .superRefine((body, ctx) => {
+      if (body.from_account_id === body.to_account_id) {
+        ctx.addIssue({ code: 'custom', params: { code: 'same_account' }, path: ['to_account_id'], message: 'must differ from from_account_id' });
+      }
+    }),
+  reverse: z.strictObject({ reason: text(1, 255) }),
+  createKey: z.strictObject({
+    name: text(1, 100),
+    scopes: z.array(z.enum(scopes)).min(1, 'must name at least one scope').max(scopes.length),
+    expires_at: z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time' }).nullish(),
+    client_id: id.nullish(),
+    environment: keyEnvironment.default('live'),
+  }),
+  rotateKey: z.strictObject({ overlap_seconds: z.preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400)) }),
+  revokeKey: z.strictObject({}),
+};
+
+function wholeNumber(min: number, max: number) {
+  return z.unknown().transform((value, ctx) => {
+    const decimal = value instanceof NumberText ? canonicalDecimal(value.text) : undefined;
+    const number = decimal !== undefined && /^\d+$/.test(decimal) ? Number(decimal) : Number.NaN;
+    if (!(number >= min && number <= max)) return violation(ctx, 'validation_failed', `must be a whole number from ${min} to ${max}`);
+    return number;
+  });
+}
+
+const limit = z
+  .string()
+  .default('100')
+  .transform((value, ctx) => {
+    const number = /^\d{1,4}$/.test(value) ? Number(value) : 0;
+    return number >= 1 && number <= 500 ? number : violation(ctx, 'validation_failed', 'must be a whole number from 1 to 500');
+  });
+
+/** ISO 8601 date or time, as UTC with three decimals. A plus that arrived as a blank is read as a plus. */
+const time = z.string().transform((value, ctx) => {
+  const text = value.replace(' ', '+');
+  const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const ms = known ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) return violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z');
+  return new Date(ms).toISOString();
+});
+
+const decimalParameter = z.string().transform((value, ctx) => {
+  const decimal = canonicalDecimal(value);
+  if (decimal === undefined || decimal.startsWith('-')) return violation(ctx, 'invalid_amount', 'must be a number not below 0');
+  return decimal;
+});
+
+/** `?ussd_phone=+254…` sent unencoded arrives with a leading blank. */
+const phoneParameter = z.preprocess((value) => (typeof value === 'string' && /^\s*\d/.test(value) ? value.trim() : value), phone);
+
+const page = { limit, cursor: z.string().max(2000).optional(), order: z.enum(['asc', 'desc']).default('desc') };
+
+/** Query parameters of the read endpoints. Unknown ones are refused: a mistyped filter must not list everything. */
+export const parameters = {
+  none: z.strictObject({}),
+  listClients: z.strictObject({ client_type: z.enum(['Retail', 'Corporate']).optional(), ussd_phone: phoneParameter.optional(), ...page }),
+  searchUssd: z.strictObject({ ussd_phone: phoneParameter }),
+  listAccounts: z.strictObject({
+    client_id: id.optional(),
+    account_type: accountType.optional(),
+    status: accountStatus.optional(),
+    currency: currency.optional(),
+    ...page,
+  }),
+  page: z.strictObject(page),
+  listTransactions: z.strictObject({
+    account_id: id.optional(),
+    transaction_type: z.enum(['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']).optional(),
+    status: z.enum(['Pending', 'Completed', 'Failed']).optional(),
+    reference: z.string().max(100).optional(),
+    transfer_id: id.optional(),
+    from: time.optional(),
+    to: time.optional(),
+    min_amount: decimalParameter.optional(),
+    max_amount: decimalParameter.optional(),
+    idempotency_key: z.string().max(255).optional(),
+    ...page,
+  }),
+  listTransfers: z.strictObject({ account_id: id.optional(), from: time.optional(), to: time.optional(), ...page }),
+};

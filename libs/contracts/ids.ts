@@ -1,0 +1,74 @@
+/**
+ * Identifiers: a type prefix, an underscore and 128 bits in 32 lower-case hex digits (contract: Envelope, ids, time).
+ *
+ * The last byte of a transaction's or transfer's id is a routing hint: the bucket of its command's key.
+ * Uniqueness rests on the first 120 bits alone, so that one Idempotency-Key used for two accounts (two buckets)
+ * still collides, as it must.
+ */
+export const idPrefix = {
+  client: 'cli',
+  account: 'acc',
+  transaction: 'txn',
+  transfer: 'trf',
+  transition: 'tra',
+  key: 'key',
+} as const;
+
+export type IdKind = keyof typeof idPrefix;
+
+const hex = /^[0-9a-f]{32}$/;
+
+/** True when `value` has the form of an id of that kind; anything else is an unknown id, never an error. */
+export function isId(kind: IdKind, value: string): boolean {
+  return value.length === 36 && value.startsWith(`${idPrefix[kind]}_`) && hex.test(value.slice(4));
+}
+
+/** The 32 hex digits of an id. */
+export function idBits(id: string): string {
+  return id.slice(-32);
+}
+
+export function idOf(kind: IdKind, bits: string): string {
+  return `${idPrefix[kind]}_${bits}`;
+}
+
+/** Bucket 0-255 of a command's key (FNV-1a, folded). A command goes to partition `bucket % partitions`. */
+export function bucketOf(key: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i++) {
+    hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  }
+  hash ^= hash >>> 16;
+  return (hash ^ (hash >>> 8)) & 0xff;
+}
+
+/** The same bits with the bucket of `key` in the last byte. */
+export function withBucket(bits: string, key: string): string {
+  return bits.slice(0, 30) + bucketOf(key).toString(16).padStart(2, '0');
+}
+
+/** The bucket that a transaction's or transfer's id carries. */
+export function bucketOfId(id: string): number {
+  return Number.parseInt(id.slice(-2), 16);
+}
+
+/** The other one of the two ids that a command names: the top bit turned. Its own inverse. */
+export function siblingBits(bits: string): string {
+  const first = Number.parseInt(bits.charAt(0), 16) ^ 8;
+  return first.toString(16) + bits.slice(1);
+}
+
+/** The Transaction on the source of a transfer: the transfer's own bits. */
+export function debitLegId(transferId: string): string {
+  return idOf('transaction', idBits(transferId));
+}
+
+/** The Transaction on the destination of a transfer. */
+export function creditLegId(transferId: string): string {
+  return idOf('transaction', siblingBits(idBits(transferId)));
+}
+
+/** The Transaction that books the initial deposit of an account: at most one per account. */
+export function openingTransactionId(accountId: string): string {
+  return idOf('transaction', withBucket(idBits(accountId), accountId));
+}

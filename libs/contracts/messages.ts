@@ -1,0 +1,176 @@
+import { z } from 'zod';
+import { bodies } from './fields.ts';
+import {
+  accountBalanceSchema,
+  accountMasterSchema,
+  accountSchema,
+  accountStatus,
+  accountType,
+  apiKeySchema,
+  clientSchema,
+  entrySchema,
+  freezeReason,
+  keyEnvironment,
+  ledgerAccountSchema,
+  money,
+  statusTransitionSchema,
+  systemAccountSchema,
+  transactionSchema,
+  transactionType,
+  transferSchema,
+  trialBalanceSchema,
+} from './resources.ts';
+import type { TopicName } from './topics.ts';
+
+/**
+ * The messages table: every command and query with its topic, its data and its result. Both ends validate against it.
+ */
+
+const id = z.string().max(64);
+const text = z.string().nullable();
+const time = z.string();
+
+/** A decision's place in a list: the row after which the page goes on. */
+export const position = z.object({ at: z.string(), id: z.string() });
+export type Position = z.infer<typeof position>;
+
+const page = { limit: z.number().int().min(1).max(500), order: z.enum(['asc', 'desc']), after: position.optional() };
+
+function pageOf<T extends z.ZodType>(item: T) {
+  return z.object({ items: z.array(item), next: position.optional() });
+}
+
+function command<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data: D, result: R) {
+  return { kind: 'command' as const, topic, data, result };
+}
+
+function query<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data: D, result: R) {
+  return { kind: 'query' as const, topic, data, result };
+}
+
+const keyData = z.object({
+  key_id: id,
+  name: z.string(),
+  scopes: z.array(z.string()),
+  environment: keyEnvironment,
+  client_id: text,
+  expires_at: time,
+  /** HMAC-SHA-256 of the whole key under the pepper, hex. The secret itself never travels. */
+  secret_hash: z.string().regex(/^[0-9a-f]{64}$/),
+});
+
+export const messages = {
+  // accounts: commands
+  create_client: command('accounts.commands', z.object({ client_id: id, client: bodies.createClient }), clientSchema),
+  update_client: command('accounts.commands', z.object({ client_id: id, changes: bodies.updateClient }), clientSchema),
+  open_account: command(
+    'accounts.commands',
+    z.object({ account_id: id, client_id: id, account_type: accountType, currency: z.string(), initial_deposit: money, status: accountStatus }),
+    accountSchema,
+  ),
+  change_account_status: command(
+    'accounts.commands',
+    z.object({ transition_id: id, account_id: id, status: accountStatus, reason: freezeReason.nullable(), note: text }),
+    accountSchema,
+  ),
+  create_api_key: command('accounts.commands', keyData, apiKeySchema),
+  rotate_api_key: command(
+    'accounts.commands',
+    keyData.pick({ key_id: true, secret_hash: true }).extend({ rotates_key_id: id, overlap_seconds: z.number().int(), maker_scopes: z.array(z.string()) }),
+    apiKeySchema,
+  ),
+  revoke_api_key: command('accounts.commands', z.object({ key_id: id }), apiKeySchema),
+  /** No reply: tells that a key was used, at most once a minute per key and gateway. */
+  record_api_key_use: command('accounts.commands', z.object({ key_id: id, used_at: time }), z.null()),
+
+  // accounts: queries
+  list_clients: query('accounts.queries', z.object({ client_type: z.string().optional(), ussd_phone: z.string().optional(), ...page }), pageOf(clientSchema)),
+  get_client: query('accounts.queries', z.object({ client_id: id }), clientSchema),
+  search_client_by_ussd: query('accounts.queries', z.object({ ussd_phone: z.string() }), clientSchema),
+  list_accounts: query(
+    'accounts.queries',
+    z.object({ client_id: z.string().optional(), account_type: z.string().optional(), status: z.string().optional(), currency: z.string().optional(), ...page }),
+    pageOf(accountMasterSchema),
+  ),
+  get_account: query('accounts.queries', z.object({ account_id: id }), accountMasterSchema),
+  list_status_transitions: query('accounts.queries', z.object({ account_id: id, ...page }), pageOf(statusTransitionSchema)),
+  list_api_keys: query('accounts.queries', z.object({ ...page }), pageOf(apiKeySchema)),
+  get_api_key: query('accounts.queries', z.object({ key_id: id }), apiKeySchema),
+
+  // ledger: commands
+  create_transaction: command(
+    'ledger.commands',
+    z.object({ transaction_id: id, account_id: id, transaction_type: z.enum(['Deposit', 'Withdrawal']), amount: money, currency: text, description: text, reference: text }),
+    transactionSchema,
+  ),
+  create_transfer: command(
+    'ledger.commands',
+    z.object({ transfer_id: id, from_account_id: id, to_account_id: id, amount: money, currency: text, description: text }),
+    transferSchema,
+  ),
+  reverse_transaction: command('ledger.commands', z.object({ transaction_id: id, reverses_transaction_id: id, reason: z.string() }), transactionSchema),
+  /** A step of the opening saga: answered to `accounts.commands`. */
+  open_ledger_account: command(
+    'ledger.commands',
+    z.object({ account_id: id, client_id: id, account_number: z.string(), account_type: accountType, currency: z.string(), status: accountStatus, initial_deposit: money }),
+    z.object({ account_id: id, status: accountStatus, status_version: z.number().int(), balance: money }),
+  ),
+  /** A step of the status saga: the ledger decides from, to, no-op and order. */
+  change_ledger_account_status: command(
+    'ledger.commands',
+    z.object({ transition_id: id, account_id: id, status: accountStatus }),
+    z.object({
+      account_id: id,
+      from_status: accountStatus,
+      to_status: accountStatus,
+      changed: z.boolean(),
+      status_version: z.number().int(),
+      balance: money,
+      changed_at: time,
+    }),
+  ),
+
+  // ledger: queries
+  get_ledger_accounts: query('ledger.queries', z.object({ account_ids: z.array(id).max(500) }), z.array(ledgerAccountSchema)),
+  get_balance_by_number: query('ledger.queries', z.object({ account_number: z.string().max(64) }), accountBalanceSchema),
+  list_transactions: query(
+    'ledger.queries',
+    z.object({
+      account_id: z.string().optional(),
+      transaction_type: transactionType.optional(),
+      status: z.string().optional(),
+      reference: z.string().optional(),
+      transfer_id: z.string().optional(),
+      from: time.optional(),
+      to: time.optional(),
+      min_amount: money.optional(),
+      max_amount: money.optional(),
+      idempotency_key: z.string().optional(),
+      ...page,
+    }),
+    pageOf(transactionSchema),
+  ),
+  /** May be sent to `ledger.commands` too, into the bucket of the id: then it is answered behind the commands there. */
+  get_transaction: query('ledger.queries', z.object({ transaction_id: id }), transactionSchema),
+  list_transfers: query('ledger.queries', z.object({ account_id: z.string().optional(), from: time.optional(), to: time.optional(), ...page }), pageOf(transferSchema)),
+  get_transfer: query('ledger.queries', z.object({ transfer_id: id }), transferSchema),
+  list_entries: query('ledger.queries', z.object({ account_id: id, ...page }), pageOf(entrySchema)),
+  get_trial_balance: query('ledger.queries', z.object({}), z.array(trialBalanceSchema)),
+  get_system_accounts: query('ledger.queries', z.object({}), z.array(systemAccountSchema)),
+};
+
+export type MessageName = keyof typeof messages;
+export type MessageData<N extends MessageName> = z.output<(typeof messages)[N]['data']>;
+export type MessageResult<N extends MessageName> = z.output<(typeof messages)[N]['result']>;
+
+/** ce_type of a command or query. */
+export function messageType(name: MessageName): string {
+  return `corebanking.${messages[name].kind}.${name}.v1`;
+}
+
+const byType = new Map((Object.keys(messages) as MessageName[]).map((name) => [messageType(name), name]));
+
+/** The message of a ce_type, or undefined when the type is not known. */
+export function messageOfType(type: string): MessageName | undefined {
+  return byType.get(type);
+}

@@ -1,0 +1,89 @@
+/**
+ * Money without floating point: a JSON number's source text in REST, a decimal string in messages, integer minor
+ * units (bigint) in the ledger. Digits per currency: ISO 4217, list one of 2025-05-12 (`Intl` disagrees for 29 of them).
+ */
+const digitsByCurrency = new Map<string, number>();
+const codesByDigits: Record<number, string> = {
+  0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
+  2:
+    'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CNY ' +
+    'COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS ' +
+    'INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR ' +
+    'MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP ' +
+    'STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XAD XCD XCG YER ZAR ZMW ZWG',
+  3: 'BHD IQD JOD KWD LYD OMR TND',
+  4: 'CLF UYW',
+};
+for (const [digits, codes] of Object.entries(codesByDigits)) {
+  for (const code of codes.split(' ')) digitsByCurrency.set(code, Number(digits));
+}
+
+/** Largest amount and largest customer balance in minor units: 15 digits survive any IEEE double unchanged. */
+export const maxMinor = 10n ** 15n - 1n;
+
+export const currencies: readonly string[] = [...digitsByCurrency.keys()].sort();
+
+export function isCurrency(code: string): boolean {
+  return digitsByCurrency.has(code);
+}
+
+/** Digits after the point of a currency (0, 2, 3 or 4). Throws on an unknown code: callers check `isCurrency` first. */
+export function currencyDigits(code: string): number {
+  const digits = digitsByCurrency.get(code);
+  if (digits === undefined) throw new Error(`unknown currency ${code}`);
+  return digits;
+}
+
+/** A JSON number as it was written, so that no digit is lost on the way in. */
+export class NumberText {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+const jsonNumber = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+
+/**
+ * The exact value of a JSON number as a plain decimal: no exponent, no needless zeros, `-0` is `0`.
+ * Undefined for what is no number, for more than 40 characters and for an exponent beyond 30: never expanded.
+ */
+export function canonicalDecimal(text: string): string | undefined {
+  if (text.length > 40) return undefined;
+  const match = jsonNumber.exec(text);
+  if (!match) return undefined;
+  const [, sign, whole = '', fraction = '', exponentText = '0'] = match;
+  const exponent = Number(exponentText);
+  if (Math.abs(exponent) > 30) return undefined;
+  const digits = whole + fraction;
+  const point = whole.length + exponent;
+  const padded = point <= 0 ? '0'.repeat(1 - point) + digits : digits.padEnd(point, '0');
+  const at = Math.max(point, 1);
+  const left = padded.slice(0, at).replace(/^0+(?=\d)/, '');
+  const right = padded.slice(at).replace(/0+$/, '');
+  const value = right === '' ? left : `${left}.${right}`;
+  return sign === '-' && value !== '0' ? `-${value}` : value;
+}
+
+export type MoneyFault = 'invalid_amount_precision' | 'amount_too_large';
+
+/** Minor units of a canonical decimal, or why it has none: too many digits for the currency, or beyond 10^15 - 1. */
+export function toMinor(decimal: string, currency: string): bigint | MoneyFault {
+  const digits = currencyDigits(currency);
+  const point = decimal.indexOf('.');
+  const fraction = point < 0 ? '' : decimal.slice(point + 1);
+  if (fraction.length > digits && /[1-9]/.test(fraction.slice(digits))) return 'invalid_amount_precision';
+  const whole = point < 0 ? decimal : decimal.slice(0, point);
+  const minor = BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0'));
+  return minor > maxMinor || minor < -maxMinor ? 'amount_too_large' : minor;
+}
+
+/** Minor units as a decimal string with all digits of the currency: 1050n USD is "10.50". */
+export function fromMinor(minor: bigint, currency: string): string {
+  const digits = currencyDigits(currency);
+  if (digits === 0) return minor.toString();
+  const negative = minor < 0n;
+  const text = (negative ? -minor : minor).toString().padStart(digits + 1, '0');
+  const at = text.length - digits;
+  return `${negative ? '-' : ''}${text.slice(0, at)}.${text.slice(at)}`;
+}

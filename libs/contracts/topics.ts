@@ -1,0 +1,55 @@
+/**
+ * Names, partitions and retention of every topic: the one place. Names are without the common prefix.
+ */
+export const commandPartitions = 12;
+export const replyPartitions = 64;
+
+const day = 24 * 60 * 60 * 1000;
+const small = String(256 * 1024);
+const large = String(4 * 1024 * 1024);
+
+export interface TopicDefinition {
+  partitions: number;
+  config: Record<string, string>;
+}
+
+function log(partitions: number, retentionMs: number, maxMessageBytes: string): TopicDefinition {
+  return { partitions, config: { 'cleanup.policy': 'delete', 'retention.ms': String(retentionMs), 'max.message.bytes': maxMessageBytes } };
+}
+
+function compacted(partitions: number): TopicDefinition {
+  return { partitions, config: { 'cleanup.policy': 'compact', 'min.cleanable.dirty.ratio': '0.1', 'segment.ms': String(day) } };
+}
+
+const deadLetter = log(1, 30 * day, large);
+
+export const topics = {
+  'ledger.commands': log(commandPartitions, 7 * day, small),
+  'accounts.commands': log(commandPartitions, 7 * day, small),
+  'ledger.queries': log(commandPartitions, day / 24, small),
+  'accounts.queries': log(commandPartitions, day / 24, small),
+  replies: log(replyPartitions, 10 * 60 * 1000, large),
+  transactions: log(12, 30 * day, large),
+  transfers: log(12, 30 * day, large),
+  accounts: log(12, 30 * day, large),
+  clients: log(12, 30 * day, large),
+  balances: compacted(12),
+  'api-keys': compacted(1),
+  audit: log(1, 365 * day, large),
+  'ledger.commands.dlq': deadLetter,
+  'accounts.commands.dlq': deadLetter,
+  'ledger.queries.dlq': deadLetter,
+  'accounts.queries.dlq': deadLetter,
+} satisfies Record<string, TopicDefinition>;
+
+export type TopicName = keyof typeof topics;
+
+/** The topic's name on the broker. */
+export function topicName(prefix: string, name: TopicName): string {
+  return prefix + name;
+}
+
+/** The partition of a command or query with this bucket. */
+export function commandPartition(bucket: number): number {
+  return bucket % commandPartitions;
+}
