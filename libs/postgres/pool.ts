@@ -1,0 +1,108 @@
+import pg from 'pg';
+import type { CustomTypesConfig, Pool, PoolConfig } from 'pg';
+import type { Logger } from 'pino';
+
+export type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
+
+export interface PoolOptions {
+  /** postgres:// URL of the service's role; sslmode and sslrootcert in it switch TLS on. */
+  url: string;
+  application_name: string;
+  /** The only schema on search_path (pg_catalog is always there). */
+  schema: string;
+  /** Connections of this process at most; default 10. */
+  max?: number;
+  statement_timeout_ms?: number;
+  lock_timeout_ms?: number;
+  idle_in_transaction_session_timeout_ms?: number;
+  /** Bound for a new connection and for the wait for a free one. */
+  connection_timeout_ms?: number;
+  /**
+   * Lets several queries of one connection be on the wire at once (pg's `pipeline`). They run in the order of the
+   * calls, each on its own: inside a transaction one that fails makes those behind it fail with 25P02.
+   */
+  pipeline?: boolean;
+  /** Further session settings, e.g. {plan_cache_mode: 'force_custom_plan'}. Names must be plain setting names. */
+  options?: Record<string, string>;
+}
+
+const int8 = 20;
+const timestamptz = 1184;
+const int8Array = 1016;
+const timestamptzArray = 1185;
+
+/**
+ * A pool whose sessions all behave alike, whatever the server's defaults are:
+ * - int8 comes as bigint, timestamptz as ISO 8601 UTC text with three decimals (micros cut off), numeric as text;
+ * - search_path is the one schema, TimeZone UTC, jit off (it costs more than it saves on short statements);
+ * - nothing waits without a bound: connecting (3 s), a statement (5 s), a lock (3 s), an idle transaction (5 s), and an
+ *   answer of a server that went silent (statement time-out + 2 s; the connection is then given up).
+ * Errors of idle or checked-out connections are logged and never unhandled: whoever holds such a connection sees its
+ * next query fail.
+ */
+export function createPool(options: PoolOptions, logger: Logger): Pool {
+  const pool = new pg.Pool(poolConfig(options));
+  pool.on('connect', (client) => {
+    client.on('error', (error) => logger.warn({ err: error }, 'postgres connection lost'));
+  });
+  // pg-pool reports the same error a second time through the pool; a listener must be there, or Node would end.
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+/** The settings of createPool, for a connection outside the pool (LISTEN). */
+export function poolConfig(options: PoolOptions): PoolConfig {
+  const statementTimeoutMs = options.statement_timeout_ms ?? 5000;
+  const settings = {
+    search_path: `"${options.schema.replaceAll('"', '""')}"`,
+    TimeZone: 'UTC',
+    DateStyle: 'ISO',
+    jit: 'off',
+    ...options.options,
+  };
+  return {
+    connectionString: options.url,
+    application_name: options.application_name,
+    max: options.max ?? 10,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + 2000,
+    lock_timeout: options.lock_timeout_ms ?? 3000,
+    idle_in_transaction_session_timeout: options.idle_in_transaction_session_timeout_ms ?? 5000,
+    connectionTimeoutMillis: options.connection_timeout_ms ?? 3000,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    pipeline: options.pipeline ?? false,
+    options: Object.entries(settings).map(sessionSetting).join(' '),
+    types,
+  };
+}
+
+function sessionSetting([name, value]: [string, string]): string {
+  if (!/^[A-Za-z_][A-Za-z0-9_.]*$/.test(name)) throw new Error(`not a session setting: ${name}`);
+  return `-c ${name}=${value.replace(/[\\ ]/g, '\\$&')}`
+}
+
+const parsers: Record<number, (text: string) => unknown> = {
+  [int8]: BigInt,
+  [timestamptz]: isoTimestamp,
+  [int8Array]: (text) => elements(text).map((item) => (item === null ? null : BigInt(item))),
+  [timestamptzArray]: (text) => elements(text).map((item) => (item === null ? null : isoTimestamp(item))),
+};
+
+/** The elements of a one-dimensional array of numbers or timestamps: none of them holds a comma or a quote. */
+function elements(text: string): (string | null)[] {
+  if (text === '{}') return [];
+  return text.slice(1, -1).split(',').map((item) => (item === 'NULL' ? null : item.replaceAll('"', '')));
+}
+
+const types: CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    (format === 'binary' ? undefined : parsers[oid]) ?? pg.types.getTypeParser(oid, format),
+};
+
+/** '2026-01-02 03:04:05.678901+00' → '2026-01-02T03:04:05.678Z'; what is no plain UTC moment (infinity, BC) stays. */
+export function isoTimestamp(text: string): string {
+  if (!text.endsWith('+00') || text.charAt(10) !== ' ') return text;
+  const fraction = text.charAt(19) === '.' ? text.slice(20, -3) : '';
+  return `${text.slice(0, 10)}T${text.slice(11, 19)}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
+}
