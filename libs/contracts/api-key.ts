@@ -1,0 +1,63 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { idBits, idOf } from './ids.ts';
+
+/**
+ * The form of an API key: `cbk_<live|test>_<id>_<secret><checksum>` (contract: Authentication and permission).
+ * id: the 32 hex digits of the key_id; secret: 256 random bits as 43 base62 digits; checksum: CRC-32 of all that
+ * precedes it as 6 base62 digits, so that a mistyped key, and one found by a secret scanner, is told without a look-up.
+ */
+export type KeyEnvironment = 'live' | 'test';
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const form = /^cbk_(live|test)_([0-9a-f]{32})_[0-9A-Za-z]{43}[0-9A-Za-z]{6}$/;
+const checksumLength = 6;
+
+function base62(value: bigint, length: number): string {
+  let text = '';
+  for (let rest = value; rest > 0n; rest /= 62n) text = alphabet.charAt(Number(rest % 62n)) + text;
+  return text.padStart(length, '0');
+}
+
+const crcTable = Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit++) crc = (crc & 1) === 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  return crc >>> 0;
+});
+
+/** CRC-32 (ISO-HDLC, that of zlib and gzip) of ASCII text. */
+function crc32(text: string): number {
+  let crc = 0xffffffff;
+  for (let i = 0; i < text.length; i++) crc = (crc >>> 8) ^ (crcTable[(crc ^ text.charCodeAt(i)) & 0xff] ?? 0);
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
+/** The last six characters of a key, computed from what precedes them. */
+export function apiKeyChecksum(preceding: string): string {
+  return base62(BigInt(crc32(preceding)), checksumLength);
+}
+
+/** A new key for `keyId` (`key_` + 32 hex). `secret` is 32 random bytes; given by tests only. */
+export function makeApiKey(environment: KeyEnvironment, keyId: string, secret: Uint8Array = randomBytes(32)): string {
+  const number = BigInt(`0x${Buffer.from(secret).toString('hex')}`);
+  const preceding = `cbk_${environment}_${idBits(keyId)}_${base62(number, 43)}`;
+  return preceding + apiKeyChecksum(preceding);
+}
+
+/** What a well-formed key says of itself; undefined when its form or checksum is wrong. Proves nothing: see `hashApiKey`. */
+export function parseApiKey(apiKey: string): { key_id: string; environment: KeyEnvironment } | undefined {
+  const match = form.exec(apiKey);
+  if (!match?.[2] || apiKeyChecksum(apiKey.slice(0, -checksumLength)) !== apiKey.slice(-checksumLength)) return undefined;
+  return { key_id: idOf('key', match[2]), environment: match[1] === 'live' ? 'live' : 'test' };
+}
+
+/** What is kept of a key: HMAC-SHA-256 of the whole key under the pepper, 64 hex digits. */
+export function hashApiKey(pepper: string, apiKey: string): string {
+  return createHmac('sha256', pepper).update(apiKey).digest('hex');
+}
+
+/** Compares two hashes in constant time. */
+export function sameHash(left: string, right: string): boolean {
+  const a = Buffer.from(left);
+  const b = Buffer.from(right);
+  return a.length === b.length && timingSafeEqual(a, b);
+}
