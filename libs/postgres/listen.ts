@@ -1,0 +1,51 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Pool } from 'pg';
+import type { Logger } from 'pino';
+
+export interface Listener {
+  stop(): Promise<void>;
+}
+
+/**
+ * Calls onNotify for every NOTIFY on the channel, over a connection of its own (settings as the pool's), which is made
+ * again when it breaks. A NOTIFY that comes while it is away is missed: whoever listens polls too.
+ */
+export function listen(pool: Pool, channel: string, onNotify: () => void, logger: Logger): Listener {
+  const stopping = new AbortController();
+  const ended = keepListening();
+
+  async function keepListening(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await listenOnce().catch((error: unknown) => logger.debug({ err: error, channel }, 'listening failed'));
+      await sleep(500, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  /** Settles when the connection has ended. */
+  async function listenOnce(): Promise<void> {
+    const client = new pg.Client(pool.options);
+    client.on('error', (error) => logger.debug({ err: error, channel }, 'the listening connection was lost'));
+    client.on('notification', onNotify);
+    const gone = new Promise<void>((resolve) => client.once('end', () => resolve()));
+    const end = () => void client.end();
+    try {
+      await client.connect();
+      await client.query(`listen "${channel.replaceAll('"', '""')}"`);
+      stopping.signal.addEventListener('abort', end, { once: true });
+      if (stopping.signal.aborted) end();
+      onNotify();
+      await gone;
+    } finally {
+      stopping.signal.removeEventListener('abort', end);
+      await client.end();
+    }
+  }
+
+  return {
+    async stop() {
+      stopping.abort();
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,33 @@
+-- The transactional outbox of one schema. Copy this text into a migration of the service that owns the schema.
+-- The columns of outbox are those of Debezium's outbox event router, so that it could be put in the relay's place.
+
+-- One row per transaction that wrote messages: marking what is published costs one row, however many messages it held.
+create table outbox_batches (
+  batch_id     bigint generated always as identity primary key,
+  size         int not null check (size > 0),
+  created_at   timestamptz not null default clock_timestamp(),
+  published_at timestamptz
+) with (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
+
+create index outbox_batches_unpublished on outbox_batches (batch_id) where published_at is null;
+
+create table outbox (
+  batch_id      bigint not null,
+  position      int not null,       -- 0 … size - 1 within the batch
+  id            uuid not null,      -- ce_id
+  aggregatetype text not null,      -- the topic without the common prefix
+  aggregateid   text,               -- the message key
+  type          text not null,      -- ce_type
+  time          text not null,      -- ce_time
+  headers       text not null,      -- further headers, a JSON object of strings; they win over those made here
+  payload       text,               -- the value, byte for byte; null is a tombstone
+  "partition"   int,                -- only where the sender must choose it (replies)
+  primary key (batch_id, position)
+);
+
+-- Who publishes: one row, made by the first relay.
+create table outbox_lease (
+  only_row   boolean primary key default true check (only_row),
+  holder     text not null,
+  expires_at timestamptz not null
+);

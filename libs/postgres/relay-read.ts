@@ -1,0 +1,112 @@
+import type { Pool } from 'pg';
+
+/** What the relay hands to a publisher: the same form as libs/kafka's OutgoingMessage. */
+export interface OutgoingMessage {
+  topic: string;
+  key: string | null;
+  value: string | null;
+  headers: Record<string, string>;
+  partition?: number;
+}
+
+/** Where reading goes on: after this row of a batch that did not fit into one chunk. */
+export interface Cursor {
+  batchId: bigint;
+  position: number;
+}
+
+export const start: Cursor = { batchId: 0n, position: -1 };
+
+export interface OutboxRow {
+  batch_id: bigint;
+  position: number;
+  size: number;
+  id: string;
+  aggregatetype: string;
+  aggregateid: string | null;
+  type: string;
+  time: string;
+  headers: string;
+  payload: string | null;
+  partition: number | null;
+}
+
+/**
+ * `offset 0` keeps the join a look-up by primary key per batch; the statement has no name, so that it is planned for the
+ * tables as they are now, not as they were when they were empty.
+ */
+const readStatement = `with unpublished as (
+    select batch_id, size, sum(size) over (order by batch_id) - size as rows_before
+    from (select batch_id, size from outbox_batches
+          where published_at is null and batch_id >= $2 order by batch_id limit $1::int) as first_ones
+  )
+  select unpublished.size, o.*
+  from unpublished cross join lateral (
+    select * from outbox where outbox.batch_id = unpublished.batch_id
+      and (outbox.batch_id > $2 or outbox.position > $3) offset 0
+  ) as o
+  where rows_before <= $1 + $3
+  order by o.batch_id, o.position limit $1::int`;
+
+/** The next rows to publish, by (batch_id, position): unpublished by mark, at most maxRows, from the cursor on. */
+export async function readChunk(pool: Pool, cursor: Cursor, maxRows: number): Promise<OutboxRow[]> {
+  const result = await pool.query<OutboxRow>(readStatement, [maxRows, cursor.batchId, cursor.position]);
+  return result.rows;
+}
+
+/** Batches whose last row is among the rows, and where reading goes on when the last batch is not complete. */
+export function progress(rows: readonly OutboxRow[]): { complete: bigint[]; next: Cursor } {
+  const complete = rows.filter((row) => row.position === row.size - 1).map((row) => row.batch_id);
+  const last = rows.at(-1);
+  const partial = last !== undefined && last.position < last.size - 1;
+  return { complete, next: partial ? { batchId: last.batch_id, position: last.position } : start };
+}
+
+/** CloudEvents 1.0, Kafka binary content mode: attributes as ce_ headers, the value as it was written. */
+export function toMessage(row: OutboxRow, source: string, topicName: (topic: string) => string): OutgoingMessage {
+  const own: unknown = JSON.parse(row.headers);
+  const headers = {
+    ce_specversion: '1.0',
+    ce_id: row.id,
+    ce_type: row.type,
+    ce_source: source,
+    ce_time: row.time,
+    ...(row.aggregateid === null ? {} : { ce_subject: row.aggregateid }),
+    'content-type': 'application/json',
+    ...(own as Record<string, string>),
+  };
+  const message = { topic: topicName(row.aggregatetype), key: row.aggregateid, value: row.payload, headers };
+  return row.partition === null ? message : { ...message, partition: row.partition };
+}
+
+const statsStatement = `select count(*)::int as batches, coalesce(sum(size), 0)::int as rows,
+    coalesce(extract(epoch from clock_timestamp() - min(created_at)) * 1000, 0)::float8 as oldest_age_ms
+  from outbox_batches where published_at is null`;
+
+export interface OutboxStats {
+  batches: number;
+  rows: number;
+  oldest_age_ms: number;
+}
+
+/** What waits to be published, over all processes. */
+export async function outboxStats(pool: Pool): Promise<OutboxStats> {
+  const result = await pool.query<OutboxStats>(statsStatement);
+  return result.rows[0] ?? { batches: 0, rows: 0, oldest_age_ms: 0 };
+}
+
+const purgeBatches = 20;
+
+const purgeStatement = `with old as materialized (
+    select batch_id from (select batch_id, published_at from outbox_batches order by batch_id limit $1::int) as first_ones
+    where published_at < clock_timestamp() - $2::float8 * interval '1 millisecond'
+  ), rows_gone as (
+    delete from outbox where batch_id = any (array(select batch_id from old))
+  )
+  delete from outbox_batches where batch_id = any (array(select batch_id from old))`;
+
+/** Deletes a few batches published longer than retainMs ago; true where more may be left. */
+export async function purge(pool: Pool, retainMs: number): Promise<boolean> {
+  const result = await pool.query(purgeStatement, [purgeBatches, retainMs]);
+  return result.rowCount === purgeBatches;
+}
