@@ -1,0 +1,49 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { ConfigError, databaseConfig, flag, kafkaConfig, loadConfig, processConfig, wholeNumber } from './config.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const schema = z.object({ ...processConfig, ...kafkaConfig, ...databaseConfig, RATE: wholeNumber(0, 10), ON: flag.prefault('false') });
+const good = { KAFKA_BROKERS: 'a:1, b:2,', DATABASE_URL: 'postgres://u:p@h/d', RATE: '3' };
+
+function failure(env: Record<string, string>): string {
+  try {
+    loadConfig(schema, env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  }
+  throw new Error('was accepted');
+}
+
+test('values are typed, absent ones take their default', () => {
+  const config = loadConfig(schema, { ...good, ON: 'yes', HEALTH_PORT: '' });
+  expect(config).toMatchObject({ KAFKA_BROKERS: ['a:1', 'b:2'], RATE: 3, ON: true, LOG_LEVEL: 'info', HEALTH_PORT: 9090, TOPIC_PREFIX: '', KAFKA_SSL: false });
+  expect(config.INSTANCE).not.toBe('');
+});
+
+test('every bad variable is named at once, no value is shown', () => {
+  const message = failure({ DATABASE_URL: 'mysql://u:topsecret@h/d', RATE: '11', LOG_LEVEL: 'topsecret', ON: 'topsecret', HEALTH_PORT: '70000' });
+  for (const name of ['DATABASE_URL', 'RATE', 'LOG_LEVEL', 'ON', 'HEALTH_PORT']) expect(message).toContain(`  ${name}: `);
+  expect(message).toContain('  KAFKA_BROKERS: is missing');
+  expect(message).not.toContain('topsecret');
+  expect(message.split('\n')).toHaveLength(7);
+});
+
+test.each(['1e3', ' 3', '3.0', '0x3', 'NaN', '99999999999999999'])('%j is no whole number', (text) => {
+  expect(failure({ ...good, RATE: text })).toContain('RATE');
+});
+
+test('NAME_FILE gives the value from a file, without its last line end', () => {
+  const file = join(folder, 'url');
+  writeFileSync(file, 'postgres://u:p@h/d\n');
+  const { DATABASE_URL: _, ...others } = good;
+  expect(loadConfig(schema, { ...others, DATABASE_URL_FILE: file }).DATABASE_URL).toBe('postgres://u:p@h/d');
+  expect(failure({ ...good, DATABASE_URL_FILE: file })).toContain('is given twice');
+  expect(failure({ ...others, DATABASE_URL_FILE: join(folder, 'none') })).toContain('DATABASE_URL: the file named by DATABASE_URL_FILE cannot be read');
+});

@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { z } from 'zod';
+
+/** The configuration is not valid; the message names every bad variable, one per line, and never a value. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+export type Environment = Record<string, string | undefined>;
+
+/**
+ * Reads the variables that the schema names from the environment (the only place where process.env is read). Every
+ * variable NAME may be given as NAME_FILE instead: the path of a file that holds the value, for secrets. An empty
+ * variable counts as absent. Throws one ConfigError for all that is wrong.
+ */
+export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: Environment = process.env): z.output<Schema> {
+  const problems: string[] = [];
+  const input: Record<string, string> = {};
+  for (const name of Object.keys(schema.shape)) {
+    try {
+      const value = readVariable(name, env);
+      if (value !== undefined) input[name] = value;
+    } catch (error) {
+      problems.push(`  ${name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  const failed = new Set(problems.map((line) => line.trim().split(':')[0]));
+  const parsed = schema.safeParse(input);
+  for (const issue of parsed.error?.issues ?? []) {
+    const name = String(issue.path[0] ?? '(together)');
+    if (failed.has(name)) continue;
+    problems.push(`  ${name}: ${name in input || issue.path.length === 0 ? issue.message : 'is missing'}`);
+  }
+  if (!parsed.success || problems.length > 0) {
+    throw new ConfigError(`the configuration is not valid:\n${problems.join('\n')}`);
+  }
+  return parsed.data;
+}
+
+function readVariable(name: string, env: Environment): string | undefined {
+  const value = env[name] || undefined;
+  const file = env[`${name}_FILE`] || undefined;
+  if (file === undefined) return value;
+  if (value !== undefined) throw new Error(`is given twice, ${name}_FILE is set too`);
+  try {
+    return readFileSync(file, 'utf8').trimEnd() || undefined;
+  } catch {
+    throw new Error(`the file named by ${name}_FILE cannot be read`);
+  }
+}
+
+/** A whole number from text, within bounds. */
+export function wholeNumber(min: number, max: number) {
+  return z
+    .string()
+    .regex(/^-?\d{1,15}$/, 'must be a whole number')
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be ${min} to ${max}`);
+}
+
+/** A TCP port; 0 lets the system choose. */
+export const port = wholeNumber(0, 65_535);
+
+/** true or false (also 1/0, yes/no, on/off). */
+export const flag = z.stringbool();
+
+/** Comma-separated, without blanks and empty parts. */
+export const list = z
+  .string()
+  .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''));
+
+/** A URL with one of these schemes. The message never shows it: it may hold a password. */
+export function url(...schemes: string[]) {
+  return z.string().refine(
+    (text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)),
+    `must be a URL beginning with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+  );
+}
+
+/** What every process needs besides its own variables: `z.object({...processConfig, ...kafkaConfig, …})`. */
+export const processConfig = {
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info').describe('Least level that is logged'),
+  INSTANCE: z.string().max(100).default(`${hostname()}-${process.pid}`).describe('Name of this process, unique among its replicas'),
+  HEALTH_HOST: z.string().default('0.0.0.0').describe('Address of the probes and metrics'),
+  HEALTH_PORT: port.prefault('9090').describe('Port of the probes and metrics: /livez, /readyz, /metrics'),
+};
+
+export const kafkaConfig = {
+  KAFKA_BROKERS: list
+    .refine((brokers) => brokers.length > 0, 'names no broker')
+    .refine((brokers) => brokers.every((broker) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)), 'must be host:port, separated by commas')
+    .describe('Bootstrap brokers, host:port separated by commas'),
+  TOPIC_PREFIX: z.string().regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may hold letters, digits, dot, dash and underscore').default('').describe('Put before every topic and group name'),
+  KAFKA_SSL: flag.prefault('false').describe('TLS to the brokers'),
+  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional().describe('Log-in at the brokers; needs user and password'),
+  KAFKA_SASL_USERNAME: z.string().optional().describe('User at the brokers'),
+  KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
+};
+
+export const databaseConfig = {
+  DATABASE_URL: url('postgres', 'postgresql').describe("The service role's own database URL"),
+  DATABASE_POOL_MAX: wholeNumber(1, 200).prefault('10').describe('Connections of this process at most'),
+  STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000).prefault('5000').describe('Longest a statement may run'),
+};

@@ -1,0 +1,116 @@
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
+import type { Metrics } from './metrics.ts';
+
+export interface CheckResult {
+  ok: boolean;
+  reason?: string;
+}
+
+/** Throwing, or no answer within 2 s, counts as not ok. */
+export type Check = () => CheckResult | boolean | Promise<CheckResult | boolean>;
+
+export interface HealthOptions {
+  host: string;
+  /** 0 lets the system choose. */
+  port: number;
+  /** What only a restart can cure. A dependency that is away does not belong here. */
+  live?: Record<string, Check>;
+  /** What must hold before requests are sent here. */
+  ready?: Record<string, Check>;
+  metrics: Metrics;
+  logger: Logger;
+}
+
+export interface HealthServer {
+  /** Resolves to the port once it listens. */
+  start(): Promise<number>;
+  /** From now on /readyz says no: the first step of a clean stop. */
+  drain(): void;
+  stop(): Promise<void>;
+}
+
+const checkTimeoutMs = 2000;
+
+/** GET /livez, /readyz (200 or 503, a JSON body naming each check) and /metrics, on a port apart from the public one. */
+export function createHealthServer(options: HealthOptions): HealthServer {
+  let draining = false;
+  const ready: Record<string, Check> = {
+    ...options.ready,
+    running: () => (draining ? { ok: false, reason: 'stopping' } : true),
+  };
+  const server = createServer((request, response) => {
+    handle(request, response, { live: options.live ?? {}, ready, metrics: options.metrics }).catch((error: unknown) => {
+      options.logger.error({ err: error }, 'the health server failed');
+      send(response, 500, 'application/json', '{"status":"error"}');
+    });
+  });
+  server.requestTimeout = 5000;
+  server.headersTimeout = 5000;
+  return {
+    start: () =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(options.port, options.host, () => {
+          server.off('error', reject);
+          resolve((server.address() as AddressInfo).port);
+        });
+      }),
+    drain() {
+      draining = true;
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Routes {
+  live: Record<string, Check>;
+  ready: Record<string, Check>;
+  metrics: Metrics;
+}
+
+async function handle(request: IncomingMessage, response: ServerResponse, routes: Routes): Promise<void> {
+  const path = (request.url ?? '/').split('?')[0];
+  if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'application/json', '{"status":"error"}');
+  if (path === '/livez') return sendChecks(response, await runChecks(routes.live));
+  if (path === '/readyz') return sendChecks(response, await runChecks({ ...routes.live, ...routes.ready }));
+  if (path === '/metrics') return send(response, 200, routes.metrics.contentType, await routes.metrics.text());
+  send(response, 404, 'application/json', '{"status":"error"}');
+}
+
+function sendChecks(response: ServerResponse, checks: Record<string, CheckResult>): void {
+  const ok = Object.values(checks).every((check) => check.ok);
+  send(response, ok ? 200 : 503, 'application/json', JSON.stringify({ status: ok ? 'success' : 'error', checks }));
+}
+
+function send(response: ServerResponse, status: number, contentType: string, body: string): void {
+  if (response.headersSent) return;
+  response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' }).end(body);
+}
+
+/** Runs all checks at once, each bounded. */
+export async function runChecks(checks: Record<string, Check>): Promise<Record<string, CheckResult>> {
+  const results = await Promise.all(Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check)] as const));
+  return Object.fromEntries(results);
+}
+
+async function runCheck(check: Check): Promise<CheckResult> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<CheckResult>((resolve) => {
+    timer = setTimeout(() => resolve({ ok: false, reason: `no answer within ${checkTimeoutMs} ms` }), checkTimeoutMs);
+  });
+  try {
+    const result = await Promise.race([Promise.resolve().then(check), late]);
+    return typeof result === 'boolean' ? { ok: result } : result;
+  } catch (error) {
+    return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+  } finally {
+    clearTimeout(timer);
+  }
+}

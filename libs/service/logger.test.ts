@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { createLogger, serializeError } from './logger.ts';
+
+function logged(write: (logger: ReturnType<typeof createLogger>) => void): string {
+  let text = '';
+  write(createLogger({ service: 's', instance: 'i', level: 'debug' }, { write: (line) => void (text += line) }));
+  return text;
+}
+
+test('a line carries service, instance, level and time', () => {
+  const line: unknown = JSON.parse(logged((logger) => logger.info({ request_id: 'r' }, 'hello')));
+  expect(line).toEqual({
+    level: 'info', service: 's', instance: 'i', request_id: 'r', msg: 'hello',
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+  });
+});
+
+test('credentials and personal data are hidden down to four levels, the rest is not', () => {
+  const text = logged((logger) => logger.info({
+    email: 'a@secret.example', 'x-api-key': 'secret-1',
+    headers: { authorization: 'Bearer secret-2', 'x-api-key': 'secret-3', accept: 'shown-1' },
+    req: { headers: { authorization: 'secret-4', cookie: 'secret-5', host: 'shown-2' }, body: { first_name: 'secret-6' } },
+    client: { address: 'secret-7', client_id: 'shown-3' },
+    clients: [{ email: 'secret-8' }, { email: 'secret-9', a: { ussd_phone: 'secret-10' } }],
+  }, 'm'));
+  expect(text).not.toContain('secret');
+  expect(logged((logger) => logger.child({ email: 'secret-11', key_id: 'k' }).info('m'))).not.toContain('secret');
+  for (const shown of ['shown-1', 'shown-2', 'shown-3']) expect(text).toContain(shown);
+});
+
+test('an error is written without what a driver adds to it', () => {
+  const error = Object.assign(new Error('duplicate key', { cause: new Error('below') }), {
+    code: '23505', constraint: 'clients_email', detail: 'Key (email)=(a@b.c) already exists.', parameters: ['a@b.c'],
+  });
+  const text = logged((logger) => logger.error({ err: error }, 'failed'));
+  expect(text).not.toContain('a@b.c');
+  expect(JSON.parse(text)).toMatchObject({ err: { type: 'Error', message: 'duplicate key', code: '23505', constraint: 'clients_email', cause: { message: 'below' } } });
+});
+
+test('causes that point at each other end', () => {
+  const error = new Error('a');
+  error.cause = error;
+  expect(JSON.stringify(serializeError(error)).length).toBeLessThan(20_000);
+});
+
+test('logging leaves the object as it was', () => {
+  const client = { email: 'a@b.c', list: [{ email: 'd@e.f' }] };
+  logged((logger) => logger.info({ client }, 'm'));
+  expect(client).toEqual({ email: 'a@b.c', list: [{ email: 'd@e.f' }] });
+});
