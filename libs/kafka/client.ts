@@ -1,0 +1,120 @@
+import type { ConnectionOptions } from 'node:tls';
+import kafkajs from 'kafkajs';
+import type { Admin, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, RetryOptions, SASLOptions } from 'kafkajs';
+import type { Logger } from 'pino';
+import { patchRequestQueueTimer } from './kafkajs-patch.ts';
+import { createStickyPartitioner } from './partitioner.ts';
+import { SocketGate } from './socket-gate.ts';
+import { withTimeout } from './wait.ts';
+
+/** How to reach the brokers. `sasl` names a mechanism that kafkajs knows: plain, scram-sha-256, scram-sha-512. */
+export interface KafkaOptions {
+  brokers: string[];
+  client_id: string;
+  ssl?: boolean | ConnectionOptions;
+  sasl?: { mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; username: string; password: string };
+}
+
+/** A kafkajs object together with its sockets; close() ends it within `graceMs`, whatever state it is in. */
+export interface Link<T> {
+  client: T;
+  gate: SocketGate;
+  close(graceMs: number): Promise<void>;
+}
+
+/** What the other files of this folder need; nothing outside of it sees kafkajs. */
+export interface KafkaClient {
+  clientId: string;
+  newProducer(): Link<Producer>;
+  newConsumer(options: ConsumerConfig): Link<Consumer>;
+  /** Runs one piece of administration on a connection of its own; bounded to `timeoutMs` (default 15 s). */
+  withAdmin<T>(run: (admin: Admin) => Promise<T>, timeoutMs?: number): Promise<T>;
+}
+
+const connectionTimeoutMs = 3_000;
+const requestTimeoutMs = 10_000;
+const metadataMaxAgeMs = 60_000;
+const adminTimeoutMs = 15_000;
+
+// The defaults (300 ms doubling to 30 s) bring the first message after a broker restart 30 s late.
+const clusterRetry: RetryOptions = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 400, retries: 4 };
+// A producer must not give up by itself: a send with an unknown outcome is exact only while it is retried
+// under the same sequence numbers. The publisher ends it through the gate when nobody waits any more.
+const producerRetry: RetryOptions = { ...clusterRetry, retries: Number.MAX_SAFE_INTEGER };
+// A consumer's end is handled by our own supervisor, so that there is one way to come back, not two.
+const consumerRetry: RetryOptions = { ...clusterRetry, retries: 6, restartOnFailure: async () => false };
+
+/**
+ * A client for one process. It connects nothing by itself. Throws when the installed kafkajs is not the
+ * version that the timer patch was written for.
+ */
+export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient {
+  patchRequestQueueTimer();
+  if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
+  const log = logger.child({ component: 'kafkajs' });
+  const kafka = (gate: SocketGate) => new kafkajs.Kafka(kafkaConfig(options, gate, log));
+  const newAdmin = () => link(new SocketGate(), (gate) => kafka(gate).admin({ retry: clusterRetry }));
+  return {
+    clientId: options.client_id,
+    newProducer: () => link(new SocketGate(), (gate) => kafka(gate).producer({
+      idempotent: true,
+      allowAutoTopicCreation: false,
+      metadataMaxAge: metadataMaxAgeMs,
+      createPartitioner: createStickyPartitioner,
+      retry: producerRetry,
+    })),
+    newConsumer: (config) => link(new SocketGate(), (gate) => kafka(gate).consumer({
+      allowAutoTopicCreation: false,
+      metadataMaxAge: metadataMaxAgeMs,
+      retry: consumerRetry,
+      ...config,
+    })),
+    withAdmin: async (run, timeoutMs = adminTimeoutMs) => {
+      const { client, close } = newAdmin();
+      try {
+        return await withTimeout(client.connect().then(() => run(client)), timeoutMs, 'Kafka administration');
+      } finally {
+        await close(1_000);
+      }
+    },
+  };
+}
+
+function link<T extends { disconnect(): Promise<void> }>(gate: SocketGate, create: (gate: SocketGate) => T): Link<T> {
+  const client = create(gate);
+  const close = async (graceMs: number): Promise<void> => {
+    if (graceMs > 0) await withTimeout(client.disconnect(), graceMs, 'disconnecting').catch(() => undefined);
+    gate.close();
+  };
+  return { client, gate, close };
+}
+
+function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger): KafkaConfig {
+  return {
+    clientId: options.client_id,
+    // No broker at all is the one answer that kafkajs does not retry: so a closed gate ends its loops too.
+    brokers: () => (gate.closed ? [] : options.brokers),
+    ...(options.ssl ? { ssl: options.ssl } : {}),
+    ...(options.sasl ? { sasl: options.sasl as SASLOptions } : {}),
+    socketFactory: gate.createSocket,
+    connectionTimeout: connectionTimeoutMs,
+    authenticationTimeout: requestTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    retry: clusterRetry,
+    logLevel: log.isLevelEnabled('trace') ? kafkajs.logLevel.DEBUG : kafkajs.logLevel.INFO,
+    logCreator: () => (entry) => forward(log, gate, entry),
+  };
+}
+
+// What kafkajs calls ERROR while it goes on by itself: brokers that start or stop, rebalances, elections.
+// What matters of it for a caller is said by the publisher and the consumer supervisor in their own words.
+const transient = /connect|closed|timed? ?out|timeout|leader|coordinator|rebalanc|re-joining|not aware of this member|crash|restarting|metadata|limiting retries|failed to send messages|does not host|broker .*not (found|available)|given up|should not be null|brokers array is empty/i;
+
+function forward(log: Logger, gate: SocketGate, { namespace, level, log: entry }: LogEntry): void {
+  const { message, timestamp: _timestamp, logger: _logger, ...fields } = entry;
+  const line = { namespace, ...fields };
+  if (level === kafkajs.logLevel.DEBUG) log.trace(line, message);
+  else if (level === kafkajs.logLevel.INFO) log.debug(line, message);
+  else if (gate.closed || transient.test(`${message} ${String(fields.error ?? '')}`)) log.debug(line, message);
+  else log.warn(line, message);
+}

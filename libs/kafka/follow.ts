@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import type { EachBatchPayload } from 'kafkajs';
+import type { Logger } from 'pino';
+import type { KafkaClient } from './client.ts';
+import { supervise } from './consumer-supervisor.ts';
+import { toReceived } from './message-pool.ts';
+import { topicRanges } from './topics.ts';
+import { withTimeout } from './wait.ts';
+
+export interface FollowOptions {
+  /** A compacted topic: the latest message of each key is its state, a null value removes the key. */
+  topic: string;
+  /** Names the reader; every follower gets all partitions, whatever it is called. */
+  groupId: string;
+  /** Takes one message; in order per key. When it throws, that is logged and the next message comes. */
+  onMessage(key: string | null, value: Buffer | null, headers: Record<string, string>): void;
+  logger: Logger;
+  /** Default 6 s. */
+  sessionTimeoutMs?: number;
+}
+
+export interface Follower {
+  /** Resolves when everything written before the call has been taken; rejects after `timeoutMs` (default 60 s), stopped. */
+  start(options?: { timeoutMs?: number }): Promise<void>;
+  stop(): Promise<void>;
+  health(): { ok: boolean; reason?: string };
+}
+
+const stopTimeoutMs = 5_000;
+
+/** Reads a topic from its beginning and stays with it. Keeps no offsets: a new process reads everything again. */
+export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
+  const { topic, groupId, sessionTimeoutMs = 6_000 } = options;
+  const logger = options.logger.child({ follows: topic });
+  const positions = new Map<number, bigint>();
+  const caughtUp = Promise.withResolvers<void>();
+  let ends: Map<number, bigint> | undefined;
+
+  const checkCaughtUp = (): void => {
+    if (ends && [...ends].every(([partition, end]) => (positions.get(partition) ?? 0n) >= end)) caughtUp.resolve();
+  };
+  const eachBatch = async ({ batch, resolveOffset }: EachBatchPayload): Promise<void> => {
+    for (const message of batch.messages) {
+      const { key, value, headers, offset } = toReceived(topic, batch.partition, message);
+      try {
+        options.onMessage(key, value, headers);
+      } catch (error) {
+        logger.error({ err: error, partition: batch.partition, offset: String(offset) }, 'a followed message was not taken');
+      }
+      resolveOffset(message.offset);
+    }
+    positions.set(batch.partition, BigInt(batch.lastOffset()) + 1n);
+    checkCaughtUp();
+  };
+  const supervisor = supervise(kafka, () => ({
+    // A group of its own for every life: a member that has died without leaving would keep its half of the partitions.
+    groupId: `${groupId}-${randomUUID()}`,
+    topics: [topic],
+    fromBeginning: true,
+    sessionTimeoutMs,
+    eachBatch,
+    onJoin: (_assignment, seek) => positions.forEach((offset, partition) => seek(topic, partition, offset)),
+    onLost: () => undefined,
+    beforeStop: async () => undefined,
+  }), logger);
+
+  const readAll = async (): Promise<void> => {
+    // Partitions that hold nothing have nothing to wait for, whatever their end offset is.
+    const ranges = await topicRanges(kafka, topic);
+    ends = new Map(ranges.filter(({ low, high }) => high > low).map(({ partition, high }) => [partition, high]));
+    checkCaughtUp();
+    await caughtUp.promise;
+  };
+  return {
+    start: async ({ timeoutMs = 60_000 } = {}) => {
+      await supervisor.start(timeoutMs);
+      try {
+        await withTimeout(readAll(), timeoutMs, `reading ${topic}`);
+      } catch (error) {
+        await supervisor.stop(0);
+        throw error;
+      }
+    },
+    stop: () => supervisor.stop(stopTimeoutMs),
+    health: () => supervisor.health(),
+  };
+}

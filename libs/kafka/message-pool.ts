@@ -1,0 +1,260 @@
+import type { EachBatchPayload, IHeaders, KafkaMessage } from 'kafkajs';
+import type { Logger } from 'pino';
+import type { Assignment } from './consumer-session.ts';
+import { OffsetTracker } from './offset-tracker.ts';
+import type { Chunk } from './offset-tracker.ts';
+import { createBackoff, pause } from './wait.ts';
+
+export interface ReceivedMessage {
+  topic: string;
+  partition: number;
+  offset: bigint;
+  key: string | null;
+  value: Buffer | null;
+  headers: Record<string, string>;
+  /** When the message was made, or appended, as the topic is configured; milliseconds since 1970. */
+  timestamp_ms: number;
+}
+
+export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
+
+export interface PoolOptions {
+  handle: Handle;
+  maxBatch: number;
+  concurrency: number;
+  heartbeatMs: number;
+  logger: Logger;
+}
+
+/** One partition's messages of one fetch: kafkajs waits for `settled` before it fetches again. */
+interface Lot {
+  payload: EachBatchPayload;
+  taken: number;
+  handled: number;
+  settled: PromiseWithResolvers<void>;
+}
+
+interface Batch {
+  messages: ReceivedMessage[];
+  parts: { lot: Lot; count: number; chunk: Chunk }[];
+}
+
+/** What ends with an assignment: its lots, its offsets, the retries of its messages. */
+interface Tenure {
+  assigned: Assignment[];
+  lots: Set<Lot>;
+  waiting: Lot[];
+  tracker: OffsetTracker;
+  over: AbortController;
+  /** Set when the group rebalances: what comes in is sent back with it, so that kafkajs joins again. */
+  lost: unknown;
+  payload: EachBatchPayload | undefined;
+}
+
+const commitIntervalMs = 500;
+const goneTypes = new Set(['REBALANCE_IN_PROGRESS', 'NOT_COORDINATOR_FOR_GROUP', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID']);
+
+/**
+ * Pours the messages of all partitions into one stream of batches, and keeps the promises of consume:
+ * in order per partition, never skipped, offsets committed only after handle has resolved.
+ */
+export class MessagePool {
+  readonly #options: PoolOptions;
+  readonly #active = new Set<Promise<void>>();
+  #tenure = newTenure([]);
+  #scheduled = false;
+  #stopping = false;
+  #committing: Promise<void> | undefined;
+  #beats: NodeJS.Timeout | undefined;
+  #commits: NodeJS.Timeout | undefined;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+  }
+
+  get assigned(): Assignment[] {
+    return this.#tenure.assigned;
+  }
+
+  join(assigned: Assignment[]): void {
+    this.#tenure = newTenure(assigned);
+    this.#commits ??= setInterval(() => void this.#commit(this.#tenure), commitIntervalMs);
+  }
+
+  /** What was held is held no more: nothing of it is started, repeated or committed from here on. */
+  lose(): void {
+    const tenure = this.#tenure;
+    tenure.over.abort();
+    tenure.waiting.length = 0;
+    for (const lot of tenure.lots) lot.settled.resolve();
+    tenure.lots.clear();
+    this.#tenure = newTenure([]);
+    clearInterval(this.#beats);
+    clearInterval(this.#commits);
+    this.#beats = undefined;
+    this.#commits = undefined;
+  }
+
+  /** kafkajs' eachBatch: resolves when the messages are handled (concurrency 1) or all under way (more). */
+  add(payload: EachBatchPayload): Promise<void> {
+    const tenure = this.#tenure;
+    if (tenure.lost) return Promise.reject(tenure.lost);
+    const lot: Lot = { payload, taken: 0, handled: 0, settled: Promise.withResolvers() };
+    tenure.payload = payload;
+    tenure.lots.add(lot);
+    tenure.waiting.push(lot);
+    this.#beats ??= setInterval(() => void this.#beat(this.#tenure), this.#options.heartbeatMs / 2);
+    this.#schedule();
+    return lot.settled.promise;
+  }
+
+  /** Finishes what handle is at, commits, and starts nothing more. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#tenure.over.abort();
+    await Promise.allSettled(this.#active);
+    await this.#commit(this.#tenure);
+  }
+
+  /** Waits one turn of the event loop, so that all partitions of a fetch land in one batch. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      while (this.#active.size < this.#options.concurrency && this.#pump());
+    });
+  }
+
+  #pump(): boolean {
+    const tenure = this.#tenure;
+    if (this.#stopping || tenure.over.signal.aborted) return false;
+    const batch = this.#take(tenure);
+    if (batch.messages.length === 0) return false;
+    const run = this.#run(batch, tenure).finally(() => {
+      this.#active.delete(run);
+      this.#schedule();
+    });
+    this.#active.add(run);
+    return true;
+  }
+
+  #take(tenure: Tenure): Batch {
+    const batch: Batch = { messages: [], parts: [] };
+    const { waiting, tracker } = tenure;
+    while (waiting.length > 0 && batch.messages.length < this.#options.maxBatch) {
+      const lot = waiting[0] as Lot;
+      const { topic, partition, messages } = lot.payload.batch;
+      const count = Math.min(messages.length - lot.taken, this.#options.maxBatch - batch.messages.length);
+      for (let i = lot.taken; i < lot.taken + count; i++) batch.messages.push(toReceived(topic, partition, messages[i] as KafkaMessage));
+      lot.taken += count;
+      const isLast = lot.taken === messages.length;
+      const lastOffset = isLast ? lot.payload.batch.lastOffset() : (messages[lot.taken - 1] as KafkaMessage).offset;
+      batch.parts.push({ lot, count, chunk: tracker.begin(topic, partition, BigInt(lastOffset) + 1n) });
+      if (!isLast) break;
+      waiting.shift();
+      // With several calls at once, a slow one must not hold up the next fetch.
+      if (this.#options.concurrency > 1) settle(tenure, lot);
+    }
+    return batch;
+  }
+
+  async #run(batch: Batch, tenure: Tenure): Promise<void> {
+    const { handle, logger } = this.#options;
+    const backoff = createBackoff(100, 2_000);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await handle(batch.messages, { assigned: tenure.assigned });
+        break;
+      } catch (error) {
+        logger.error({ err: error, attempt, messages: batch.messages.length }, 'handling failed; the same messages are tried again');
+        await pause(backoff.next(), tenure.over.signal);
+        if (tenure.over.signal.aborted) return;
+      }
+    }
+    for (const { lot, count, chunk } of batch.parts) {
+      tenure.tracker.done(chunk);
+      lot.handled += count;
+      if (lot.handled === lot.payload.batch.messages.length) settle(tenure, lot);
+    }
+  }
+
+  /** Keeps the membership while handle takes long; learns here that the group rebalances. */
+  async #beat(tenure: Tenure): Promise<void> {
+    if (tenure.lots.size === 0 || !tenure.payload) {
+      clearInterval(this.#beats);
+      this.#beats = undefined;
+      return;
+    }
+    try {
+      await tenure.payload.heartbeat();
+    } catch (error) {
+      if (!goneTypes.has((error as { type?: string }).type ?? '')) {
+        this.#options.logger.debug({ err: error }, 'a heartbeat failed');
+      } else if (!tenure.lost) {
+        await this.#handOver(tenure, error);
+      }
+    }
+  }
+
+  /** The group rebalances: finish what runs, commit it, and let kafkajs join again. The rest is read again by its new holder. */
+  async #handOver(tenure: Tenure, error: unknown): Promise<void> {
+    tenure.lost = error;
+    tenure.over.abort();
+    tenure.waiting.length = 0;
+    await Promise.allSettled(this.#active);
+    await this.#commit(tenure);
+    for (const lot of tenure.lots) lot.settled.reject(error);
+    tenure.lots.clear();
+  }
+
+  async #commit(tenure: Tenure): Promise<void> {
+    await this.#committing;
+    const positions = tenure.payload ? tenure.tracker.takeDirty() : [];
+    if (positions.length === 0 || tenure !== this.#tenure) return;
+    this.#committing = this.#commitNow(tenure, positions);
+    await this.#committing;
+    this.#committing = undefined;
+  }
+
+  async #commitNow(tenure: Tenure, positions: ReturnType<OffsetTracker['takeDirty']>): Promise<void> {
+    const topics = Map.groupBy(positions, ({ topic }) => topic);
+    try {
+      await tenure.payload?.commitOffsetsIfNecessary({
+        topics: [...topics].map(([topic, list]) => ({ topic, partitions: list.map(({ partition, offset }) => ({ partition, offset: String(offset) })) })),
+      });
+    } catch (error) {
+      tenure.tracker.markDirty(positions);
+      this.#options.logger.debug({ err: error }, 'committing offsets failed; it is tried again');
+    }
+  }
+}
+
+function newTenure(assigned: Assignment[]): Tenure {
+  return { assigned, lots: new Set(), waiting: [], tracker: new OffsetTracker(), over: new AbortController(), lost: undefined, payload: undefined };
+}
+
+/** Lets kafkajs fetch on behind this lot; unless its assignment is over, for then its offsets are no longer ours to move. */
+function settle(tenure: Tenure, lot: Lot): void {
+  if (!tenure.lots.delete(lot)) return;
+  const { messages } = lot.payload.batch;
+  lot.payload.resolveOffset((messages[messages.length - 1] as KafkaMessage).offset);
+  lot.settled.resolve();
+}
+
+/** kafkajs' message in our form. */
+export function toReceived(topic: string, partition: number, message: KafkaMessage): ReceivedMessage {
+  const { offset, key, value, headers, timestamp } = message;
+  return { topic, partition, offset: BigInt(offset), key: key === null ? null : String(key), value, headers: toHeaders(headers), timestamp_ms: Number(timestamp) };
+}
+
+function toHeaders(headers: IHeaders | undefined): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    // Kafka allows a header name several times; the last one counts.
+    const last = Array.isArray(value) ? value[value.length - 1] : value;
+    if (last !== undefined && last !== null) result[name] = String(last);
+  }
+  return result;
+}

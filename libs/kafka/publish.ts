@@ -1,0 +1,310 @@
+import type { Message, Producer, RecordMetadata } from 'kafkajs';
+import type { Logger } from 'pino';
+import type { KafkaClient, Link } from './client.ts';
+import { PublishError, PublishQueue, sizeOf } from './publish-queue.ts';
+import type { Flight, OutgoingMessage, Unit } from './publish-queue.ts';
+import { createBackoff, pause, withTimeout } from './wait.ts';
+
+export { PublishError } from './publish-queue.ts';
+export type { OutgoingMessage } from './publish-queue.ts';
+
+export interface PublisherOptions {
+  logger: Logger;
+  /** Says in logs and errors which publisher speaks. */
+  name: string;
+  /** Messages that may wait; what comes beyond is refused at once, unsent. Default 10,000. */
+  maxQueued?: number;
+  /** The largest message taken, headers included, in bytes. Default 1 MiB; larger ones are refused, unsent. */
+  maxMessageBytes?: number;
+  /** Bytes per topic in one send; below the topics' max.message.bytes, which limits a whole record batch. Default 224 KiB. */
+  maxTopicBytes?: number;
+}
+
+export interface Publisher {
+  /** Resolves when connected for the first time; rejects after `timeoutMs` (default 30 s). Reconnects by itself later. */
+  start(options?: { timeoutMs?: number }): Promise<void>;
+  /** Refuses new messages, sends what waits for at most `timeoutMs` (default 5 s), then disconnects. */
+  stop(options?: { timeoutMs?: number }): Promise<void>;
+  /** Resolves when all in-sync replicas have the message (acks=all). Rejects with a PublishError only. */
+  publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
+  /** The same for several, in order: resolves when all are written; an error says nothing about single ones. */
+  publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
+  health(): { ok: boolean; reason?: string };
+  queued(): number;
+}
+
+const flightMessages = 1_000;
+const flightBytes = 1_048_576;
+const sweepMs = 20;
+const connectAttemptMs = 5_000;
+const topicRefusedMs = 1_000;
+
+/**
+ * A producer that is exact: idempotent, acks=all, and one send in flight, because kafkajs loses acknowledged
+ * messages when concurrent idempotent sends are retried (it rolls back sequence numbers that the broker has
+ * already taken). What is published while a send is in the air goes out together as the next one.
+ */
+export function createPublisher(kafka: KafkaClient, options: PublisherOptions): Publisher {
+  return new KafkaPublisher(kafka, options);
+}
+
+class KafkaPublisher implements Publisher {
+  readonly #kafka: KafkaClient;
+  readonly #options: Required<PublisherOptions>;
+  readonly #queue = new PublishQueue();
+  readonly #proven = new Set<string>();
+  readonly #stopping = new AbortController();
+  #link: Link<Producer> | undefined;
+  #flight: Flight | undefined;
+  /** What the sockets had done, and when, as the flight started. */
+  #before = { writes: 0, bytesRead: 0, at: 0 };
+  #scheduled = false;
+  #connecting: Promise<void> | undefined;
+  #sweeper: NodeJS.Timeout | undefined;
+  #state: 'new' | 'running' | 'draining' | 'stopped' = 'new';
+  #onIdle: (() => void) | undefined;
+
+  constructor(kafka: KafkaClient, options: PublisherOptions) {
+    this.#kafka = kafka;
+    this.#options = { maxQueued: 10_000, maxMessageBytes: 1_048_576, maxTopicBytes: 229_376, ...options };
+  }
+
+  async start({ timeoutMs = 30_000 } = {}): Promise<void> {
+    if (this.#state !== 'new') throw new Error(`publisher ${this.#options.name} was started before`);
+    this.#state = 'running';
+    try {
+      await withTimeout(this.#connect(), timeoutMs, `connecting publisher ${this.#options.name}`);
+    } catch (error) {
+      await this.stop({ timeoutMs: 0 });
+      throw error;
+    }
+  }
+
+  async stop({ timeoutMs = 5_000 } = {}): Promise<void> {
+    if (this.#state === 'stopped' || this.#state === 'draining') return;
+    this.#state = 'draining';
+    if (timeoutMs > 0 && (this.#flight || this.#queue.messages > 0)) {
+      const idle = new Promise<void>((resolve) => { this.#onIdle = resolve; });
+      await withTimeout(idle, timeoutMs, 'flushing').catch(() => undefined);
+    }
+    this.#state = 'stopped';
+    this.#stopping.abort();
+    this.#settleAll();
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+    await this.#link?.close(timeoutMs > 0 ? 1_000 : 0);
+  }
+
+  publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void> {
+    return this.publishAll([message], options);
+  }
+
+  publishAll(messages: readonly OutgoingMessage[], { timeoutMs }: { timeoutMs: number }): Promise<void> {
+    if (messages.length === 0) return Promise.resolve();
+    const sizes = messages.map(sizeOf);
+    const refusal = this.#refusal(messages, sizes);
+    if (refusal) return Promise.reject(new PublishError(refusal, false));
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ messages, sizes, next: 0, acknowledged: 0, deadline: Date.now() + timeoutMs, done: false, resolve, reject });
+      this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs);
+      this.#schedule();
+    });
+  }
+
+  health(): { ok: boolean; reason?: string } {
+    if (this.#state !== 'running') return { ok: false, reason: `publisher ${this.#options.name} is ${this.#state}` };
+    return this.#link ? { ok: true } : { ok: false, reason: `publisher ${this.#options.name} is not connected` };
+  }
+
+  queued(): number {
+    return this.#queue.messages + (this.#flight?.messages ?? 0);
+  }
+
+  #refusal(messages: readonly OutgoingMessage[], sizes: readonly number[]): string | undefined {
+    const { name, maxQueued, maxMessageBytes } = this.#options;
+    if (this.#state !== 'running') return `publisher ${name} is not running`;
+    // One unit may be larger than the whole queue, but then it must come alone.
+    if (this.#queue.messages > 0 && this.#queue.messages + messages.length > maxQueued) return `publisher ${name} has ${this.#queue.messages} messages waiting`;
+    const tooLarge = sizes.findIndex((size) => size > maxMessageBytes);
+    return tooLarge < 0 ? undefined : `a message for ${messages[tooLarge]?.topic} has ${sizes[tooLarge]} bytes, more than ${maxMessageBytes}`;
+  }
+
+  /** Waits one turn of the event loop when idle, so that what arrives with one read of the sockets flies together. */
+  #schedule(): void {
+    if (this.#scheduled || this.#flight || !this.#link) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#fly();
+    });
+  }
+
+  #fly(): void {
+    if (this.#flight || !this.#link) return;
+    const flight = this.#queue.take({ messages: flightMessages, bytes: flightBytes, topicBytes: this.#options.maxTopicBytes }, (topic) => this.#proven.has(topic));
+    if (!flight) return this.#idle();
+    this.#flight = flight;
+    const { client, gate } = this.#link;
+    this.#before = { writes: gate.produceWrites, bytesRead: gate.bytesRead, at: Date.now() };
+    send(client, flight).then(
+      (unwritten) => this.#landed(flight, unwritten),
+      (error: unknown) => this.#failed(flight, error),
+    );
+  }
+
+  #landed(flight: Flight, unwritten: ReadonlySet<Message>): void {
+    if (this.#flight !== flight) return;
+    this.#flight = undefined;
+    for (const topic of flight.topics.keys()) this.#proven.add(topic);
+    for (const { unit, copies } of flight.parts) {
+      if (unwritten.size > 0 && copies.some((copy) => unwritten.has(copy))) {
+        this.#reject(unit, 'the partition does not exist', copies.some((copy) => !unwritten.has(copy)) || unit.acknowledged > 0);
+      }
+      unit.acknowledged += copies.length;
+      if (unit.acknowledged === unit.messages.length && !unit.done) {
+        unit.done = true;
+        unit.resolve();
+      }
+    }
+    this.#fly();
+  }
+
+  /** kafkajs gave the send up: after that its sequence numbers cannot be trusted, so the producer is replaced. */
+  #failed(flight: Flight, error: unknown): void {
+    if (this.#flight !== flight) return;
+    const sent = this.#hasLeft();
+    const cause = error instanceof Error ? error.message : String(error);
+    this.#options.logger.warn({ publisher: this.#options.name, topics: [...flight.topics.keys()], messages: flight.messages, sent, err: error }, 'a send failed');
+    for (const topic of flight.topics.keys()) this.#proven.delete(topic);
+    for (const { unit } of flight.parts) this.#reject(unit, `not published: ${cause}`, sent || unit.acknowledged > 0, error);
+    this.#flight = undefined;
+    this.#replaceProducer();
+  }
+
+  #hasLeft(): boolean {
+    return this.#link !== undefined && this.#link.gate.produceWrites > this.#before.writes;
+  }
+
+  #reject(unit: Unit, message: string, sent: boolean, cause?: unknown): void {
+    if (unit.done) return;
+    unit.done = true;
+    unit.reject(new PublishError(message, sent, { cause }));
+  }
+
+  #sweep(): void {
+    const now = Date.now();
+    let expired = false;
+    this.#queue.sweep(now, (unit) => {
+      expired = true;
+      const flying = this.#flight?.parts.some((part) => part.unit === unit) ?? false;
+      this.#reject(unit, `publisher ${this.#options.name} could not send it in time`, unit.acknowledged > 0 || (flying && this.#hasLeft()));
+    });
+    if (expired) this.#queue.dropDone();
+    this.#sweepFlight(now);
+    if (this.#flight || this.#queue.messages > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+    this.#idle();
+  }
+
+  /**
+   * The flight's own time-outs. As long as nothing of it went out (the broker is unreachable), it is taken
+   * back, which makes "not sent" true; afterwards it goes on for those who still wait.
+   */
+  #sweepFlight(now: number): void {
+    const flight = this.#flight;
+    if (!flight) return;
+    const left = this.#hasLeft();
+    const refused = !left && this.#isTopicRefused(flight, now);
+    const late = flight.parts.filter(({ unit }) => !unit.done && (refused || unit.deadline <= now));
+    const reason = left ? 'the broker has not acknowledged it in time' : refused ? 'the topic is unknown or may not be written' : 'the broker could not be reached in time';
+    for (const { unit } of late) this.#reject(unit, `${reason} (${[...flight.topics.keys()].join()})`, left || unit.acknowledged > 0);
+    const abandoned = flight.parts.every(({ unit }) => unit.done);
+    if (!abandoned && (left || late.length === 0)) return;
+    this.#flight = undefined;
+    if (!left) this.#queue.putBack(flight);
+    this.#options.logger.warn({ publisher: this.#options.name, topics: [...flight.topics.keys()], messages: flight.messages, sent: left }, 'a send was given up');
+    this.#replaceProducer();
+  }
+
+  /** The broker answers, yet will not take this topic's first message: kafkajs would ask for ever. */
+  #isTopicRefused(flight: Flight, now: number): boolean {
+    const unproven = [...flight.topics.keys()].some((topic) => !this.#proven.has(topic));
+    return unproven && now - this.#before.at > topicRefusedMs && this.#link !== undefined && this.#link.gate.bytesRead > this.#before.bytesRead;
+  }
+
+  #replaceProducer(): void {
+    void this.#link?.close(0);
+    this.#link = undefined;
+    if (this.#state === 'running' || this.#state === 'draining') void this.#connect();
+  }
+
+  /** Connects with back-off until it works or the publisher stops; every attempt is bounded. */
+  #connect(): Promise<void> {
+    this.#connecting ??= this.#connectLoop().finally(() => { this.#connecting = undefined; });
+    return this.#connecting;
+  }
+
+  async #connectLoop(): Promise<void> {
+    const backoff = createBackoff(50, 500);
+    const { logger, name } = this.#options;
+    for (let attempt = 1; !this.#stopping.signal.aborted; attempt++) {
+      const link = this.#kafka.newProducer();
+      const abort = (): void => link.gate.close();
+      this.#stopping.signal.addEventListener('abort', abort);
+      try {
+        await withTimeout(link.client.connect(), connectAttemptMs, 'connecting');
+        if (this.#stopping.signal.aborted) return;
+        this.#link = link;
+        if (attempt > 1) logger.info({ publisher: name, attempt }, 'connected to Kafka again');
+        this.#schedule();
+        return;
+      } catch (error) {
+        await link.close(0);
+        logger[attempt === 5 ? 'warn' : 'debug']({ publisher: name, attempt, err: error }, 'cannot connect to Kafka');
+        await pause(backoff.next(), this.#stopping.signal);
+      } finally {
+        this.#stopping.signal.removeEventListener('abort', abort);
+      }
+    }
+  }
+
+  #idle(): void {
+    if (!this.#flight && this.#queue.messages === 0) this.#onIdle?.();
+  }
+
+  #settleAll(): void {
+    const left = this.#hasLeft();
+    for (const { unit } of this.#flight?.parts ?? []) this.#reject(unit, 'the publisher was stopped before the broker acknowledged it', left || unit.acknowledged > 0);
+    this.#flight = undefined;
+    this.#queue.sweep(Infinity, (unit) => this.#reject(unit, 'the publisher was stopped', unit.acknowledged > 0));
+    this.#queue.dropDone();
+  }
+}
+
+/**
+ * One send, complete; returns the messages whose partition does not exist. When a partition moves to a broker
+ * that has already answered in the same send, kafkajs' retry leaves that broker out and reports success: so
+ * what its answer does not name is sent again, under sequence numbers that were never used.
+ */
+async function send(producer: Producer, flight: Flight): Promise<ReadonlySet<Message>> {
+  let topics = flight.topics;
+  for (let written = true; written && topics.size > 0;) {
+    const topicMessages = [...topics].map(([topic, messages]) => ({ topic, messages }));
+    const answer = await producer.sendBatch({ acks: -1, topicMessages });
+    topics = missingFrom(answer, topics);
+    written = answer.length > 0;
+  }
+  return new Set([...topics.values()].flat());
+}
+
+/** The messages of partitions that the answer does not name; the partitioner has noted each message's partition in it. */
+function missingFrom(answer: RecordMetadata[], topics: Flight['topics']): Flight['topics'] {
+  const known = new Set(answer.map(({ topicName, partition }) => `${partition} ${topicName}`));
+  const missing: Flight['topics'] = new Map();
+  for (const [topic, messages] of topics) {
+    const rest = messages.filter(({ partition }) => !known.has(`${partition} ${topic}`));
+    if (rest.length > 0) missing.set(topic, rest);
+  }
+  return missing;
+}

@@ -1,0 +1,69 @@
+import net from 'node:net';
+import tls from 'node:tls';
+
+/** What kafkajs hands to a socket factory. */
+interface SocketArguments {
+  host: string;
+  port: number;
+  ssl: tls.ConnectionOptions;
+  onConnect: () => void;
+}
+
+const produceApiKey = 0;
+const keepAliveDelayMs = 30_000;
+
+/**
+ * All sockets of one kafkajs producer, consumer or admin. It answers the one question that kafkajs cannot,
+ * "has a produce request gone out?", and it is the only sure way to end a kafkajs object: after close()
+ * nothing can be written any more, and no retry of it can connect again.
+ */
+export class SocketGate {
+  /** Produce requests handed to a socket so far. */
+  produceWrites = 0;
+  readonly #sockets = new Set<net.Socket>();
+  #closed = false;
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** The `socketFactory` for kafkajs: plain or TLS, without Nagle's delay. */
+  readonly createSocket = ({ host, port, ssl, onConnect }: SocketArguments): net.Socket => {
+    if (this.#closed) throw new Error('the connection was given up');
+    const socket = ssl
+      ? tls.connect({ host, port, ...(net.isIP(host) ? {} : { servername: host }), ...ssl }, onConnect)
+      : net.connect({ host, port }, onConnect);
+    socket.setKeepAlive(true, keepAliveDelayMs);
+    socket.setNoDelay(true);
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    this.#countProduceWrites(socket);
+    return socket;
+  };
+
+  /** Bytes received on the connections that are open: a broker that answers makes it grow. */
+  get bytesRead(): number {
+    let sum = 0;
+    for (const socket of this.#sockets) sum += socket.bytesRead;
+    return sum;
+  }
+
+  /** Cuts every connection at once and refuses new ones. */
+  close(): void {
+    this.#closed = true;
+    for (const socket of this.#sockets) {
+      // kafkajs listens to 'error' and 'end' but not to 'close': without an error its requests would hang.
+      socket.destroy(new Error('the connection was given up'));
+    }
+  }
+
+  /** A Kafka request starts with its size (int32) and its API key (int16); Produce is 0. */
+  #countProduceWrites(socket: net.Socket): void {
+    const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
+    const counted = (chunk: unknown, ...rest: unknown[]): boolean => {
+      if (Buffer.isBuffer(chunk) && chunk.length >= 6 && chunk.readInt16BE(4) === produceApiKey) this.produceWrites += 1;
+      return write(chunk, ...rest);
+    };
+    socket.write = counted as typeof socket.write;
+  }
+}

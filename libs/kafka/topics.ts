@@ -1,0 +1,117 @@
+import kafkajs from 'kafkajs';
+import type { Admin } from 'kafkajs';
+import type { KafkaClient } from './client.ts';
+import { pause } from './wait.ts';
+
+export interface TopicSpec {
+  name: string;
+  partitions: number;
+  replication_factor: number;
+  /** Topic settings by their Kafka names, for example 'cleanup.policy'. */
+  config: Record<string, string>;
+}
+
+const createTimeoutMs = 15_000;
+const visibleTimeoutMs = 10_000;
+
+/**
+ * Creates the topics that are missing and waits until they can be used; leaves existing ones as they are, their
+ * partitions and settings included (more partitions would move keys). Several callers at once are safe.
+ * Returns the names it created.
+ */
+export async function ensureTopics(kafka: KafkaClient, specs: readonly TopicSpec[]): Promise<string[]> {
+  return kafka.withAdmin(async (admin) => {
+    const existing = new Set(await admin.listTopics());
+    const missing = specs.filter(({ name }) => !existing.has(name));
+    // One request per topic: in one for all, a rival's creation of one of them would show as the error of the rest.
+    await Promise.all(missing.map((spec) => createTopic(admin, spec)));
+    await waitUntilUsable(admin, specs);
+    return missing.map(({ name }) => name);
+  }, createTimeoutMs + visibleTimeoutMs);
+}
+
+async function createTopic(admin: Admin, { name, partitions, replication_factor, config }: TopicSpec): Promise<void> {
+  // Resolves with false when the topic exists.
+  await admin.createTopics({
+    timeout: createTimeoutMs,
+    waitForLeaders: false,
+    topics: [{
+      topic: name,
+      numPartitions: partitions,
+      replicationFactor: replication_factor,
+      configEntries: Object.entries(config).map(([key, value]) => ({ name: key, value })),
+    }],
+  });
+}
+
+async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promise<void> {
+  const deadline = Date.now() + visibleTimeoutMs;
+  const topics = specs.map(({ name }) => name);
+  for (;;) {
+    const ready = await admin.fetchTopicMetadata({ topics }).then(
+      ({ topics: found }) => found.every(({ partitions }) => partitions.length > 0 && partitions.every(({ leader }) => leader >= 0)),
+      () => false,
+    );
+    if (ready || topics.length === 0) return;
+    if (Date.now() > deadline) throw new Error(`topics without a leader after ${visibleTimeoutMs} ms: ${topics.join(', ')}`);
+    await pause(50);
+  }
+}
+
+/** The number of partitions of each topic; rejects when one of them does not exist. */
+export async function partitionCounts(kafka: KafkaClient, topics: readonly string[]): Promise<Map<string, number>> {
+  return kafka.withAdmin(async (admin) => {
+    const metadata = await admin.fetchTopicMetadata({ topics: [...topics] });
+    return new Map(metadata.topics.map(({ name, partitions }) => [name, partitions.length]));
+  });
+}
+
+/** The offset after the last message of every partition, by topic and partition. */
+export async function endOffsets(kafka: KafkaClient, topics: readonly string[]): Promise<Map<string, Map<number, bigint>>> {
+  return kafka.withAdmin(async (admin) => new Map(await Promise.all(topics.map(async (topic) => [topic, await topicEnds(admin, topic)] as const))));
+}
+
+async function topicEnds(admin: Admin, topic: string): Promise<Map<number, bigint>> {
+  const offsets = await admin.fetchTopicOffsets(topic);
+  return new Map(offsets.map(({ partition, high }) => [partition, BigInt(high)]));
+}
+
+/** The first and the end offset of every partition of a topic. */
+export async function topicRanges(kafka: KafkaClient, topic: string): Promise<{ partition: number; low: bigint; high: bigint }[]> {
+  return kafka.withAdmin(async (admin) => {
+    const offsets = await admin.fetchTopicOffsets(topic);
+    return offsets.map(({ partition, low, high }) => ({ partition, low: BigInt(low), high: BigInt(high) }));
+  });
+}
+
+/** How far a group is behind in one partition. */
+export interface PartitionLag {
+  topic: string;
+  partition: number;
+  /** Messages after the committed offset, or all that are kept when nothing is committed. */
+  lag: bigint;
+}
+
+/** How many messages each partition has that the group has not committed yet. */
+export async function groupLag(kafka: KafkaClient, groupId: string, topics: readonly string[]): Promise<PartitionLag[]> {
+  return kafka.withAdmin(async (admin) => {
+    const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
+    const lags = await Promise.all(committed.map(async ({ topic, partitions }) => {
+      const done = new Map(partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
+      const ends = await admin.fetchTopicOffsets(topic);
+      return ends.map(({ partition, high, low }) => {
+        const position = done.get(partition) ?? -1n;
+        const lag = BigInt(high) - (position < 0n ? BigInt(low) : position);
+        return { topic, partition, lag: lag > 0n ? lag : 0n };
+      });
+    }));
+    return lags.flat();
+  });
+}
+
+/** Deletes topics; for tests and for undoing a trial only, as deleting upsets producers that know the topic (kafkajs issue 1622). */
+export async function deleteTopics(kafka: KafkaClient, topics: readonly string[]): Promise<void> {
+  await kafka.withAdmin(async (admin) => admin.deleteTopics({ topics: [...topics], timeout: createTimeoutMs }).catch((error: unknown) => {
+    if (!(error instanceof kafkajs.KafkaJSProtocolError && error.type === 'UNKNOWN_TOPIC_OR_PARTITION')) throw error;
+  }));
+}

@@ -1,0 +1,44 @@
+/** What a bounded wait rejects with when its time is over. */
+export class WaitTimeoutError extends Error {
+  override name = 'WaitTimeoutError';
+}
+
+/**
+ * The outcome of `promise`, or a WaitTimeoutError after `timeoutMs`. What comes later is dropped silently;
+ * the caller must end the work itself where that matters.
+ */
+export function withTimeout<T>(promise: Promise<T>, timeoutMs: number, what: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new WaitTimeoutError(`${what} took longer than ${timeoutMs} ms`)), timeoutMs);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+/** Waits `ms` milliseconds, or until the signal is aborted, whichever comes first; never rejects. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const done = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener('abort', done);
+  });
+}
+
+/** A back-off that doubles from `firstMs` to `maxMs`, with 20 % jitter; reset() starts it over. */
+export function createBackoff(firstMs: number, maxMs: number): { next(): number; reset(): void } {
+  let current = firstMs;
+  return {
+    next: () => {
+      const ms = current * (0.8 + 0.4 * Math.random());
+      current = Math.min(current * 2, maxMs);
+      return ms;
+    },
+    reset: () => {
+      current = firstMs;
+    },
+  };
+}
