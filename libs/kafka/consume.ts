@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { heartbeatMs } from './consumer-session.ts';
 import type { Assignment } from './consumer-session.ts';
-import { supervise } from './consumer-supervisor.ts';
+import { Supervisor } from './consumer-supervisor.ts';
 import { MessagePool } from './message-pool.ts';
 import type { Handle } from './message-pool.ts';
 
@@ -48,7 +48,7 @@ export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
   const { groupId, topics, handle, maxBatch = 500, concurrency = 1, fromBeginning = true, sessionTimeoutMs = defaultSessionTimeoutMs } = options;
   const logger = options.logger.child({ group: groupId });
   const pool = new MessagePool({ handle, maxBatch, concurrency, heartbeatMs: heartbeatMs(sessionTimeoutMs), logger });
-  const supervisor = supervise(kafka, () => ({
+  const supervisor = new Supervisor(kafka, () => ({
     groupId,
     topics,
     fromBeginning,

@@ -33,8 +33,6 @@ export interface ConsumerSession {
   joined: Promise<void>;
   /** Resolves with the reason when this life is over. */
   ended: Promise<Error>;
-  /** Milliseconds since it was last in touch with the broker. */
-  silentMs(): number;
   stop(timeoutMs: number): Promise<void>;
   kill(reason: Error): void;
 }
@@ -50,8 +48,11 @@ export function heartbeatMs(sessionTimeoutMs: number): number {
   return Math.min(Math.floor(sessionTimeoutMs / 3), maxHeartbeatMs);
 }
 
-/** Starts one life. Errors come through `ended`, also those of the start. */
-export function openSession(kafka: KafkaClient, reader: Reader, partitions: number, logger: Logger): ConsumerSession {
+/**
+ * Starts one life. Errors come through `ended`, also those of the start. `onSign` is called whenever the
+ * broker has answered: at a join, a heartbeat, a message (kafkajs reports a fetch also when it has failed).
+ */
+export function openSession(kafka: KafkaClient, reader: Reader, partitions: number, logger: Logger, onSign: () => void): ConsumerSession {
   const link = kafka.newConsumer({
     groupId: reader.groupId,
     sessionTimeout: reader.sessionTimeoutMs,
@@ -65,7 +66,6 @@ export function openSession(kafka: KafkaClient, reader: Reader, partitions: numb
   });
   const joined = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<Error>();
-  let lastSign = Date.now();
   let over = false;
   const end = (reason: Error): void => {
     if (over) return;
@@ -77,16 +77,19 @@ export function openSession(kafka: KafkaClient, reader: Reader, partitions: numb
   // A life that is over may still twitch, while the next one already uses the same reader.
   const living: Reader = {
     ...reader,
-    eachBatch: async (payload) => (over ? undefined : reader.eachBatch(payload)),
+    eachBatch: async (payload) => {
+      if (over) return;
+      onSign();
+      await reader.eachBatch(payload);
+    },
     onJoin: (assignment, seek) => { if (!over) reader.onJoin(assignment, seek); },
     onLost: () => { if (!over) reader.onLost(); },
   };
-  listen(link, living, logger, { sign: () => { lastSign = Date.now(); }, joined: joined.resolve, end });
+  listen(link, living, logger, { sign: () => { if (!over) onSign(); }, joined: joined.resolve, end });
   run(link.client, living, partitions).catch(end);
   return {
     joined: joined.promise,
     ended: ended.promise,
-    silentMs: () => Date.now() - lastSign,
     stop: (timeoutMs) => (over ? Promise.resolve() : stop(link, living, timeoutMs)).finally(() => end(new Error('stopped'))),
     kill: end,
   };
@@ -106,17 +109,16 @@ async function run(consumer: KafkaJsConsumer, reader: Reader, partitions: number
 
 function listen(link: Link<KafkaJsConsumer>, reader: Reader, logger: Logger, on: { sign(): void; joined(): void; end(reason: Error): void }): void {
   const { client } = link;
-  const { GROUP_JOIN, HEARTBEAT, FETCH, REBALANCING, CRASH } = client.events;
+  const { GROUP_JOIN, HEARTBEAT, REBALANCING, CRASH } = client.events;
   client.on(HEARTBEAT, on.sign);
-  client.on(FETCH, on.sign);
   client.on(REBALANCING, () => {
-    logger.debug({ group: reader.groupId }, 'the consumer group is rebalancing');
+    logger.info('the consumer group rebalances');
     reader.onLost();
   });
   client.on(GROUP_JOIN, ({ payload }) => {
     on.sign();
     const assignment = Object.entries(payload.memberAssignment).map(([topic, partitions]) => ({ topic, partitions }));
-    logger.info({ group: reader.groupId, assignment, took_ms: payload.duration }, 'joined the consumer group');
+    logger.info({ assignment, took_ms: payload.duration }, 'joined the consumer group');
     reader.onLost();
     reader.onJoin(assignment, (topic, partition, offset) => client.seek({ topic, partition, offset: String(offset) }));
     on.joined();

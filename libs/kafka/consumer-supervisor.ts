@@ -5,85 +5,96 @@ import type { ConsumerSession, Reader } from './consumer-session.ts';
 import { partitionCounts } from './topics.ts';
 import { createBackoff, pause, withTimeout } from './wait.ts';
 
-/** A consumer that comes back: rebuilt after every crash and whenever it has gone silent. */
-export interface Supervisor {
-  /** Resolves at the first join, or rejects after `timeoutMs`, stopped again. */
-  start(timeoutMs: number): Promise<void>;
-  stop(timeoutMs: number): Promise<void>;
-  /** Not ok when nothing was fetched or beaten for two session time-outs. */
-  health(): { ok: boolean; reason?: string };
-  /** Ends the present life; a new one begins at once. */
-  rebuild(reason: string): void;
-}
-
 const firstBackoffMs = 100;
 const maxBackoffMs = 1_000;
 const joinGraceMs = 30_000;
+/** Failed starts in a row that are nothing to worry about: brokers that start, groups that move. */
+const quietFailures = 3;
 
-/** `nextReader` is asked before every life, so that a reader may change its group or partition. */
-export function supervise(kafka: KafkaClient, nextReader: () => Reader, logger: Logger): Supervisor {
-  const stopping = new AbortController();
-  const firstJoin = Promise.withResolvers<void>();
-  let session: ConsumerSession | undefined;
-  let lives: Promise<void> | undefined;
-  let lastSign = Date.now();
-  let sessionTimeoutMs = 0;
+/** A consumer that comes back: rebuilt after every crash, and whenever it has gone silent. */
+export class Supervisor {
+  readonly #kafka: KafkaClient;
+  readonly #nextReader: () => Reader;
+  readonly #logger: Logger;
+  readonly #stopping = new AbortController();
+  readonly #firstJoin = Promise.withResolvers<void>();
+  #session: ConsumerSession | undefined;
+  #lives: Promise<void> | undefined;
+  #sessionTimeoutMs = 0;
+  #lastSign = 0;
+  #lastError: unknown;
+  #failures = 0;
 
-  const live = async (reader: Reader): Promise<Error> => {
-    const counts = await partitionCounts(kafka, reader.topics);
-    if (stopping.signal.aborted) return new Error('stopped');
+  /** `nextReader` is asked before every life, so that a reader may change its group or partition. */
+  constructor(kafka: KafkaClient, nextReader: () => Reader, logger: Logger) {
+    this.#kafka = kafka;
+    this.#nextReader = nextReader;
+    this.#logger = logger;
+  }
+
+  /** Resolves at the first join; rejects after `timeoutMs`, with the last failure as its cause, and is stopped then. */
+  async start(timeoutMs: number): Promise<void> {
+    this.#lives ??= this.#liveOn();
+    try {
+      await withTimeout(this.#firstJoin.promise, timeoutMs, 'joining the consumer group');
+    } catch (error) {
+      await this.stop(0);
+      throw new Error((error as Error).message, { cause: this.#lastError });
+    }
+  }
+
+  /** Finishes, commits and leaves the group; returns after about `timeoutMs` in any case. */
+  async stop(timeoutMs: number): Promise<void> {
+    this.#stopping.abort();
+    await this.#session?.stop(timeoutMs);
+    if (this.#lives) await withTimeout(this.#lives, Math.max(timeoutMs, 100), 'stopping').catch(() => undefined);
+  }
+
+  /** Not ok when nothing was fetched or beaten for two session time-outs. */
+  health(): { ok: boolean; reason?: string } {
+    if (!this.#lastSign || this.#stopping.signal.aborted) return { ok: false, reason: 'the consumer is not running' };
+    const silentMs = Date.now() - this.#lastSign;
+    return silentMs <= 2 * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing fetched or beaten for ${silentMs} ms` };
+  }
+
+  /** Ends the present life; the next one begins at once. */
+  rebuild(reason: string): void {
+    this.#session?.kill(new Error(reason));
+  }
+
+  async #liveOn(): Promise<void> {
+    const backoff = createBackoff(firstBackoffMs, maxBackoffMs);
+    while (!this.#stopping.signal.aborted) {
+      const reader = this.#nextReader();
+      this.#failures += 1;
+      this.#lastError = await this.#live(reader).catch((error: unknown) => error);
+      if (this.#stopping.signal.aborted) return;
+      // A life that had joined has set the count to 0; its end is always worth a line.
+      const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
+      this.#logger[isQuiet ? 'debug' : 'warn']({ group: reader.groupId, err: this.#lastError, failures: this.#failures }, 'the consumer has ended and is built again');
+      if (this.#failures === 0) backoff.reset();
+      await pause(backoff.next(), this.#stopping.signal);
+    }
+  }
+
+  async #live(reader: Reader): Promise<Error> {
+    this.#sessionTimeoutMs = reader.sessionTimeoutMs;
+    const counts = await partitionCounts(this.#kafka, reader.topics);
+    if (this.#stopping.signal.aborted) return new Error('stopped');
     const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
-    const current = openSession(kafka, reader, partitions, logger);
-    session = current;
-    let hasJoined = false;
-    void current.joined.then(() => {
-      hasJoined = true;
-      firstJoin.resolve();
+    let lastSign = Date.now();
+    let graceMs = joinGraceMs;
+    const session = openSession(this.#kafka, reader, partitions, this.#logger, () => { lastSign = this.#lastSign = Date.now(); });
+    this.#session = session;
+    void session.joined.then(() => {
+      graceMs = 0;
+      this.#failures = 0;
+      this.#firstJoin.resolve();
     });
     const watchdog = setInterval(() => {
-      const silentMs = current.silentMs();
-      lastSign = Math.max(lastSign, Date.now() - silentMs);
-      if (silentMs > 3 * reader.sessionTimeoutMs + (hasJoined ? 0 : joinGraceMs)) current.kill(new Error(`nothing heard of the brokers for ${silentMs} ms`));
+      const silentMs = Date.now() - lastSign;
+      if (silentMs > 3 * reader.sessionTimeoutMs + graceMs) session.kill(new Error(`nothing heard of the brokers for ${silentMs} ms`));
     }, reader.sessionTimeoutMs / 4);
-    return current.ended.finally(() => clearInterval(watchdog));
-  };
-
-  const liveOn = async (): Promise<void> => {
-    const backoff = createBackoff(firstBackoffMs, maxBackoffMs);
-    while (!stopping.signal.aborted) {
-      const reader = nextReader();
-      sessionTimeoutMs = reader.sessionTimeoutMs;
-      const born = Date.now();
-      const reason = await live(reader).catch((error: unknown) => error);
-      if (stopping.signal.aborted) return;
-      if (Date.now() - born > 10_000) backoff.reset();
-      logger.warn({ group: reader.groupId, err: reason }, 'the consumer has ended and is built again');
-      await pause(backoff.next(), stopping.signal);
-    }
-  };
-
-  const stop = async (timeoutMs: number): Promise<void> => {
-    stopping.abort();
-    await session?.stop(timeoutMs);
-    await lives;
-  };
-
-  return {
-    start: async (timeoutMs) => {
-      lives ??= liveOn();
-      try {
-        await withTimeout(firstJoin.promise, timeoutMs, 'joining the consumer group');
-      } catch (error) {
-        await stop(0);
-        throw error;
-      }
-    },
-    stop,
-    health: () => {
-      if (!lives || stopping.signal.aborted) return { ok: false, reason: 'the consumer is not running' };
-      const silentMs = Math.min(session?.silentMs() ?? Infinity, Date.now() - lastSign);
-      return silentMs <= 2 * sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing fetched or beaten for ${silentMs} ms` };
-    },
-    rebuild: (reason) => session?.kill(new Error(reason)),
-  };
+    return session.ended.finally(() => clearInterval(watchdog));
+  }
 }

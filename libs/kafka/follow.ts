@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EachBatchPayload } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
-import { supervise } from './consumer-supervisor.ts';
+import { Supervisor } from './consumer-supervisor.ts';
 import { toReceived } from './message-pool.ts';
 import { topicRanges } from './topics.ts';
 import { withTimeout } from './wait.ts';
@@ -52,7 +52,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     positions.set(batch.partition, BigInt(batch.lastOffset()) + 1n);
     checkCaughtUp();
   };
-  const supervisor = supervise(kafka, () => ({
+  const supervisor = new Supervisor(kafka, () => ({
     // A group of its own for every life: a member that has died without leaving would keep its half of the partitions.
     groupId: `${groupId}-${randomUUID()}`,
     topics: [topic],

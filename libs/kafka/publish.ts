@@ -63,6 +63,7 @@ class KafkaPublisher implements Publisher {
   #sweeper: NodeJS.Timeout | undefined;
   #state: 'new' | 'running' | 'draining' | 'stopped' = 'new';
   #onIdle: (() => void) | undefined;
+  #lastError: unknown;
 
   constructor(kafka: KafkaClient, options: PublisherOptions) {
     this.#kafka = kafka;
@@ -76,7 +77,7 @@ class KafkaPublisher implements Publisher {
       await withTimeout(this.#connect(), timeoutMs, `connecting publisher ${this.#options.name}`);
     } catch (error) {
       await this.stop({ timeoutMs: 0 });
-      throw error;
+      throw new Error((error as Error).message, { cause: this.#lastError });
     }
   }
 
@@ -261,6 +262,7 @@ class KafkaPublisher implements Publisher {
         return;
       } catch (error) {
         await link.close(0);
+        this.#lastError = error;
         logger[attempt === 5 ? 'warn' : 'debug']({ publisher: name, attempt, err: error }, 'cannot connect to Kafka');
         await pause(backoff.next(), this.#stopping.signal);
       } finally {

@@ -3,8 +3,7 @@ import type { EachBatchPayload } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { onePartitionAssigner } from './consumer-session.ts';
-import { supervise } from './consumer-supervisor.ts';
-import type { Supervisor } from './consumer-supervisor.ts';
+import { Supervisor } from './consumer-supervisor.ts';
 import { toReceived } from './message-pool.ts';
 import { murmur2 } from './partitioner.ts';
 import { PublishError } from './publish-queue.ts';
@@ -92,6 +91,8 @@ class KafkaRequester implements Requester {
   #position: bigint | undefined;
   #ready = false;
   #joinedAt = 0;
+  #takenAt = 0;
+  #losses = 0;
   #probeId = '';
   #probeBack: (() => void) | undefined;
   #probing: Promise<void> | undefined;
@@ -102,7 +103,7 @@ class KafkaRequester implements Requester {
     this.#publisher = publisher;
     this.#options = { maxPending: 10_000, onLate: () => undefined, sessionTimeoutMs: 6_000, ...options };
     this.#partition = (murmur2(options.instance) & 0x7fffffff) % options.partitions;
-    this.#supervisor = supervise(kafka, () => this.#reader(), options.logger);
+    this.#supervisor = new Supervisor(kafka, () => this.#reader(), options.logger);
   }
 
   async start({ timeoutMs = 30_000 } = {}): Promise<void> {
@@ -194,6 +195,7 @@ class KafkaRequester implements Requester {
       const id = String(message.headers?.['correlation-id'] ?? '');
       if (id.startsWith(this.#origin)) this.#deliver(id, () => toReceived(batch.topic, batch.partition, message));
     }
+    this.#takenAt = Date.now();
     this.#position = BigInt(batch.lastOffset()) + 1n;
     resolveOffset(batch.lastOffset());
   }
@@ -236,12 +238,16 @@ class KafkaRequester implements Requester {
     }
   }
 
-  /** True: it came back. False: the broker has it, and it did not. Undefined: it could not be sent. */
+  /**
+   * True: it came back, or, once ready, anything did. False: the broker has it, and nothing came. Undefined: it
+   * could not be sent.
+   */
   async #probeOnce(): Promise<boolean | undefined> {
     const { topic } = this.#options;
     const id = `${this.#origin}probe.${this.#sequence++}`;
     const back = new Promise<true>((resolve) => { this.#probeBack = () => resolve(true); });
     this.#probeId = id;
+    const sentAt = Date.now();
     const message: OutgoingMessage = { topic, key: null, value: null, headers: { 'correlation-id': id }, partition: this.#partition };
     try {
       await this.#publisher.publish(message, { timeoutMs: probe.publishMs });
@@ -249,21 +255,26 @@ class KafkaRequester implements Requester {
       this.#ready = false;
       return undefined;
     }
-    const isBack = await withTimeout(back, this.#ready ? probe.waitMs : probe.firstWaitMs, 'the probe').catch(() => false);
+    const isBack = await withTimeout(back, this.#ready ? probe.waitMs : probe.firstWaitMs, 'the probe').catch(() => this.#ready && this.#takenAt > sentAt);
     if (isBack) {
       this.#ready = true;
+      this.#losses = 0;
       this.#firstReady.resolve();
     }
     return isBack;
   }
 
-  /** The broker takes messages for this partition, but they do not come: read another one. */
+  /** The broker takes messages for this partition, but they do not come. The second time, another partition is read. */
   #moveOn(): void {
-    this.#options.logger.warn({ topic: this.#options.topic, partition: this.#partition }, 'a message to itself was lost: the reply consumer is built again');
+    const { logger, topic, partitions } = this.#options;
+    logger.warn({ topic, partition: this.#partition }, 'a message to itself was lost: the reply consumer is built again');
     this.#ready = false;
-    this.#position = undefined;
-    this.#partition = (this.#partition + 1) % this.#options.partitions;
     this.#joinedAt = Date.now();
+    this.#losses += 1;
+    if (this.#losses > 1) {
+      this.#position = undefined;
+      this.#partition = (this.#partition + 1) % partitions;
+    }
     this.#supervisor.rebuild('no message came back');
   }
 }
