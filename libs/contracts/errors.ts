@@ -67,7 +67,7 @@ export type Refusal = z.infer<typeof refusalSchema>;
 
 /** Makes a refusal; the message of a business error begins with its name from interface.md. */
 export function refusal(code: ErrorCode, message: string, rest: Omit<Refusal, 'code' | 'message'> = {}): Refusal {
-  const entry: { title?: string } = errorCodes[code];
+  const entry: { status: number; title?: string } = errorCodes[code];
   return { code, message: entry.title === undefined ? message : `${entry.title}: ${message}`, ...rest };
 }
 

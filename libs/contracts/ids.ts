@@ -12,6 +12,7 @@ export const idPrefix = {
   transfer: 'trf',
   transition: 'tra',
   key: 'key',
+  operation: 'opr',
 } as const;
 
 export type IdKind = keyof typeof idPrefix;
@@ -71,4 +72,9 @@ export function creditLegId(transferId: string): string {
 /** The Transaction that books the initial deposit of an account: at most one per account. */
 export function openingTransactionId(accountId: string): string {
   return idOf('transaction', withBucket(idBits(accountId), accountId));
+}
+
+/** What uniqueness of transaction and transfer ids rests on: all but the routing hint. */
+export function idKey(id: string): string {
+  return id.slice(0, -2);
 }

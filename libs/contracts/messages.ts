@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { bodies } from './fields.ts';
+import { isCurrency } from './money.ts';
 import {
   accountBalanceSchema,
   accountMasterSchema,
@@ -29,6 +30,10 @@ import type { TopicName } from './topics.ts';
 const id = z.string().max(64);
 const text = z.string().nullable();
 const time = z.string();
+/** What the gateway lets through: plain decimals, not negative, and codes of the list. */
+const amount = z.string().max(64).regex(/^\d+(\.\d+)?$/).regex(/[1-9]/);
+const amountOrZero = z.string().max(64).regex(/^\d+(\.\d+)?$/);
+const currency = z.string().refine(isCurrency);
 
 /** A decision's place in a list: the row after which the page goes on. */
 export const position = z.object({ at: z.string(), id: z.string() });
@@ -65,7 +70,7 @@ export const messages = {
   update_client: command('accounts.commands', z.object({ client_id: id, changes: bodies.updateClient }), clientSchema),
   open_account: command(
     'accounts.commands',
-    z.object({ account_id: id, client_id: id, account_type: accountType, currency: z.string(), initial_deposit: money, status: accountStatus }),
+    z.object({ account_id: id, client_id: id, account_type: accountType, currency, initial_deposit: amountOrZero, status: accountStatus }),
     accountSchema,
   ),
   change_account_status: command(
@@ -100,19 +105,19 @@ export const messages = {
   // ledger: commands
   create_transaction: command(
     'ledger.commands',
-    z.object({ transaction_id: id, account_id: id, transaction_type: z.enum(['Deposit', 'Withdrawal']), amount: money, currency: text, description: text, reference: text }),
+    z.object({ transaction_id: id, account_id: id, transaction_type: z.enum(['Deposit', 'Withdrawal']), amount, currency: currency.nullable(), description: text, reference: text }),
     transactionSchema,
   ),
   create_transfer: command(
     'ledger.commands',
-    z.object({ transfer_id: id, from_account_id: id, to_account_id: id, amount: money, currency: text, description: text }),
+    z.object({ transfer_id: id, from_account_id: id, to_account_id: id, amount, currency: currency.nullable(), description: text }),
     transferSchema,
   ),
   reverse_transaction: command('ledger.commands', z.object({ transaction_id: id, reverses_transaction_id: id, reason: z.string() }), transactionSchema),
   /** A step of the opening saga: answered to `accounts.commands`. */
   open_ledger_account: command(
     'ledger.commands',
-    z.object({ account_id: id, client_id: id, account_number: z.string(), account_type: accountType, currency: z.string(), status: accountStatus, initial_deposit: money }),
+    z.object({ account_id: id, client_id: id, account_number: z.string(), account_type: accountType, currency, status: accountStatus, initial_deposit: amountOrZero }),
     z.object({ account_id: id, status: accountStatus, status_version: z.number().int(), balance: money }),
   ),
   /** A step of the status saga: the ledger decides from, to, no-op and order. */
@@ -143,8 +148,8 @@ export const messages = {
       transfer_id: z.string().optional(),
       from: time.optional(),
       to: time.optional(),
-      min_amount: money.optional(),
-      max_amount: money.optional(),
+      min_amount: amountOrZero.optional(),
+      max_amount: amountOrZero.optional(),
       idempotency_key: z.string().optional(),
       ...page,
     }),

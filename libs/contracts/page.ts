@@ -1,0 +1,21 @@
+import type { Position } from './messages.ts';
+
+/** A page ends at its limit or at 1 MiB of JSON, whichever is first (contract: Lists). */
+const maxPageBytes = 1024 * 1024;
+
+/**
+ * Cuts a page out of rows that were read with one more than the limit. `next` is the position after which the following
+ * page goes on; absent on the last page. A page holds at least one item.
+ */
+export function cutPage<Row, Item>(rows: Row[], limit: number, toItem: (row: Row) => Item, positionOf: (row: Row) => Position): { items: Item[]; next?: Position } {
+  const items: Item[] = [];
+  let bytes = 0;
+  for (const row of rows.slice(0, limit)) {
+    const item = toItem(row);
+    bytes += Buffer.byteLength(JSON.stringify(item)) + 1;
+    if (bytes > maxPageBytes && items.length > 0) break;
+    items.push(item);
+  }
+  const last = rows[items.length - 1];
+  return items.length < rows.length && last !== undefined ? { items, next: positionOf(last) } : { items };
+}

@@ -1,0 +1,75 @@
+import type { AccountType, Direction, Side } from '#libs/contracts/resources.ts';
+
+/**
+ * The chart of accounts (contract: Double entry). `credit` means that this account's balance rises, `debit` that it
+ * falls, for Teller and Vault too; the accounting side follows from the account's class.
+ */
+export type AccountClass = 'liability' | 'asset';
+export type SystemKind = 'Teller' | 'Vault';
+export type LedgerAccountType = AccountType | SystemKind;
+
+export function classOf(type: LedgerAccountType): AccountClass {
+  return type === 'Teller' || type === 'Vault' || type === 'Loan' ? 'asset' : 'liability';
+}
+
+export function isSystem(type: LedgerAccountType): type is SystemKind {
+  return type === 'Teller' || type === 'Vault';
+}
+
+/** Liability: credit = CR, debit = DR. Asset: credit = DR, debit = CR. */
+export function sideOf(type: LedgerAccountType, direction: Direction): Side {
+  return (classOf(type) === 'liability') === (direction === 'credit') ? 'CR' : 'DR';
+}
+
+export function opposite(direction: Direction): Direction {
+  return direction === 'credit' ? 'debit' : 'credit';
+}
+
+/** One step of an operation: which account moves in which direction. */
+export interface Leg<A> {
+  account: A;
+  direction: Direction;
+}
+
+/** Cash in: the customer's account rises, the Teller receives, and passes it on to the Vault. */
+export function cashIn<A>(customer: A, teller: A, vault: A): Leg<A>[] {
+  return [
+    { account: customer, direction: 'credit' },
+    { account: teller, direction: 'credit' },
+    { account: teller, direction: 'debit' },
+    { account: vault, direction: 'credit' },
+  ];
+}
+
+/**
+ * Cash out: the Vault hands to the Teller, the Teller pays the customer. `customerDirection` is debit for a withdrawal
+ * and credit where a loan is paid out (the outstanding principal rises).
+ */
+export function cashOut<A>(customer: A, teller: A, vault: A, customerDirection: Direction): Leg<A>[] {
+  return [
+    { account: vault, direction: 'debit' },
+    { account: teller, direction: 'credit' },
+    { account: teller, direction: 'debit' },
+    { account: customer, direction: customerDirection },
+  ];
+}
+
+/** Between customers: the source falls; the destination rises, or a Loan's outstanding principal falls. */
+export function move<A>(source: A, destination: A, toLoan: boolean): Leg<A>[] {
+  return [
+    { account: source, direction: 'debit' },
+    { account: destination, direction: toLoan ? 'debit' : 'credit' },
+  ];
+}
+
+/** The same entries turned, last first. */
+export function turned<A>(legs: Leg<A>[]): Leg<A>[] {
+  return legs.map((leg) => ({ account: leg.account, direction: opposite(leg.direction) })).reverse();
+}
+
+const systemPrefix = { Teller: 'TLR', Vault: 'VLT' } as const;
+
+/** `TLR-USD`, `VLT-USD`; with a slot `VLT-USD/7`. One Teller and one Vault per currency, each held in slots. */
+export function systemAccountNumber(kind: SystemKind, currency: string, slot?: number): string {
+  return `${systemPrefix[kind]}-${currency}${slot === undefined ? '' : `/${slot}`}`;
+}

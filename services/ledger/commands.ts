@@ -1,0 +1,137 @@
+import type { Logger } from 'pino';
+import { type MessageContext, type ReplyAddress, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { decodeRequest, replyMessage } from '#libs/contracts/exchange.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import type { MessageName } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import { deadLetter } from '#libs/kafka/dead-letter.ts';
+import type { Publisher } from '#libs/kafka/publish.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { isUnavailable } from '#libs/postgres/transaction.ts';
+import { runBatch } from './engine.ts';
+import type { Command, CommandName } from './posting.ts';
+import { answerQuery, type Query } from './queries.ts';
+
+/**
+ * From messages to the engine and back: decode and validate, run the batch, then reply. What cannot be processed is
+ * dead-lettered once and answered where its headers allow; one bad command never fails its batch.
+ */
+export interface CommandDependencies {
+  pool: Pool;
+  publisher: Publisher;
+  /** The common prefix of topics. */
+  prefix: string;
+  logger: Logger;
+  /** The outbox relay's wake. */
+  wake: () => void;
+  /** The slot of Teller and Vault: the lowest command partition held. */
+  slot: () => number;
+  observe?: (batch: { commands: Command[]; replies: ReplyBody[]; seconds: number }) => void;
+}
+
+type Content = { command: Command } | { query: Query } | { poison: Poison };
+interface Poison {
+  code: string;
+  reason: string;
+  address: ReplyAddress | undefined;
+}
+
+const commandNames: readonly MessageName[] = [
+  'create_transaction',
+  'create_transfer',
+  'reverse_transaction',
+  'open_ledger_account',
+  'change_ledger_account_status',
+] satisfies CommandName[];
+
+/** Queries that may come behind commands, to be answered after them. */
+const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer'];
+
+const publishTimeoutMs = 10_000;
+
+export function commandHandler(deps: CommandDependencies): (messages: ReceivedMessage[]) => Promise<void> {
+  return async (messages) => {
+    const commands: Received[] = [];
+    const queries: Query[] = [];
+    for (const message of messages) {
+      const content = decode(message, deps.prefix);
+      if ('command' in content) commands.push({ message, command: content.command });
+      else if ('query' in content) queries.push(content.query);
+      else await setAside(message, content.poison, deps);
+    }
+    if (commands.length > 0) await execute(commands, deps);
+    const replies = await Promise.all(queries.map(async (query) => ({ context: query.context, reply: await answerQuery(deps.pool, query) })));
+    sendReplies(replies, deps);
+  };
+}
+
+interface Received {
+  message: ReceivedMessage;
+  command: Command;
+}
+
+/** Runs a batch; where it fails for a reason that no repeat can mend, the halves are run alone, down to the culprit. */
+async function execute(batch: Received[], deps: CommandDependencies): Promise<void> {
+  const commands = batch.map(({ command }) => command);
+  const begun = performance.now();
+  try {
+    const { replies, events } = await runBatch(deps.pool, commands, deps.slot());
+    sendReplies(commands.map(({ context }, i) => ({ context, reply: replies[i] as ReplyBody })), deps);
+    if (events > 0) deps.wake();
+    deps.observe?.({ commands, replies, seconds: (performance.now() - begun) / 1000 });
+  } catch (error) {
+    if (isUnavailable(error)) throw error;
+    const [only, second] = batch;
+    if (only && second === undefined) {
+      deps.logger.error({ err: error, command_id: only.command.context.message_id }, 'a command cannot be processed');
+      await setAside(only.message, { code: 'internal_error', reason: 'the database refused it', address: replyAddress(only.command.context) }, deps);
+      return;
+    }
+    deps.logger.warn({ err: error, size: batch.length }, 'a batch failed, its halves are tried');
+    await execute(batch.slice(0, batch.length >> 1), deps);
+    await execute(batch.slice(batch.length >> 1), deps);
+  }
+}
+
+function decode(message: ReceivedMessage, prefix: string): Content {
+  const decoded = decodeRequest(message, (name) => commandNames.includes(name) || queriesBehind.includes(name), prefix);
+  if (decoded.kind === 'bad') return { poison: decoded };
+  const { name, data, context, address } = decoded;
+  if (queriesBehind.includes(name)) return { query: { name, data, context } as Query };
+  const command = { name, data, context } as Command;
+  return ownIdsAreSound(command) ? { command } : { poison: { code: 'invalid_data', reason: 'an id that the sender makes is malformed', address } };
+}
+
+/** The ids that the gateway makes; those that a caller gave may be anything, and are unknown then. */
+function ownIdsAreSound({ name, data, context }: Command): boolean {
+  const sound = /[0-9a-f]{32}$/.test(context.message_id) && (context.fingerprint === undefined || /^[0-9a-f]{32}$/.test(context.fingerprint));
+  if (!sound) return false;
+  if (name === 'create_transfer') return isId('transfer', data.transfer_id);
+  if (name === 'open_ledger_account') return isId('account', data.account_id) && isId('client', data.client_id);
+  if (name === 'change_ledger_account_status') return isId('transition', data.transition_id);
+  return isId('transaction', data.transaction_id);
+}
+
+async function setAside(message: ReceivedMessage, { code, reason, address }: Poison, { publisher, logger }: Pick<CommandDependencies, 'publisher' | 'logger'>): Promise<void> {
+  logger.warn({ topic: message.topic, partition: message.partition, offset: String(message.offset), code, reason }, 'dead letter');
+  await deadLetter(publisher, message, { code, reason });
+  if (address === undefined) return;
+  const reply: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
+  publish([replyMessage(address, reply, source.ledger, new Date().toISOString())], { publisher, logger });
+}
+
+/** Sends replies in one produce request. Not waited for: the truth is in the database, and a repeat gets it. */
+export function sendReplies(replies: { context: MessageContext; reply: ReplyBody }[], deps: Pick<CommandDependencies, 'publisher' | 'logger'>): void {
+  const now = new Date().toISOString();
+  const outgoing = replies.flatMap(({ context, reply }) => {
+    const address = replyAddress(context);
+    return address ? [replyMessage(address, reply, source.ledger, now, context)] : [];
+  });
+  publish(outgoing, deps);
+}
+
+function publish(outgoing: ReturnType<typeof replyMessage>[], { publisher, logger }: Pick<CommandDependencies, 'publisher' | 'logger'>): void {
+  if (outgoing.length === 0) return;
+  publisher.publishAll(outgoing, { timeoutMs: publishTimeoutMs }).catch((error: unknown) => logger.warn({ err: error, replies: outgoing.length }, 'replies could not be sent'));
+}

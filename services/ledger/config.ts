@@ -1,0 +1,14 @@
+import { z } from 'zod';
+import { databaseConfig, kafkaConfig, loadConfig, processConfig, wholeNumber } from '#libs/service/config.ts';
+
+export const ledgerConfig = z.object({
+  ...processConfig,
+  ...kafkaConfig,
+  ...databaseConfig,
+  BATCH_MAX: wholeNumber(1, 5000).prefault('500').describe('Most commands decided and written in one transaction'),
+  SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000).prefault('6000').describe('How long the consumer group waits for a silent ledger before others take its partitions'),
+});
+
+export function loadLedgerConfig() {
+  return loadConfig(ledgerConfig);
+}

@@ -1,0 +1,146 @@
+import { idKey, isId } from '#libs/contracts/ids.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import { transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
+import { type SystemKind, systemAccountNumber } from './chart.ts';
+import { balanceEvent, eventsOf } from './events.ts';
+import { type Books, type Command, decide, type Decision, recordId } from './posting.ts';
+import type { AccountState, TransactionRecord } from './records.ts';
+import {
+  commandKey,
+  createSystemAccounts,
+  insertAccounts,
+  insertOutcomes,
+  type KeptOutcome,
+  lockAccounts,
+  readClock,
+  readOutcomes,
+  readReversals,
+  readTakenNumbers,
+  readTransactions,
+  systemAccountId,
+  updateStatuses,
+  writeBatch,
+} from './store.ts';
+
+/**
+ * The batch: what waits is decided and written in one transaction, so that a posting costs per batch. In order:
+ * lock the touched accounts (customers by id, then this writer's slots by id: no two writers can wait for each other);
+ * read, in a statement that begins after the locks were got, which commands are known; decide; write by one statement.
+ *
+ * Exactly once: two writers of the same command either lock the same account, and the later one then sees the record of
+ * the earlier, or collide on a unique index, and the batch is repeated, and then sees it.
+ */
+const maxCollisions = 10;
+
+/** Decides and commits a batch. The replies are durable when this resolves, one per command, in their order. */
+export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<{ replies: ReplyBody[]; events: number }> {
+  for (let collisions = 0; ; collisions++) {
+    try {
+      return await transaction(pool, (client) => runOnce(client, commands, slot));
+    } catch (error) {
+      if (uniqueViolation(error) === undefined || collisions >= maxCollisions) throw error;
+    }
+  }
+}
+
+async function runOnce(client: PoolClient, commands: Command[], slot: number): Promise<{ replies: ReplyBody[]; events: number }> {
+  const books = await openBooks(client, commands, slot);
+  const decisions = commands.map((command) => decide(command, books));
+  const events = await write(client, commands, decisions, books);
+  return { replies: decisions.map((decision) => decision.reply), events };
+}
+
+async function openBooks(client: PoolClient, commands: Command[], slot: number): Promise<Books> {
+  const reversed = commands.flatMap((c) => (c.name === 'reverse_transaction' && isId('transaction', c.data.reverses_transaction_id) ? [c.data.reverses_transaction_id] : []));
+  const originals = reversed.length === 0 ? [] : await readTransactions(client, reversed);
+  const customers = await lockAccounts(client, touchedAccounts(commands, originals));
+  const accounts = new Map(customers.map((account) => [account.account_id, account]));
+  const wanted = systemAccounts(commands, originals, accounts);
+  const records = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)]));
+  const steps = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [commandKey(c.context.message_id)] : []));
+  const numbers = commands.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
+  // Each of these begins after the locks were got, and so sees what their former holders committed.
+  const [slots, known, reversals, outcomes, takenNumbers, now] = await Promise.all([
+    lockSystemAccounts(client, wanted, slot),
+    records.length === 0 ? [] : readTransactions(client, records),
+    reversed.length === 0 ? new Map<string, string>() : readReversals(client, reversed),
+    steps.length === 0 ? new Map() : readOutcomes(client, steps),
+    numbers.length === 0 ? new Set<string>() : readTakenNumbers(client, numbers),
+    readClock(client),
+  ]);
+  const transactions = new Map<string, TransactionRecord>([...originals, ...known].map((record) => [idKey(record.transaction_id), record]));
+  const system = (kind: SystemKind, currency: string): AccountState => {
+    const account = slots.get(systemAccountNumber(kind, currency, slot));
+    if (account === undefined) throw new Error(`the slot of ${kind} ${currency} is not locked`);
+    return account;
+  };
+  return { accounts, moved: new Set(), takenNumbers, system, transactions, reversals, outcomes, now };
+}
+
+/**
+ * Ids that cannot be an account's are left out: they are unknown accounts. A transaction that is decided and reversed in
+ * one batch brings its accounts itself.
+ */
+function touchedAccounts(commands: Command[], originals: TransactionRecord[]): string[] {
+  const ids = new Set<string>();
+  for (const { name, data } of commands) {
+    if (name === 'create_transfer') ids.add(data.from_account_id).add(data.to_account_id);
+    else if (name !== 'reverse_transaction') ids.add(data.account_id);
+  }
+  for (const original of originals) {
+    ids.add(original.account_id);
+    if (original.counterparty_account_id !== null) ids.add(original.counterparty_account_id);
+  }
+  return [...ids].filter((id) => isId('account', id));
+}
+
+/** The currencies in which cash may move in this batch. */
+function systemAccounts(commands: Command[], originals: TransactionRecord[], accounts: Map<string, AccountState>): Set<string> {
+  const currencies = new Set<string>();
+  for (const { name, data } of commands) {
+    if (name === 'create_transaction') {
+      const account = accounts.get(data.account_id);
+      if (account) currencies.add(account.currency);
+    } else if (name === 'open_ledger_account') currencies.add(data.currency);
+  }
+  for (const { currency } of originals) if (currency !== null) currencies.add(currency);
+  return currencies;
+}
+
+/** This writer's slots of Teller and Vault, by account number, locked; made at first use. */
+async function lockSystemAccounts(client: PoolClient, currencies: Set<string>, slot: number): Promise<Map<string, AccountState>> {
+  const wanted = [...currencies].flatMap((currency) => (['Teller', 'Vault'] as const).map((kind) => ({ kind, currency, slot })));
+  if (wanted.length === 0) return new Map();
+  const ids = wanted.map(({ kind, currency }) => systemAccountId(systemAccountNumber(kind, currency, slot)));
+  let found = await lockAccounts(client, ids);
+  if (found.length < wanted.length) {
+    await createSystemAccounts(client, wanted);
+    found = await lockAccounts(client, ids);
+  }
+  return new Map(found.map((account) => [account.account_number, account]));
+}
+
+/** Returns how many events went to the outbox. */
+async function write(client: PoolClient, commands: Command[], decisions: Decision[], books: Books): Promise<number> {
+  const opened = decisions.flatMap((d) => d.opened ?? []);
+  const restated = [...new Set(decisions.flatMap((d) => d.restated ?? []))];
+  const kept = decisions.flatMap((d, i) => (d.keep && commands[i] ? [keptOutcome(commands[i], d.keep)] : []));
+  const transactions = decisions.flatMap((d) => d.transactions);
+  const entries = decisions.flatMap((d) => d.entries);
+  const moved = [...books.moved];
+  const shown = new Set([...opened, ...moved.filter((account) => account.client_id !== null)]);
+  const events = [...decisions.flatMap((d) => eventsOf(d, books.now)), ...[...shown].map((account) => balanceEvent(account, books.now))];
+  // One after the other on the wire, without waiting in between: the first that fails undoes them all.
+  await Promise.all([
+    opened.length > 0 && insertAccounts(client, opened, books.now),
+    restated.length > 0 && updateStatuses(client, restated),
+    kept.length > 0 && insertOutcomes(client, kept),
+    transactions.length + events.length > 0 && writeBatch(client, transactions, entries, moved, events, books.now),
+  ]);
+  return events.length;
+}
+
+function keptOutcome({ name, context }: Command, outcome: ReplyBody): KeptOutcome {
+  return { command_id: commandKey(context.message_id), name, fingerprint: context.fingerprint ?? null, outcome };
+}

@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import { idBits, siblingBits } from '#libs/contracts/ids.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox.ts';
+import type { Decision } from './posting.ts';
+import { type AccountState, type EntryRecord, isTransferLeg, toEntry, toTransaction, toTransfer, type TransactionRecord } from './records.ts';
+
+/**
+ * Events of decisions (contract: design of the topics): one per customer Transaction, keyed by account, complete; one per
+ * Transfer; and the latest balance of each account that the batch moved. ce_id of a transaction's event is its id's bits.
+ */
+export function eventsOf(decision: Decision, now: string): OutboxEvent[] {
+  const entries = decision.entries.map(toEntry);
+  const events = decision.transactions.map((record) => transactionEvent(record, decision.entries, entries, now));
+  const [first] = decision.transactions;
+  if (first && first.status === 'Completed' && isTransferLeg(first)) events.push(transferEvent(first, now));
+  return events;
+}
+
+function transactionEvent(record: TransactionRecord, records: EntryRecord[], entries: ReturnType<typeof toEntry>[], now: string): OutboxEvent {
+  const own = records.find((entry) => entry.account_id === record.account_id);
+  const transaction = toTransaction(record);
+  const payload =
+    record.status === 'Completed' && own
+      ? { transaction, sequence: Number(own.sequence), balance_after: fromMinor(own.balance_after_minor, own.currency), operation_id: record.operation_id, entries }
+      : { transaction };
+  return {
+    id: idBits(record.transaction_id),
+    topic: 'transactions',
+    key: record.account_id,
+    type: record.status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1',
+    time: now,
+    headers: context(record),
+    payload: JSON.stringify(payload),
+  };
+}
+
+function transferEvent(record: TransactionRecord, now: string): OutboxEvent {
+  const transfer = toTransfer(record);
+  const bits = idBits(record.transaction_id);
+  return {
+    // Neither of the two transactions' ids, and as fixed as they are.
+    id: createHash('sha256').update(`transfer ${bits}${siblingBits(bits)}`).digest('hex').slice(0, 32),
+    topic: 'transfers',
+    key: transfer.transfer_id,
+    type: 'corebanking.transfer.completed.v1',
+    time: now,
+    headers: context(record),
+    payload: JSON.stringify({ transfer, operation_id: record.operation_id }),
+  };
+}
+
+function context(record: TransactionRecord): Record<string, string> {
+  return { 'request-id': record.request_id };
+}
+
+/** The state of an account after the batch, for the compacted topic. */
+export function balanceEvent(account: AccountState, now: string): OutboxEvent {
+  return {
+    id: createHash('sha256').update(`balance ${account.account_id} ${account.last_sequence}`).digest('hex').slice(0, 32),
+    topic: 'balances',
+    key: account.account_id,
+    type: 'corebanking.balance.v1',
+    time: now,
+    payload: JSON.stringify({
+      account_id: account.account_id,
+      account_number: account.account_number,
+      currency: account.currency,
+      balance: fromMinor(account.balance_minor, account.currency),
+      sequence: Number(account.last_sequence),
+      updated_at: now,
+    }),
+  };
+}

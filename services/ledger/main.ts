@@ -1,0 +1,91 @@
+import { source } from '#libs/contracts/envelope.ts';
+import { type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { createKafka } from '#libs/kafka/client.ts';
+import { consume } from '#libs/kafka/consume.ts';
+import { createPublisher } from '#libs/kafka/publish.ts';
+import { createPool } from '#libs/postgres/pool.ts';
+import { createRelay } from '#libs/postgres/relay.ts';
+import { kafkaOptions } from '#libs/service/config.ts';
+import { createHealthServer } from '#libs/service/health.ts';
+import { createMetrics } from '#libs/service/metrics.ts';
+import { run } from '#libs/service/run.ts';
+import { commandHandler } from './commands.ts';
+import { loadLedgerConfig } from './config.ts';
+import { queryHandler } from './serve-queries.ts';
+
+const queryConcurrency = 4;
+
+run('ledger', async ({ logger, instance, onStop }) => {
+  const config = loadLedgerConfig();
+  const prefix = config.TOPIC_PREFIX;
+  const metrics = createMetrics('ledger');
+  const database = { url: config.DATABASE_URL, application_name: `ledger ${instance}`, schema: 'ledger', statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
+  // One writer per process is enough; plans made while the tables were empty would be kept for ever.
+  const writes = createPool({ ...database, max: 2, pipeline: true, options: { plan_cache_mode: 'force_custom_plan' } }, logger);
+  const reads = createPool({ ...database, max: config.DATABASE_POOL_MAX }, logger);
+  const relayPool = createPool({ ...database, max: 3 }, logger);
+  for (const [name, pool] of Object.entries({ writes, reads, relayPool })) onStop(name, () => pool.end());
+
+  const kafka = createKafka(kafkaOptions(config, `ledger-${instance}`), logger);
+  const replies = createPublisher(kafka, { logger, name: 'replies', maxQueued: 50_000, maxMessageBytes: 4_000_000, maxTopicBytes: 4_000_000 });
+  const events = createPublisher(kafka, { logger, name: 'events', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
+  for (const publisher of [replies, events]) {
+    await publisher.start();
+    onStop('publisher', () => publisher.stop());
+  }
+
+  const relay = createRelay({ pool: relayPool, publisher: events, schema: 'ledger', topicName: (name) => topicName(prefix, name as TopicName), source: source.ledger, logger });
+  relay.start();
+  onStop('relay', () => relay.stop());
+
+  const batchSize = metrics.histogram('ledger_batch_commands', 'Commands per batch', [], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]);
+  const batchSeconds = metrics.histogram('ledger_batch_seconds', 'Seconds per batch, commit included');
+  const outcomes = metrics.counter('ledger_commands_total', 'Commands by name and outcome', ['name', 'outcome']);
+  const commands = consume(kafka, {
+    groupId: `${prefix}ledger`,
+    topics: [topicName(prefix, 'ledger.commands')],
+    maxBatch: config.BATCH_MAX,
+    sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
+    logger,
+    handle: commandHandler({
+      pool: writes,
+      publisher: replies,
+      prefix,
+      logger,
+      wake: () => relay.wake(),
+      slot: () => Math.min(...commands.assigned().flatMap(({ partitions }) => partitions)),
+      observe: ({ commands: batch, replies: answers, seconds }) => {
+        batchSize.observe(batch.length);
+        batchSeconds.observe(seconds);
+        batch.forEach(({ name }, i) => {
+          const answer = answers[i];
+          if (answer) outcomes.inc({ name, outcome: answer.replayed ? 'replayed' : answer.ok ? 'done' : answer.refusal.code });
+        });
+      },
+    }),
+  });
+  const queries = consume(kafka, {
+    groupId: `${prefix}ledger-queries`,
+    topics: [topicName(prefix, 'ledger.queries')],
+    concurrency: queryConcurrency,
+    sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
+    // What was asked before this group existed, nobody waits for.
+    fromBeginning: false,
+    logger,
+    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger }),
+  });
+
+  const health = createHealthServer({
+    host: config.HEALTH_HOST,
+    port: config.HEALTH_PORT,
+    metrics,
+    logger,
+    live: { commands: () => commands.health(), queries: () => queries.health(), relay: () => relay.health() },
+    ready: { database: async () => (await reads.query('select')).rowCount === 1, replies: () => replies.health() },
+  });
+  await health.start();
+  onStop('health', () => health.stop());
+  await Promise.all([commands.start(), queries.start()]);
+  onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
+  onStop('drain', () => health.drain());
+});

@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { migrate } from '#libs/postgres/migrate.ts';
+import { loadConfig, url } from '#libs/service/config.ts';
+import { run } from '#libs/service/run.ts';
+
+/** Brings the ledger's schema, its role and that role's rights up to date. Safe to repeat and to run several at once. */
+export const migrateConfig = z.object({
+  MIGRATION_DATABASE_URL: url('postgres', 'postgresql').describe("The owner's database URL"),
+  SERVICE_ROLE: z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/).describe('Role that the ledger logs in with'),
+  SERVICE_ROLE_PASSWORD: z.string().min(8).describe('Its password'),
+});
+
+/** The ledger may add and read; of what is booked nothing can be changed, by the owner neither. */
+export function grants(role: string): string[] {
+  return [
+    `grant select, insert on transactions, entries, commands to ${role}`,
+    `grant select, insert, update on accounts to ${role}`,
+    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease to ${role}`,
+    `grant usage on all sequences in schema ledger to ${role}`,
+    `grant select on v_accounts, v_entries, v_transactions to ${role}`,
+  ];
+}
+
+export const ledgerSchema = 'ledger';
+export const migrationsDir = join(import.meta.dirname, 'migrations');
+
+if (import.meta.main) {
+  run('ledger-migrate', async ({ logger }) => {
+    const config = loadConfig(migrateConfig);
+    await migrate(
+      { owner_url: config.MIGRATION_DATABASE_URL, schema: ledgerSchema, role: config.SERVICE_ROLE, role_password: config.SERVICE_ROLE_PASSWORD, dir: migrationsDir, grants },
+      logger,
+    );
+  });
+}

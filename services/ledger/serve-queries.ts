@@ -1,0 +1,77 @@
+import type { Logger } from 'pino';
+import { replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { decodeRequest, replyMessage } from '#libs/contracts/exchange.ts';
+import { messages as table } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import { deadLetter } from '#libs/kafka/dead-letter.ts';
+import type { Publisher } from '#libs/kafka/publish.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { isUnavailable } from '#libs/postgres/transaction.ts';
+import { sendReplies } from './commands.ts';
+import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
+
+export interface QueryDependencies {
+  pool: Pool;
+  publisher: Publisher;
+  prefix: string;
+  logger: Logger;
+}
+
+/**
+ * Answers what waits on the query topic: balance look-ups together by one statement, the rest each by its own. Where the
+ * database is away nothing is answered: the caller's wait ends, and it asks again; an old question is not worth keeping.
+ */
+export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
+  return async (messages) => {
+    const queries: Query[] = [];
+    for (const message of messages) {
+      const decoded = decodeRequest(message, (name) => table[name].topic === 'ledger.queries', deps.prefix);
+      if (decoded.kind === 'request') queries.push({ name: decoded.name, data: decoded.data, context: decoded.context } as Query);
+      else {
+        await deadLetter(deps.publisher, message, decoded);
+        if (decoded.address) void deps.publisher.publish(replyMessage(decoded.address, failure, source.ledger, new Date().toISOString()), { timeoutMs: 10_000 }).catch(() => undefined);
+      }
+    }
+    const current = queries.filter(({ context }) => replyAddress(context) !== undefined && !abandoned(context.reply_by));
+    const balances = current.filter((query) => query.name === 'get_ledger_accounts');
+    const others = current.filter((query) => query.name !== 'get_ledger_accounts');
+    await Promise.all([balances.length > 0 && answerTogether(balances, deps), ...others.map((query) => answerOne(query, deps))]);
+  };
+}
+
+const failure: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
+
+/** Nobody waits for the answer any more. */
+function abandoned(replyBy: string | undefined): boolean {
+  return replyBy !== undefined && Date.parse(replyBy) < Date.now();
+}
+
+async function answerTogether(queries: Extract<Query, { name: 'get_ledger_accounts' }>[], deps: QueryDependencies): Promise<void> {
+  try {
+    const ids = new Set(queries.flatMap((query) => query.data.account_ids));
+    const found = new Map((await getLedgerAccounts(deps.pool, [...ids])).map((account) => [account.account_id, account]));
+    const replies = queries.map((query) => ({
+      context: query.context,
+      reply: { ok: true as const, data: query.data.account_ids.flatMap((id) => found.get(id) ?? []) },
+    }));
+    sendReplies(replies, deps);
+  } catch (error) {
+    failed(error, queries, deps);
+  }
+}
+
+async function answerOne(query: Query, deps: QueryDependencies): Promise<void> {
+  try {
+    sendReplies([{ context: query.context, reply: await answerQuery(deps.pool, query) }], deps);
+  } catch (error) {
+    failed(error, [query], deps);
+  }
+}
+
+function failed(error: unknown, queries: Query[], deps: QueryDependencies): void {
+  deps.logger.warn({ err: error, queries: queries.length, request_id: queries[0]?.context.request_id }, 'a query failed');
+  const unavailable = refusal('service_unavailable', 'the ledger cannot answer at the moment');
+  const reply: ReplyBody = isUnavailable(error) ? { ok: false, refusal: unavailable } : failure;
+  sendReplies(queries.map(({ context }) => ({ context, reply })), deps);
+}

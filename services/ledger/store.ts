@@ -1,0 +1,274 @@
+import { createHash } from 'node:crypto';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { idBits } from '#libs/contracts/ids.ts';
+import type { AccountStatus, Direction, TransactionType } from '#libs/contracts/resources.ts';
+import { bigintArray, intArray, textArray, timestampArray, uuidArray } from '#libs/postgres/arrays.ts';
+import { outboxColumns, type OutboxEvent, outboxInsert } from '#libs/postgres/outbox.ts';
+import type { PoolClient } from '#libs/postgres/pool.ts';
+import { type LedgerAccountType, type SystemKind, systemAccountNumber } from './chart.ts';
+import type { AccountState, EntryRecord, TransactionRecord } from './records.ts';
+
+/** The ledger's SQL for writing: one function per statement. Ids are stored as their 128 bits, without prefix. */
+
+/** A uuid as Postgres prints it, as an id with that prefix. */
+export function prefixed(prefix: string, uuid: string): string {
+  return `${prefix}_${uuid.replaceAll('-', '')}`;
+}
+
+/** The id of a system account follows from its number: every writer names the same row without a look-up. */
+export function systemAccountId(accountNumber: string): string {
+  return `acc_${createHash('sha256').update(`system account ${accountNumber}`).digest('hex').slice(0, 32)}`;
+}
+
+interface AccountRow {
+  account_id: string;
+  account_number: string;
+  client_id: string | null;
+  account_type: LedgerAccountType;
+  currency: string;
+  status: AccountStatus;
+  status_version: number;
+  balance_minor: bigint;
+  last_sequence: bigint;
+}
+
+function accountOf(row: AccountRow): AccountState {
+  return { ...row, account_id: prefixed('acc', row.account_id), client_id: row.client_id && prefixed('cli', row.client_id) };
+}
+
+const accountColumns = 'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence';
+
+/** Locks the accounts that exist among `ids`, in id order: no two batches can wait for each other. */
+export async function lockAccounts(client: PoolClient, ids: string[]): Promise<AccountState[]> {
+  const { rows } = await client.query<AccountRow>({
+    name: 'lock_accounts',
+    text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) order by account_id for no key update`,
+    values: [uuidArray(ids)],
+  });
+  return rows.map(accountOf);
+}
+
+/** Creates slots of Teller and Vault that are not there yet. */
+export async function createSystemAccounts(client: PoolClient, wanted: { kind: SystemKind; currency: string; slot: number }[]): Promise<void> {
+  const numbers = wanted.map(({ kind, currency, slot }) => systemAccountNumber(kind, currency, slot));
+  await client.query(
+    `insert into accounts (account_id, account_number, account_type, currency, status, created_at)
+     select account_id, account_number, account_type, currency, 'Active', now()
+     from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as slot (account_id, account_number, account_type, currency)
+     order by account_id on conflict do nothing`,
+    [uuidArray(numbers.map(systemAccountId)), textArray(numbers), textArray(wanted.map((w) => w.kind)), textArray(wanted.map((w) => w.currency))],
+  );
+}
+
+export interface TransactionRow {
+  transaction_id: string;
+  operation_id: string;
+  account_id: string;
+  counterparty_account_id: string | null;
+  transaction_type: TransactionType;
+  direction: Direction;
+  amount_minor: bigint | null;
+  amount_text: string | null;
+  currency: string | null;
+  description: string | null;
+  reference: string | null;
+  status: 'Completed' | 'Failed';
+  failure_code: string | null;
+  failure_message: string | null;
+  reverses_transaction_id: string | null;
+  idempotency_key: string | null;
+  fingerprint: string | null;
+  actor: string;
+  request_id: string;
+  created_at: string;
+}
+
+export const transactionColumns =
+  'transaction_id, operation_id, account_id, counterparty_account_id, transaction_type, direction, amount_minor, amount_text, currency, description, ' +
+  'reference, status, failure_code, failure_message, reverses_transaction_id, idempotency_key, fingerprint, actor, request_id, created_at';
+
+export function recordOf(row: TransactionRow): TransactionRecord {
+  return {
+    ...row,
+    transaction_id: prefixed('txn', row.transaction_id),
+    operation_id: prefixed('opr', row.operation_id),
+    account_id: prefixed('acc', row.account_id),
+    counterparty_account_id: row.counterparty_account_id && prefixed('acc', row.counterparty_account_id),
+    reverses_transaction_id: row.reverses_transaction_id && prefixed('txn', row.reverses_transaction_id),
+    fingerprint: row.fingerprint && row.fingerprint.replaceAll('-', ''),
+  };
+}
+
+/** The transactions among `ids`; equality is on the first 120 bits. Sees what was committed before this statement began. */
+export async function readTransactions(client: Pick<PoolClient, 'query'>, ids: string[]): Promise<TransactionRecord[]> {
+  const { rows } = await client.query<TransactionRow>({
+    name: 'read_transactions',
+    text: `select ${transactionColumns} from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))`,
+    values: [uuidArray(ids)],
+  });
+  return rows.map(recordOf);
+}
+
+/** Original → reversal, of those among `ids` that were reversed. */
+export async function readReversals(client: Pick<PoolClient, 'query'>, ids: string[]): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ original: string; reversal: string }>({
+    name: 'read_reversals',
+    text: `select reverses_transaction_id as original, transaction_id as reversal from transactions
+      where id_key(reverses_transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))
+        and reverses_transaction_id is not null and status = 'Completed'`,
+    values: [uuidArray(ids)],
+  });
+  return new Map(rows.map((row) => [prefixed('txn', row.original), prefixed('txn', row.reversal)]));
+}
+
+/** Kept replies of commands that leave no transaction, by the bits of the command's id. */
+export async function readOutcomes(client: PoolClient, ids: string[]): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
+  const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
+    'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
+    [uuidArray(ids)],
+  );
+  return new Map(rows.map((row) => [row.command_id.replaceAll('-', ''), row]));
+}
+
+/** Which of these account numbers are taken. */
+export async function readTakenNumbers(client: PoolClient, numbers: string[]): Promise<Set<string>> {
+  const { rows } = await client.query<{ account_number: string }>('select account_number from accounts where account_number = any($1::text[])', [textArray(numbers)]);
+  return new Set(rows.map((row) => row.account_number));
+}
+
+/** The database's clock, ISO 8601 UTC: the same for every process. */
+export async function readClock(client: PoolClient): Promise<string> {
+  const { rows } = await client.query<{ now: string }>({ name: 'clock', text: 'select clock_timestamp() as now' });
+  return rows[0]?.now ?? '';
+}
+
+export async function insertAccounts(client: PoolClient, accounts: AccountState[], now: string): Promise<void> {
+  await client.query(
+    `insert into accounts (account_id, account_number, client_id, account_type, currency, status, status_version, created_at)
+     select a.*, $8::timestamptz from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::int4[]) as a order by 1`,
+    [
+      uuidArray(accounts.map((a) => a.account_id)),
+      textArray(accounts.map((a) => a.account_number)),
+      uuidArray(accounts.map((a) => a.client_id)),
+      textArray(accounts.map((a) => a.account_type)),
+      textArray(accounts.map((a) => a.currency)),
+      textArray(accounts.map((a) => a.status)),
+      intArray(accounts.map((a) => a.status_version)),
+      now,
+    ],
+  );
+}
+
+export async function updateStatuses(client: PoolClient, accounts: AccountState[]): Promise<void> {
+  await client.query(
+    `update accounts a set status = s.status, status_version = s.status_version
+     from unnest($1::uuid[], $2::text[], $3::int4[]) as s (account_id, status, status_version) where a.account_id = s.account_id`,
+    [uuidArray(accounts.map((a) => a.account_id)), textArray(accounts.map((a) => a.status)), intArray(accounts.map((a) => a.status_version))],
+  );
+}
+
+export interface KeptOutcome {
+  command_id: string;
+  name: string;
+  fingerprint: string | null;
+  outcome: ReplyBody;
+}
+
+export async function insertOutcomes(client: PoolClient, kept: KeptOutcome[]): Promise<void> {
+  await client.query(
+    `insert into commands (command_id, name, fingerprint, outcome)
+     select c.id, c.name, c.fingerprint, c.outcome::json from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[]) as c (id, name, fingerprint, outcome) order by 1`,
+    [
+      uuidArray(kept.map((k) => k.command_id)),
+      textArray(kept.map((k) => k.name)),
+      uuidArray(kept.map((k) => k.fingerprint)),
+      textArray(kept.map((k) => JSON.stringify(k.outcome))),
+    ],
+  );
+}
+
+const write = `with written_transactions as (
+    insert into transactions (${transactionColumns})
+    select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::int8[], $8::text[], $9::text[], $10::text[],
+      $11::text[], $12::text[], $13::text[], $14::text[], $15::uuid[], $16::text[], $17::uuid[], $18::text[], $19::text[], $20::timestamptz[])
+  ), written_entries as (
+    insert into entries (account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at)
+    select e.*, $30::timestamptz from unnest($21::uuid[], $22::int8[], $23::uuid[], $24::uuid[], $25::text[], $26::text[], $27::int8[], $28::text[], $29::int8[]) as e
+  ), moved as (
+    update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence
+    from unnest($31::uuid[], $32::int8[], $33::int8[]) as m (account_id, balance_minor, last_sequence)
+    where a.account_id = m.account_id returning a.account_id
+  ), ${outboxInsert(34)}
+  select count(*) as moved from moved`;
+
+/**
+ * Writes transactions, entries, balances and outbox rows of a batch by one statement. The accounts' locks must be held,
+ * since the outbox batch is numbered here. Throws when an account that moved is not there.
+ */
+export async function writeBatch(
+  client: PoolClient,
+  transactions: TransactionRecord[],
+  entries: EntryRecord[],
+  moved: AccountState[],
+  events: OutboxEvent[],
+  now: string,
+): Promise<void> {
+  const { rows } = await client.query<{ moved: bigint }>({
+    name: 'write_batch',
+    text: write,
+    values: [...transactionArrays(transactions), ...entryArrays(entries), now, ...accountArrays(moved), ...outboxColumns(events)],
+  });
+  if (rows[0]?.moved !== BigInt(moved.length)) throw new Error(`${rows[0]?.moved} of ${moved.length} balances were written`);
+}
+
+function transactionArrays(t: TransactionRecord[]): Buffer[] {
+  return [
+    uuidArray(t.map((r) => r.transaction_id)),
+    uuidArray(t.map((r) => r.operation_id)),
+    uuidArray(t.map((r) => r.account_id)),
+    uuidArray(t.map((r) => r.counterparty_account_id)),
+    textArray(t.map((r) => r.transaction_type)),
+    textArray(t.map((r) => r.direction)),
+    bigintArray(t.map((r) => r.amount_minor)),
+    textArray(t.map((r) => r.amount_text)),
+    textArray(t.map((r) => r.currency)),
+    textArray(t.map((r) => r.description)),
+    textArray(t.map((r) => r.reference)),
+    textArray(t.map((r) => r.status)),
+    textArray(t.map((r) => r.failure_code)),
+    textArray(t.map((r) => r.failure_message)),
+    uuidArray(t.map((r) => r.reverses_transaction_id)),
+    textArray(t.map((r) => r.idempotency_key)),
+    uuidArray(t.map((r) => r.fingerprint)),
+    textArray(t.map((r) => r.actor)),
+    textArray(t.map((r) => r.request_id)),
+    timestampArray(t.map((r) => r.created_at)),
+  ];
+}
+
+function entryArrays(e: EntryRecord[]): Buffer[] {
+  return [
+    uuidArray(e.map((r) => r.account_id)),
+    bigintArray(e.map((r) => r.sequence)),
+    uuidArray(e.map((r) => r.operation_id)),
+    uuidArray(e.map((r) => r.transaction_id)),
+    textArray(e.map((r) => r.direction)),
+    textArray(e.map((r) => r.side)),
+    bigintArray(e.map((r) => r.amount_minor)),
+    textArray(e.map((r) => r.currency)),
+    bigintArray(e.map((r) => r.balance_after_minor)),
+  ];
+}
+
+function accountArrays(accounts: AccountState[]): Buffer[] {
+  return [
+    uuidArray(accounts.map((a) => a.account_id)),
+    bigintArray(accounts.map((a) => a.balance_minor)),
+    bigintArray(accounts.map((a) => a.last_sequence)),
+  ];
+}
+
+/** The bits under which `commands` keeps an outcome. */
+export function commandKey(messageId: string): string {
+  return idBits(messageId);
+}
