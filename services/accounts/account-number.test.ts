@@ -1,0 +1,47 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { accountNumber, isAccountNumber, luhnDigit, numbersPerPrefix } from './account-number.ts';
+
+const type = fc.constantFrom<'Savings' | 'Checking' | 'Current' | 'Loan'>('Savings', 'Checking', 'Current', 'Loan');
+const draw = fc.integer({ min: 0, max: numbersPerPrefix - 1 });
+
+describe('account numbers', () => {
+  it('are prefix, hyphen, ten digits', () => {
+    expect(accountNumber('Savings', 0)).toBe('SAV-0000000000');
+    expect(accountNumber('Loan', 799_273_987 % numbersPerPrefix)).toMatch(/^LOA-799273987\d$/);
+    fc.assert(fc.property(type, draw, (t, d) => isAccountNumber(accountNumber(t, d))));
+  });
+
+  it("have Luhn's digit of the textbook example", () => {
+    expect(luhnDigit('7992739871')).toBe('3');
+  });
+
+  it('are different for different draws', () => {
+    fc.assert(fc.property(type, draw, draw, (t, a, b) => (a === b) === (accountNumber(t, a) === accountNumber(t, b))));
+  });
+
+  it('betray any single wrong digit', () => {
+    fc.assert(
+      fc.property(type, draw, fc.integer({ min: 4, max: 13 }), fc.integer({ min: 1, max: 9 }), (t, d, at, shift) => {
+        const number = accountNumber(t, d);
+        const wrong = (Number(number[at]) + shift) % 10;
+        return !isAccountNumber(number.slice(0, at) + wrong + number.slice(at + 1));
+      }),
+    );
+  });
+
+  it('betray neighbours that changed places, but for 09 and 90', () => {
+    fc.assert(
+      fc.property(type, draw, fc.integer({ min: 4, max: 12 }), (t, d, at) => {
+        const number = accountNumber(t, d);
+        const pair = number.slice(at, at + 2);
+        fc.pre(pair[0] !== pair[1] && pair !== '09' && pair !== '90');
+        return !isAccountNumber(number.slice(0, at) + pair[1] + pair[0] + number.slice(at + 2));
+      }),
+    );
+  });
+
+  it('refuse a draw out of range', () => {
+    for (const bad of [-1, 0.5, numbersPerPrefix, Number.NaN]) expect(() => accountNumber('Loan', bad)).toThrow(RangeError);
+  });
+});

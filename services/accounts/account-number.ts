@@ -1,0 +1,31 @@
+import type { AccountType } from '#libs/contracts/resources.ts';
+
+/** Prefixes of account numbers (interface.md, rule 9). */
+const prefixes: Record<AccountType, string> = { Savings: 'SAV', Checking: 'CHK', Current: 'CUR', Loan: 'LOA' };
+
+const form = /^(SAV|CHK|CUR|LOA)-\d{10}$/;
+
+/** How many different numbers a prefix has: nine digits are free, the tenth follows from them. */
+export const numbersPerPrefix = 1_000_000_000;
+
+/** The digit that makes `digits` followed by it pass Luhn's test (ISO/IEC 7812-1). */
+export function luhnDigit(digits: string): string {
+  let sum = 0;
+  for (let i = digits.length - 1, double = true; i >= 0; i--, double = !double) {
+    const digit = digits.charCodeAt(i) - 48;
+    sum += double ? (digit > 4 ? digit * 2 - 9 : digit * 2) : digit;
+  }
+  return String((10 - (sum % 10)) % 10);
+}
+
+/** The account number for a draw of 0 … numbersPerPrefix - 1. */
+export function accountNumber(type: AccountType, draw: number): string {
+  if (!Number.isSafeInteger(draw) || draw < 0 || draw >= numbersPerPrefix) throw new RangeError(`no draw: ${draw}`);
+  const digits = String(draw).padStart(9, '0');
+  return `${prefixes[type]}-${digits}${luhnDigit(digits)}`;
+}
+
+/** True for a known prefix and ten digits whose last one is right: any single wrong digit is found. */
+export function isAccountNumber(text: string): boolean {
+  return form.test(text) && luhnDigit(text.slice(4, -1)) === text.slice(-1);
+}

@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto';
+import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import { source } from '#libs/contracts/envelope.ts';
+import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
+import { idOf } from '#libs/contracts/ids.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { writeOutbox } from '#libs/postgres/outbox.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox.ts';
+import { wakeRelay } from '#libs/postgres/outbox.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { clientNotFound } from './clients.ts';
+import { expireKey, insertKey, keyOf, lockKey, revokeKey } from './key-store.ts';
+import type { KeyRow } from './key-store.ts';
+import { done, eventOf, refused } from './outcome.ts';
+import type { Outcome, Work } from './outcome.ts';
+import { clientExists } from './store.ts';
+
+/** How long a key lives when its maker does not say: 365 days. */
+export const defaultLifetimeMs = 365 * 24 * 60 * 60 * 1000;
+
+export function keyNotFound(keyId: string): Refusal {
+  return refusal('api_key_not_found', `API key ${keyId} not found`);
+}
+
+function later(time: string, ms: number): string {
+  return new Date(Date.parse(time) + ms).toISOString();
+}
+
+/** What every gateway must know of the key, to be followed on the compacted topic; never a tombstone. */
+function stateEvent(work: Work, row: KeyRow): OutboxEvent {
+  const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
+  return eventOf(work, 'corebanking.api_key.v1', key_id, { key_id, family_id, secret_hash, scopes: row.scopes, environment, client_id, expires_at, revoked_at, version });
+}
+
+/** A bound caller sees and makes only keys that are bound to the same client. */
+function outOfBounds(context: MessageContext, clientId: string | null): boolean {
+  return context.bound_client_id !== undefined && context.bound_client_id !== clientId;
+}
+
+export async function createApiKey(work: Work, data: MessageData<'create_api_key'>): Promise<Outcome> {
+  const { client, context, now } = work;
+  if (outOfBounds(context, data.client_id)) return refused(refusal('insufficient_scope', 'credentials bound to one client can only make keys bound to it'));
+  if (data.client_id !== null && !(await clientExists(client, data.client_id))) return refused(clientNotFound(data.client_id));
+  const expires_at = new Date(data.expires_at).toISOString();
+  if (expires_at <= now) {
+    return refused(violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: 'expires_at must be in the future' }]));
+  }
+  const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...born(context), rotated_from: null };
+  await insertKey(client, row);
+  return done(keyOf(row, now), [stateEvent(work, row)]);
+}
+
+function born(context: MessageContext) {
+  return { created_at: context.time, created_by: context.actor, last_used_at: null, revoked_at: null, version: 1 };
+}
+
+/**
+ * A new key of the same family, name, scopes, environment and client, living as long as a new key does. The old one ends
+ * after the overlap, or when it would have ended anyway. One that is no longer valid cannot be rotated.
+ */
+export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key'>): Promise<Outcome> {
+  const { client, context, now } = work;
+  const old = await lockKey(client, data.rotates_key_id);
+  if (!old || outOfBounds(context, old.client_id)) return refused(keyNotFound(data.rotates_key_id));
+  const { status } = keyOf(old, now);
+  if (status !== 'active') return refused(refusal('invalid_status_transition', `the API key is ${status} and cannot be rotated: create a new one`));
+  const lacking = old.scopes.filter((scope) => !data.maker_scopes.includes(scope));
+  if (lacking.length > 0) return refused(refusal('insufficient_scope', `the key has scopes that its rotator lacks: ${lacking.join(', ')}`));
+  const { key_id, secret_hash } = data;
+  const row: KeyRow = { ...old, key_id, secret_hash, ...born(context), expires_at: later(now, defaultLifetimeMs), rotated_from: old.key_id };
+  const end = later(now, data.overlap_seconds * 1000);
+  const ended = await expireKey(client, old.key_id, end < old.expires_at ? end : old.expires_at);
+  await insertKey(client, row);
+  return done(keyOf(row, now), [stateEvent(work, row), stateEvent(work, ended)]);
+}
+
+/** Revoking what is revoked answers the key as it is. */
+export async function revokeApiKey(work: Work, data: MessageData<'revoke_api_key'>): Promise<Outcome> {
+  const { client, context, now } = work;
+  const row = await lockKey(client, data.key_id);
+  if (!row || outOfBounds(context, row.client_id)) return refused(keyNotFound(data.key_id));
+  if (row.revoked_at !== null) return done(keyOf(row, now));
+  const revoked = await revokeKey(client, data.key_id, now);
+  return done(keyOf(revoked, now), [stateEvent(work, revoked)]);
+}
+
+/** The first key of an installation: named "bootstrap", with all scopes. Returns the key itself, which is kept nowhere. */
+export async function createBootstrapKey(pool: Pool, options: { pepper: string; environment: KeyEnvironment; schema: string; now: Date }): Promise<string> {
+  const key_id = idOf('key', randomBytes(16).toString('hex'));
+  const apiKey = makeApiKey(options.environment, key_id);
+  const now = options.now.toISOString();
+  const context: MessageContext = {
+    message_id: key_id,
+    type: messageType('create_api_key'),
+    source: source.accounts,
+    time: now,
+    subject: key_id,
+    request_id: key_id,
+    actor: 'system:bootstrap',
+  };
+  const data = {
+    key_id,
+    name: 'bootstrap',
+    scopes: [...scopes],
+    environment: options.environment,
+    client_id: null,
+    expires_at: later(now, defaultLifetimeMs),
+    secret_hash: hashApiKey(options.pepper, apiKey),
+  };
+  await transaction(pool, async (client) => {
+    const outcome = await createApiKey({ client, context, now }, data);
+    if (outcome.kind === 'decided') await writeOutbox(client, outcome.events);
+  });
+  await wakeRelay(pool, options.schema);
+  return apiKey;
+}

@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import { ZodError } from 'zod';
+import { replyType, source } from '#libs/contracts/envelope.ts';
+import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { decode } from './decode.ts';
+import type { Decoded } from './decode.ts';
+import { applyLedgerReply, executeCommand } from './execute.ts';
+import type { Answer, Executed } from './execute.ts';
+import { isCommandName } from './handlers.ts';
+import { recordUse } from './key-store.ts';
+import { batchedQueryHandlers, queryHandlers } from './queries.ts';
+import type { BatchedQuery, BatchedQueryName, QueryName, Read } from './queries.ts';
+
+export interface ConsumerDeps {
+  pool: Pool;
+  prefix: string;
+  logger: Logger;
+  /** How many partitions' commands, or queries, run at the same time: as many connections are in use. */
+  concurrency: number;
+  /** Rejects when it cannot say that the broker has the message. */
+  publish(message: OutgoingMessage): Promise<void>;
+  deadLetter(message: ReceivedMessage, why: { code: string; reason: string }): Promise<void>;
+  wakeRelay(): void;
+  now(): Date;
+  /** Told of each message: its name and how it ended. */
+  observe(name: string, outcome: 'ok' | 'refused' | 'begun' | 'bad' | 'late', startedAt: number): void;
+}
+
+type Handle = (messages: ReceivedMessage[]) => Promise<void>;
+type Request = Extract<Decoded, { kind: 'request' }>;
+
+/**
+ * Handles what waits on accounts.commands: the messages of one partition in order, partitions side by side. Replies leave
+ * after each commit, and the batch is done when all are sent. A message that can never work goes to the dead letters; a
+ * fault of the database is thrown, so that the batch comes again, of which what was done is skipped.
+ */
+export function commandConsumer(deps: ConsumerDeps): Handle {
+  const handled = new WeakSet<ReceivedMessage>();
+  return async (messages) => {
+    const sent: Promise<void>[] = [];
+    const lanes = [...Map.groupBy(messages, (message) => message.partition).values()];
+    try {
+      await inParallel(lanes, deps.concurrency, async (lane) => {
+        for (const message of lane) {
+          if (handled.has(message)) continue;
+          const answers = await handleCommand(deps, message);
+          sent.push(...answers.map((answer) => send(deps, answer)));
+          handled.add(message);
+        }
+      });
+    } finally {
+      await Promise.all(sent);
+    }
+  };
+}
+
+async function handleCommand(deps: ConsumerDeps, message: ReceivedMessage): Promise<Answer[]> {
+  const startedAt = performance.now();
+  const decoded = decode(message, 'accounts.commands', deps.prefix);
+  if (decoded.kind === 'bad') return setAside(deps, message, decoded);
+  try {
+    const { answers, wrote } = await execute(deps, decoded);
+    if (wrote) deps.wakeRelay();
+    deps.observe(nameOf(decoded), outcomeOf(answers, wrote), startedAt);
+    return answers;
+  } catch (error) {
+    if (!isPoison(error)) throw error;
+    deps.logger.error({ err: error, message: nameOf(decoded), offset: String(message.offset), partition: message.partition }, 'a message that cannot be processed');
+    const address = decoded.kind === 'request' ? decoded.address : undefined;
+    return setAside(deps, message, { code: 'internal_error', reason: describe(error), address });
+  }
+}
+
+async function execute(deps: ConsumerDeps, decoded: Exclude<Decoded, { kind: 'bad' }>): Promise<Executed> {
+  const options = { pool: deps.pool, prefix: deps.prefix, now: deps.now().toISOString() };
+  if (decoded.kind === 'ledger_reply') return applyLedgerReply(decoded.step_id, decoded.body, options);
+  const { name, data } = decoded;
+  if (isCommandName(name)) return executeCommand({ ...decoded, name }, options);
+  if (name !== 'record_api_key_use') throw new TypeError(`no handler for ${name}`);
+  const use = data as MessageData<'record_api_key_use'>;
+  await recordUse(deps.pool, use.key_id, use.used_at);
+  return { answers: [], wrote: false };
+}
+
+function nameOf(decoded: Exclude<Decoded, { kind: 'bad' }>): string {
+  return decoded.kind === 'request' ? decoded.name : 'ledger_reply';
+}
+
+function outcomeOf(answers: Answer[], wrote: boolean): 'ok' | 'refused' | 'begun' {
+  if (answers.some((answer) => !answer.body.ok)) return 'refused';
+  return answers.length === 0 && wrote ? 'begun' : 'ok';
+}
+
+/** How long after the gateway's wait a query is still worth answering: clocks differ. */
+const lateMs = 1000;
+
+/** Handles what waits on accounts.queries: all get_account, and all get_client, by one statement each. */
+export function queryConsumer(deps: ConsumerDeps): Handle {
+  return async (messages) => {
+    const startedAt = performance.now();
+    const sent: Promise<void>[] = [];
+    const waiting: { message: ReceivedMessage; request: Request }[] = [];
+    for (const message of messages) {
+      const decoded = decode(message, 'accounts.queries', deps.prefix);
+      if (decoded.kind === 'ledger_reply') throw new TypeError('decode knows no replies among queries');
+      if (decoded.kind === 'bad') sent.push(...(await setAside(deps, message, decoded)).map((answer) => send(deps, answer)));
+      else if (isLate(decoded.context, deps.now())) deps.observe(decoded.name, 'late', startedAt);
+      else waiting.push({ message, request: decoded });
+    }
+    const groups = [...Map.groupBy(waiting, ({ request, message }) => (Object.hasOwn(batchedQueryHandlers, request.name) ? request.name : message)).values()];
+    try {
+      await inParallel(groups, deps.concurrency, async (group) => {
+        const bodies = await readGroup(deps, group.map(({ request }) => request)).catch(async (error: unknown) => {
+          if (!isPoison(error)) throw error;
+          deps.logger.error({ err: error, message: group[0]?.request.name }, 'a query that cannot be answered');
+          return group.map(() => internalError);
+        });
+        for (const [i, { request }] of group.entries()) {
+          const body = bodies[i] ?? internalError;
+          deps.observe(request.name, body.ok ? 'ok' : 'refused', startedAt);
+          if (request.address) sent.push(send(deps, { address: request.address, body }));
+        }
+      });
+    } finally {
+      await Promise.all(sent);
+    }
+  };
+}
+
+async function readGroup(deps: ConsumerDeps, requests: Request[]): Promise<ReplyBody[]> {
+  const name = requests[0]?.name ?? '';
+  if (Object.hasOwn(batchedQueryHandlers, name)) {
+    const handler = batchedQueryHandlers[name as BatchedQueryName] as (pool: Pool, queries: BatchedQuery<unknown>[]) => Promise<ReplyBody[]>;
+    return handler(deps.pool, requests);
+  }
+  if (!Object.hasOwn(queryHandlers, name)) throw new TypeError(`no handler for ${name}`);
+  const handler = queryHandlers[name as QueryName] as (read: Read, data: MessageData<MessageName>) => Promise<ReplyBody>;
+  const now = deps.now().toISOString();
+  return Promise.all(requests.map(({ context, data }) => handler({ pool: deps.pool, context, now }, data as MessageData<MessageName>)));
+}
+
+function isLate(context: MessageContext, now: Date): boolean {
+  return context.reply_by !== undefined && Date.parse(context.reply_by) + lateMs < now.getTime();
+}
+
+const internalError: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
+
+/** Resolves when the message lies among the dead letters. */
+async function setAside(deps: ConsumerDeps, message: ReceivedMessage, why: { code: string; reason: string; address: ReplyAddress | undefined }): Promise<Answer[]> {
+  await deps.deadLetter(message, why);
+  deps.logger.error({ code: why.code, reason: why.reason, topic: message.topic, partition: message.partition, offset: String(message.offset) }, 'put among the dead letters');
+  deps.observe('unreadable', 'bad', performance.now());
+  return why.address ? [{ address: why.address, body: internalError }] : [];
+}
+
+/** Never rejects: the decision is committed, and a caller who misses the reply repeats the request. */
+async function send(deps: ConsumerDeps, { address, body }: Answer): Promise<void> {
+  const headers = {
+    ce_specversion: '1.0',
+    ce_id: randomUUID(),
+    ce_type: replyType,
+    ce_source: source.accounts,
+    ce_time: deps.now().toISOString(),
+    'content-type': 'application/json',
+    'correlation-id': address.correlation_id,
+  };
+  try {
+    await deps.publish({ topic: address.topic, partition: address.partition, key: null, value: JSON.stringify(body), headers });
+  } catch (error) {
+    deps.logger.warn({ err: error, correlation_id: address.correlation_id }, 'a reply was lost');
+  }
+}
+
+/** Errors that would come again with every attempt: data that Postgres refuses (classes 22, 23), or a bug of ours. */
+function isPoison(error: unknown): boolean {
+  if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError || error instanceof ZodError) return true;
+  const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined;
+  return typeof code === 'string' && /^2[23][0-9A-Z]{3}$/.test(code);
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}`.slice(0, 500) : 'unknown';
+}
+
+/** Runs at most `limit` at a time. After a failure none is begun any more; it rejects when those begun have ended. */
+async function inParallel<T>(items: T[], limit: number, run: (item: T) => Promise<void>): Promise<void> {
+  const rest = items.values();
+  const failures: unknown[] = [];
+  const worker = async () => {
+    for (const item of rest) {
+      if (failures.length > 0) return;
+      await run(item).catch((error: unknown) => failures.push(error));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  if (failures.length > 0) throw failures[0];
+}

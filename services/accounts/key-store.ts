@@ -1,0 +1,51 @@
+import { isId } from '#libs/contracts/ids.ts';
+import type { ApiKey } from '#libs/contracts/resources.ts';
+import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+
+/** SQL of API keys. */
+
+export type KeyRow = Omit<ApiKey, 'status'> & { family_id: string; secret_hash: string; version: number };
+
+export const keyColumns =
+  'key_id, family_id, name, scopes, environment, client_id, secret_hash, created_at, created_by, expires_at, last_used_at, revoked_at, rotated_from, version';
+
+/** A key as callers see it at the moment `now`: neither its hash nor its family. */
+export function keyOf(row: KeyRow, now: string): ApiKey {
+  const { family_id: _family, secret_hash: _hash, version: _version, ...key } = row;
+  const status = row.revoked_at !== null ? 'revoked' : row.expires_at <= now ? 'expired' : 'active';
+  return { ...key, status };
+}
+
+export async function insertKey(client: PoolClient, row: KeyRow): Promise<void> {
+  await client.query(`insert into api_keys (${keyColumns}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, [
+    row.key_id, row.family_id, row.name, row.scopes, row.environment, row.client_id, row.secret_hash,
+    row.created_at, row.created_by, row.expires_at, row.last_used_at, row.revoked_at, row.rotated_from, row.version,
+  ]);
+}
+
+/** The key, locked: the order of its versions is the order of the transactions that lock it. */
+export async function lockKey(client: PoolClient, keyId: string): Promise<KeyRow | undefined> {
+  if (!isId('key', keyId)) return undefined;
+  const found = await client.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1 for no key update`, [keyId]);
+  return found.rows[0];
+}
+
+export async function expireKey(client: PoolClient, keyId: string, expiresAt: string): Promise<KeyRow> {
+  return changed(client, 'update api_keys set expires_at = $2, version = version + 1 where key_id = $1', keyId, expiresAt);
+}
+
+export async function revokeKey(client: PoolClient, keyId: string, revokedAt: string): Promise<KeyRow> {
+  return changed(client, 'update api_keys set revoked_at = $2, version = version + 1 where key_id = $1', keyId, revokedAt);
+}
+
+async function changed(client: PoolClient, statement: string, keyId: string, time: string): Promise<KeyRow> {
+  const updated = await client.query<KeyRow>(`${statement} returning ${keyColumns}`, [keyId, time]);
+  const row = updated.rows[0];
+  if (!row) throw new TypeError(`API key ${keyId} is gone`);
+  return row;
+}
+
+/** Notes when a key was last used; never backwards, and unknown keys are ignored. */
+export async function recordUse(pool: Pool, keyId: string, usedAt: string): Promise<void> {
+  await pool.query('update api_keys set last_used_at = $2 where key_id = $1 and (last_used_at is null or last_used_at < $2)', [keyId, usedAt]);
+}

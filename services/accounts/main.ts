@@ -1,0 +1,140 @@
+import { source } from '#libs/contracts/envelope.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import type { TopicName } from '#libs/contracts/topics.ts';
+import { createKafka } from '#libs/kafka/client.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
+import { consume } from '#libs/kafka/consume.ts';
+import type { Consumer } from '#libs/kafka/consume.ts';
+import { deadLetter } from '#libs/kafka/dead-letter.ts';
+import { createPublisher } from '#libs/kafka/publish.ts';
+import { createPool } from '#libs/postgres/pool.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { createRelay } from '#libs/postgres/relay.ts';
+import { loadConfig } from '#libs/service/config.ts';
+import { createHealthServer } from '#libs/service/health.ts';
+import { createMetrics } from '#libs/service/metrics.ts';
+import type { Metrics } from '#libs/service/metrics.ts';
+import { run } from '#libs/service/run.ts';
+import type { RunContext } from '#libs/service/run.ts';
+import { accountsConfig } from './config.ts';
+import { commandConsumer, queryConsumer } from './consumer.ts';
+import type { ConsumerDeps } from './consumer.ts';
+import { schema } from './schema.ts';
+import { createSweeper } from './sweeper.ts';
+
+type Config = ReturnType<typeof accountsConfig.parse>;
+
+/** A page of 1 MiB and what surrounds it. */
+const maxReplyBytes = 2 * 1024 * 1024;
+const publishTimeoutMs = 5000;
+
+/** Starts accounts; it is stopped in reverse order: consumers, sweeper, relay, publishers, pools, probes. */
+run('accounts', async ({ logger, instance, onStop }) => {
+  const config = loadConfig(accountsConfig);
+  const prefix = config.TOPIC_PREFIX;
+  const metrics = createMetrics('accounts');
+  const { pool, relayPool } = createPools(config, logger);
+  onStop('database pools', () => Promise.all([pool.end(), relayPool.end()]));
+  const kafka = createKafka({ brokers: config.KAFKA_BROKERS, client_id: `accounts-${instance}`, ...security(config) }, logger);
+
+  const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
+  const events = createPublisher(kafka, { logger, name: 'events' });
+  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
+  await Promise.all([replies.start(), events.start()]);
+
+  const relay = createRelay({ pool: relayPool, publisher: events, schema, topicName: (topic) => topicName(prefix, topic as TopicName), source: source.accounts, logger });
+  onStop('outbox relay', () => relay.stop());
+  relay.start();
+  const sweeper = createSweeper({ pool, prefix, wakeRelay: () => relay.wake(), logger });
+  onStop('sweeper', () => sweeper.stop());
+  sweeper.start();
+
+  const deps: Omit<ConsumerDeps, 'concurrency'> = {
+    pool,
+    prefix,
+    logger,
+    publish: (message) => replies.publish(message, { timeoutMs: publishTimeoutMs }),
+    deadLetter: (message, why) => deadLetter(replies, message, why),
+    wakeRelay: () => relay.wake(),
+    now: () => new Date(),
+    observe: observer(metrics),
+  };
+  const consumers = createConsumers(kafka, config, deps);
+  measure(metrics, pool, relay);
+  onStop('consumers', () => Promise.all(Object.values(consumers).map((consumer) => consumer.stop())));
+  await Promise.all(Object.values(consumers).map((consumer) => consumer.start()));
+
+  const health = createHealthServer({
+    host: config.HEALTH_HOST,
+    port: config.HEALTH_PORT,
+    live: { commands: () => consumers.commands.health(), queries: () => consumers.queries.health(), relay: () => relay.health() },
+    ready: {
+      database: async () => (await pool.query('select 1')).rowCount === 1,
+      replies: () => replies.health(),
+      events: () => events.health(),
+    },
+    metrics,
+    logger,
+  });
+  onStop('health server', () => health.stop());
+  onStop('readiness', () => health.drain());
+  logger.info({ port: await health.start() }, 'accounts is ready');
+});
+
+function createPools(config: Config, logger: RunContext['logger']): { pool: Pool; relayPool: Pool } {
+  const common = { url: config.DATABASE_URL, schema, statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
+  return {
+    pool: createPool({ ...common, application_name: 'accounts', max: config.DATABASE_POOL_MAX }, logger),
+    relayPool: createPool({ ...common, application_name: 'accounts-relay', max: 3 }, logger),
+  };
+}
+
+function security(config: Config) {
+  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username = '', KAFKA_SASL_PASSWORD: password = '' } = config;
+  return { ssl: config.KAFKA_SSL, ...(mechanism === undefined ? {} : { sasl: { mechanism, username, password } }) };
+}
+
+function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<ConsumerDeps, 'concurrency'>): { commands: Consumer; queries: Consumer } {
+  const { logger, prefix } = deps;
+  const sessionTimeoutMs = config.SESSION_TIMEOUT_MS;
+  const handleCommands = commandConsumer({ ...deps, concurrency: config.COMMAND_CONCURRENCY });
+  // Each call runs one statement at a time: calls side by side are the concurrency.
+  const handleQueries = queryConsumer({ ...deps, concurrency: 1 });
+  return {
+    commands: consume(kafka, {
+      groupId: `${prefix}accounts.commands`,
+      topics: [topicName(prefix, 'accounts.commands')],
+      handle: handleCommands,
+      logger,
+      sessionTimeoutMs,
+    }),
+    queries: consume(kafka, {
+      groupId: `${prefix}accounts.queries`,
+      topics: [topicName(prefix, 'accounts.queries')],
+      handle: handleQueries,
+      logger,
+      sessionTimeoutMs,
+      concurrency: config.QUERY_CONCURRENCY,
+      maxBatch: 50,
+    }),
+  };
+}
+
+function observer(metrics: Metrics): ConsumerDeps['observe'] {
+  const count = metrics.counter('accounts_messages_total', 'Messages handled, by name and how they ended', ['name', 'outcome']);
+  const duration = metrics.histogram('accounts_message_seconds', 'From the start of handling to the commit or answer', ['name']);
+  return (name, outcome, startedAt) => {
+    count.inc({ name, outcome });
+    duration.observe({ name }, (performance.now() - startedAt) / 1000);
+  };
+}
+
+function measure(metrics: Metrics, pool: Pool, relay: ReturnType<typeof createRelay>): void {
+  metrics.gauge('accounts_outbox_unpublished', 'Outbox rows not yet published', async () => (await relay.stats()).rows);
+  metrics.gauge('accounts_outbox_oldest_seconds', 'Age of the oldest of them', async () => (await relay.stats()).oldest_age_ms / 1000);
+  metrics.gauge('accounts_saga_steps', 'Steps that the ledger has not answered', async () => {
+    const result = await pool.query<{ steps: bigint }>('select count(*) as steps from saga_steps');
+    return Number(result.rows[0]?.steps ?? 0);
+  });
+  metrics.gauge('accounts_database_waiting', 'Callers that wait for a connection', () => pool.waitingCount);
+}

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
+import { events } from '#libs/contracts/events.ts';
+import type { EventData, EventType } from '#libs/contracts/events.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox.ts';
+import type { PoolClient } from '#libs/postgres/pool.ts';
+
+/** What a handler works with: the open transaction, who asks, and the moment that all its decisions share. */
+export interface Work {
+  client: PoolClient;
+  context: MessageContext;
+  /** ISO 8601 UTC */
+  now: string;
+}
+
+export type StepMessage = 'open_ledger_account' | 'change_ledger_account_status';
+
+/** What a saga asks of the ledger; finished when the ledger's reply with correlation id step_id has been applied. */
+export interface Step {
+  /** account_id or transition_id. */
+  step_id: string;
+  message: StepMessage;
+  account_id: string;
+  payload: MessageData<'open_ledger_account'> | MessageData<'change_ledger_account_status'>;
+  /** The context of the command that began the saga. */
+  context: MessageContext;
+  /** What accounts alone must remember until the reply. */
+  detail: Partial<Pick<MessageData<'change_account_status'>, 'reason' | 'note'>>;
+}
+
+export type Outcome =
+  | { kind: 'decided'; body: ReplyBody; events: OutboxEvent[]; kept: boolean }
+  | { kind: 'begun'; step: Step };
+
+/** Refusals that a repeat gets again (contract: Idempotency). Validation, 403 and 404 are decided anew each time. */
+const keptRefusals: ReadonlySet<ErrorCode> = new Set(['deadline_exceeded', 'duplicate_ussd_phone', 'invalid_status_transition']);
+
+export function done(data: unknown, written: OutboxEvent[] = []): Outcome {
+  return { kind: 'decided', body: { ok: true, data }, events: written, kept: true };
+}
+
+/** `kept` is given where the rule of keptRefusals does not hold. */
+export function refused(refusal: Refusal, kept: boolean = keptRefusals.has(refusal.code)): Outcome {
+  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept };
+}
+
+/** Headers by which an event or a step is found again in logs and traces. */
+export function traceHeaders(context: MessageContext): Record<string, string> {
+  return { 'request-id': context.request_id, ...(context.traceparent === undefined ? {} : { traceparent: context.traceparent }) };
+}
+
+/** An event of this transaction. The rows that order the events of `key` must be locked. */
+export function eventOf<T extends EventType>(work: Work, type: T, key: string, data: EventData<T>): OutboxEvent {
+  return { id: randomUUID(), topic: events[type].topic, key, type, time: work.now, headers: traceHeaders(work.context), payload: JSON.stringify(data) };
+}
