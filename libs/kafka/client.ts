@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { patchRequestQueueTimer } from './kafkajs-patch.ts';
 import { createStickyPartitioner } from './partitioner.ts';
 import { SocketGate } from './socket-gate.ts';
+import type { Address } from './socket-gate.ts';
 import { withTimeout } from './wait.ts';
 
 /** How to reach the brokers. `sasl` names a mechanism that kafkajs knows: plain, scram-sha-256, scram-sha-512. */
@@ -13,6 +14,8 @@ export interface KafkaOptions {
   client_id: string;
   ssl?: boolean | ConnectionOptions;
   sasl?: { mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; username: string; password: string };
+  /** Where to connect instead of the address that a broker goes by: for port forwards and fault tests. */
+  route?(address: Address): Address;
 }
 
 /** A kafkajs object together with its sockets; close() ends it within `graceMs`, whatever state it is in. */
@@ -53,17 +56,17 @@ export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient 
   if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
   const log = logger.child({ component: 'kafkajs' });
   const kafka = (gate: SocketGate) => new kafkajs.Kafka(kafkaConfig(options, gate, log));
-  const newAdmin = () => link(new SocketGate(), (gate) => kafka(gate).admin({ retry: clusterRetry }));
+  const newAdmin = () => link(new SocketGate(options.route), (gate) => kafka(gate).admin({ retry: clusterRetry }));
   return {
     clientId: options.client_id,
-    newProducer: () => link(new SocketGate(), (gate) => kafka(gate).producer({
+    newProducer: () => link(new SocketGate(options.route), (gate) => kafka(gate).producer({
       idempotent: true,
       allowAutoTopicCreation: false,
       metadataMaxAge: metadataMaxAgeMs,
       createPartitioner: createStickyPartitioner,
       retry: producerRetry,
     })),
-    newConsumer: (config) => link(new SocketGate(), (gate) => kafka(gate).consumer({
+    newConsumer: (config) => link(new SocketGate(options.route), (gate) => kafka(gate).consumer({
       allowAutoTopicCreation: false,
       metadataMaxAge: metadataMaxAgeMs,
       retry: consumerRetry,

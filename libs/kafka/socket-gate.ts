@@ -1,10 +1,13 @@
 import net from 'node:net';
 import tls from 'node:tls';
 
-/** What kafkajs hands to a socket factory. */
-interface SocketArguments {
+export interface Address {
   host: string;
   port: number;
+}
+
+/** What kafkajs hands to a socket factory. */
+interface SocketArguments extends Address {
   ssl: tls.ConnectionOptions;
   onConnect: () => void;
 }
@@ -21,7 +24,13 @@ export class SocketGate {
   /** Produce requests handed to a socket so far. */
   produceWrites = 0;
   readonly #sockets = new Set<net.Socket>();
+  readonly #route: (address: Address) => Address;
   #closed = false;
+
+  /** `route` gives the address to connect to for the one that kafkajs knows. */
+  constructor(route: (address: Address) => Address = (address) => address) {
+    this.#route = route;
+  }
 
   get closed(): boolean {
     return this.#closed;
@@ -30,9 +39,11 @@ export class SocketGate {
   /** The `socketFactory` for kafkajs: plain or TLS, without Nagle's delay. */
   readonly createSocket = ({ host, port, ssl, onConnect }: SocketArguments): net.Socket => {
     if (this.#closed) throw new Error('the connection was given up');
+    const address = this.#route({ host, port });
+    // The certificate is checked against the broker's own name, wherever the way leads.
     const socket = ssl
-      ? tls.connect({ host, port, ...(net.isIP(host) ? {} : { servername: host }), ...ssl }, onConnect)
-      : net.connect({ host, port }, onConnect);
+      ? tls.connect({ ...address, ...(net.isIP(host) ? {} : { servername: host }), ...ssl }, onConnect)
+      : net.connect({ ...address }, onConnect);
     socket.setKeepAlive(true, keepAliveDelayMs);
     socket.setNoDelay(true);
     this.#sockets.add(socket);

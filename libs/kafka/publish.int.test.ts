@@ -1,0 +1,183 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { KafkaClient } from './client.ts';
+import { consume } from './consume.ts';
+import type { ReceivedMessage } from './consume.ts';
+import { createPublisher, PublishError } from './publish.ts';
+import type { Publisher } from './publish.ts';
+import { FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { endOffsets } from './topics.ts';
+
+let kafka: KafkaClient;
+let proxy: FaultProxy;
+let topic: string;
+const running: Publisher[] = [];
+
+beforeAll(async () => {
+  kafka = testKafka();
+  proxy = await new FaultProxy().open();
+  topic = await testTopic(kafka, 'publish', 4);
+});
+
+beforeEach(() => proxy.set('pass'));
+
+afterAll(async () => {
+  await Promise.all(running.map((publisher) => publisher.stop({ timeoutMs: 0 })));
+  await proxy.set('refuse');
+});
+
+async function started(client: KafkaClient, options: { maxQueued?: number } = {}): Promise<Publisher> {
+  const publisher = createPublisher(client, { logger, name: 'test', ...options });
+  running.push(publisher);
+  await publisher.start();
+  return publisher;
+}
+
+function message(to: string, key: string | null, value: string) {
+  return { topic: to, key, value, headers: { 'x-test': 'ä' } };
+}
+
+async function count(of: string): Promise<number> {
+  const ends = (await endOffsets(kafka, [of])).get(of) ?? new Map<number, bigint>();
+  return Number([...ends.values()].reduce((sum, end) => sum + end, 0n));
+}
+
+async function readAll(from: string): Promise<ReceivedMessage[]> {
+  const expected = await count(from);
+  const read: ReceivedMessage[] = [];
+  const consumer = consume(kafka, { groupId: unique('read'), topics: [from], logger, handle: async (messages) => { read.push(...messages); } });
+  await consumer.start();
+  await until(() => read.length >= expected);
+  await consumer.stop();
+  return read;
+}
+
+/** The values of each key, in the order in which they are in the topic. */
+function byKey(messages: ReceivedMessage[]): Map<string | null, string[]> {
+  const groups = Map.groupBy(messages, ({ key }) => key);
+  return new Map([...groups].map(([key, list]) => [key, list.map(({ value }) => String(value))]));
+}
+
+async function rejection(promise: Promise<unknown>): Promise<PublishError> {
+  const error = await promise.then(() => undefined, (reason: unknown) => reason);
+  expect(error).toBeInstanceOf(PublishError);
+  return error as PublishError;
+}
+
+describe('exactness', () => {
+  test('20,000 concurrent publishes arrive once each and in order per key', async () => {
+    const publisher = await started(kafka, { maxQueued: 20_000 });
+    await Promise.all(Array.from({ length: 20_000 }, (_, i) => publisher.publish(message(topic, `key-${i % 50}`, String(i)), { timeoutMs: 20_000 })));
+    const values = byKey(await readAll(topic));
+    expect(values.size).toBe(50);
+    for (const [key, list] of values) {
+      const first = Number(key?.slice(4));
+      expect(list).toEqual(Array.from({ length: 400 }, (_, i) => String(first + i * 50)));
+    }
+  });
+
+  test('answers lost on the way lose nothing, double nothing and keep the order', async () => {
+    const cut = await testTopic(kafka, 'cut', 3);
+    const publisher = await started(testKafka(proxy.route));
+    const sent: Promise<void>[] = [];
+    for (let i = 0; i < 1_500; i++) {
+      if (i % 100 === 50) {
+        await until(() => proxy.cutAnswers === 0);
+        proxy.cutAnswers = 1;
+      }
+      sent.push(publisher.publish(message(cut, i % 10 === 9 ? null : `key-${i % 7}`, String(i)), { timeoutMs: 20_000 }));
+      if (i % 10 === 0) await sleep(2);
+    }
+    await Promise.all(sent);
+    expect(proxy.cuts).toBeGreaterThanOrEqual(14);
+    const messages = await readAll(cut);
+    expect(messages.map(({ value }) => Number(value)).sort((a, b) => a - b)).toEqual(Array.from({ length: 1_500 }, (_, i) => i));
+    for (const [key, list] of byKey(messages)) {
+      if (key !== null) expect(list.map(Number)).toEqual(list.map(Number).sort((a, b) => a - b));
+    }
+  });
+
+  test('publishAll keeps its order, also beyond the size of one send', async () => {
+    const large = await testTopic(kafka, 'large', 1, { 'max.message.bytes': '262144' });
+    const publisher = await started(kafka);
+    const value = 'x'.repeat(3_000);
+    await publisher.publishAll(Array.from({ length: 1_200 }, (_, i) => message(large, 'key', `${i} ${value}`)), { timeoutMs: 20_000 });
+    expect((await readAll(large)).map((read) => Number.parseInt(String(read.value), 10))).toEqual(Array.from({ length: 1_200 }, (_, i) => i));
+  });
+});
+
+describe('errors', () => {
+  test('what is refused at once was not sent', async () => {
+    const publisher = createPublisher(kafka, { logger, name: 'refusing', maxQueued: 2 });
+    expect((await rejection(publisher.publish(message(topic, null, 'a'), { timeoutMs: 1_000 }))).sent).toBe(false);
+    await publisher.start();
+    const results = await Promise.allSettled(['a', 'b', 'c'].map((value) => publisher.publish(message(topic, null, value), { timeoutMs: 5_000 })));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    expect((await rejection(publisher.publish(message(topic, null, 'x'.repeat(1_100_000)), { timeoutMs: 1_000 }))).sent).toBe(false);
+    await publisher.stop();
+    expect((await rejection(publisher.publish(message(topic, null, 'a'), { timeoutMs: 1_000 }))).sent).toBe(false);
+  });
+
+  test('an unknown topic or partition fails alone, unsent', async () => {
+    const publisher = await started(kafka);
+    const bad = rejection(publisher.publish(message(unique('nowhere'), 'key', 'a'), { timeoutMs: 10_000 }));
+    const good = publisher.publish(message(topic, 'key', 'b'), { timeoutMs: 10_000 });
+    expect((await bad).sent).toBe(false);
+    await good;
+    const [outside, inside] = await Promise.allSettled([
+      publisher.publish({ ...message(topic, 'key', 'a'), partition: 99 }, { timeoutMs: 5_000 }),
+      publisher.publish(message(topic, 'key', 'b'), { timeoutMs: 5_000 }),
+    ]);
+    expect(outside).toMatchObject({ status: 'rejected', reason: { sent: false } });
+    expect(inside.status).toBe('fulfilled');
+  });
+
+  test('an unreachable broker: bounded, not sent, and never sent later', async () => {
+    const away = await testTopic(kafka, 'away', 2);
+    const publisher = await started(testKafka(proxy.route));
+    await publisher.publish(message(away, 'key', 'before'), { timeoutMs: 5_000 });
+    await proxy.set('refuse');
+    await sleep(50);
+    const begun = Date.now();
+    const errors = await Promise.all(Array.from({ length: 50 }, (_, i) => rejection(publisher.publish(message(away, 'key', `lost ${i}`), { timeoutMs: 700 }))));
+    expect(Date.now() - begun).toBeLessThan(1_500);
+    expect(errors.every(({ sent }) => !sent)).toBe(true);
+    const waiting = publisher.publish(message(away, 'key', 'after'), { timeoutMs: 10_000 });
+    await proxy.set('pass');
+    const reachable = Date.now();
+    await waiting;
+    expect(Date.now() - reachable).toBeLessThan(1_500);
+    await sleep(500);
+    expect((await readAll(away)).map(({ value }) => String(value))).toEqual(['before', 'after']);
+  });
+
+  test('a broker that falls silent: the outcome is unknown, and the publisher comes back', async () => {
+    const publisher = await started(testKafka(proxy.route));
+    await publisher.publish(message(topic, 'key', 'before'), { timeoutMs: 5_000 });
+    await proxy.set('freeze');
+    const inFlight = rejection(publisher.publish(message(topic, 'key', 'unknown'), { timeoutMs: 600 }));
+    await sleep(100);
+    const behind = rejection(publisher.publish(message(topic, 'key', 'waiting'), { timeoutMs: 300 }));
+    expect((await behind).sent).toBe(false);
+    expect((await inFlight).sent).toBe(true);
+    await proxy.set('pass');
+    await publisher.publish(message(topic, 'key', 'after'), { timeoutMs: 10_000 });
+    expect(publisher.health().ok).toBe(true);
+  });
+
+  test('stop sends what waits, and is bounded without a broker', async () => {
+    const last = await testTopic(kafka, 'last', 1);
+    const publisher = await started(testKafka(proxy.route));
+    const sent = Promise.all(Array.from({ length: 500 }, (_, i) => publisher.publish(message(last, null, String(i)), { timeoutMs: 5_000 })));
+    await publisher.stop();
+    await sent;
+    expect(await count(last)).toBe(500);
+    const cutOff = await started(testKafka(proxy.route));
+    await proxy.set('refuse');
+    await sleep(50);
+    const lost = rejection(cutOff.publish(message(last, null, 'lost'), { timeoutMs: 60_000 }));
+    const begun = Date.now();
+    await cutOff.stop({ timeoutMs: 500 });
+    expect((await lost).sent).toBe(false);
+    expect(Date.now() - begun).toBeLessThan(2_000);
+  });
+});

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import net from 'node:net';
+import { pino } from 'pino';
+import { createKafka } from './client.ts';
+import type { KafkaClient } from './client.ts';
+import { ensureTopics } from './topics.ts';
+import type { Address } from './socket-gate.ts';
+
+/** What the integration tests of this folder share; used by tests only. */
+export const logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' });
+
+/** The brokers that the tests run against. */
+export function brokers(): string[] {
+  const value = process.env.KAFKA_BROKERS;
+  if (!value) throw new Error('KAFKA_BROKERS is not set');
+  return value.split(',');
+}
+
+export function testKafka(route?: (address: Address) => Address): KafkaClient {
+  return createKafka({ brokers: brokers(), client_id: 'test', ...(route ? { route } : {}) }, logger);
+}
+
+export function unique(name: string): string {
+  return `${name}-${randomUUID().slice(0, 8)}`;
+}
+
+/** A new topic with a name of its own. */
+export async function testTopic(kafka: KafkaClient, name: string, partitions: number, config: Record<string, string> = {}): Promise<string> {
+  const topic = unique(name);
+  await ensureTopics(kafka, [{ name: topic, partitions, replication_factor: 1, config }]);
+  return topic;
+}
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => { setTimeout(resolve, ms); });
+}
+
+/** Waits until `check` holds, looking every 20 ms, for at most `timeoutMs`. */
+export async function until(check: () => boolean | Promise<boolean>, timeoutMs = 15_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await check())) {
+    if (Date.now() > deadline) throw new Error(`not so within ${timeoutMs} ms: ${check.toString()}`);
+    await sleep(20);
+  }
+}
+
+const produceApiKey = 0;
+
+/** A TCP proxy in front of the brokers that can do to connections what networks do. */
+export class FaultProxy {
+  /** pass: as if it were not there. refuse: connections are cut, and nothing listens. freeze: they stand, and nothing gets through. */
+  mode: 'pass' | 'refuse' | 'freeze' = 'pass';
+  /** While above 0, each answer to a produce request is swallowed and its connection cut. */
+  cutAnswers = 0;
+  /** Answers swallowed so far. */
+  cuts = 0;
+  readonly #servers = new Map<string, net.Server>();
+  readonly #ports = new Map<string, number>();
+  readonly #pairs = new Set<{ client: net.Socket; server: net.Socket }>();
+
+  /** Opens a proxy port for each broker; use `route` as the client's. */
+  async open(): Promise<this> {
+    for (const address of brokers()) {
+      const server = net.createServer((client) => this.#join(client, address));
+      this.#servers.set(address, server);
+      await listen(server, 0);
+      this.#ports.set(address, (server.address() as net.AddressInfo).port);
+    }
+    return this;
+  }
+
+  readonly route = ({ host, port }: Address): Address => {
+    const proxied = this.#ports.get(`${host}:${port}`) ?? this.#ports.get(`${host.replace('localhost', '127.0.0.1')}:${port}`);
+    if (!proxied) throw new Error(`no proxy for ${host}:${port}`);
+    return { host: '127.0.0.1', port: proxied };
+  };
+
+  /** Changes the mode, for the connections that there are, too. */
+  async set(mode: FaultProxy['mode']): Promise<void> {
+    const before = this.mode;
+    this.mode = mode;
+    for (const { client, server } of this.#pairs) {
+      for (const socket of [client, server]) {
+        if (mode === 'refuse') socket.destroy();
+        else if (mode === 'freeze') socket.pause();
+        else socket.resume();
+      }
+    }
+    for (const [address, server] of this.#servers) {
+      if (mode === 'refuse' && before !== 'refuse') await new Promise((resolve) => { server.close(resolve); });
+      if (mode !== 'refuse' && before === 'refuse') await listen(server, this.#ports.get(address) ?? 0);
+    }
+  }
+
+  #join(client: net.Socket, address: string): void {
+    const [host = '', port] = address.split(':');
+    const server = net.connect(Number(port), host);
+    const pair = { client, server };
+    this.#pairs.add(pair);
+    if (this.mode === 'freeze') {
+      client.pause();
+      server.pause();
+    }
+    const frames = frameReader();
+    let cutNext = false;
+    client.on('data', (data) => {
+      if (frames(data).includes(produceApiKey) && this.cutAnswers > 0) {
+        this.cutAnswers -= 1;
+        cutNext = true;
+      }
+      server.write(data);
+    });
+    server.on('data', (data) => {
+      if (!cutNext) return void client.write(data);
+      this.cuts += 1;
+      client.destroy();
+      server.destroy();
+    });
+    const end = (): void => {
+      this.#pairs.delete(pair);
+      client.destroy();
+      server.destroy();
+    };
+    for (const socket of [client, server]) socket.on('close', end).on('error', end);
+  }
+}
+
+function listen(server: net.Server, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+}
+
+/** Names the API key of every request that begins in what flows by. */
+function frameReader(): (data: Buffer) => number[] {
+  let rest = Buffer.alloc(0);
+  let skip = 0;
+  return (data) => {
+    const keys: number[] = [];
+    rest = Buffer.concat([rest, data]);
+    for (;;) {
+      const skipped = Math.min(skip, rest.length);
+      rest = rest.subarray(skipped);
+      skip -= skipped;
+      if (skip > 0 || rest.length < 6) return keys;
+      skip = 4 + rest.readInt32BE(0);
+      keys.push(rest.readInt16BE(4));
+    }
+  };
+}
