@@ -10,7 +10,7 @@ import { createPublisher } from '#libs/kafka/publish.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
-import { loadConfig } from '#libs/service/config.ts';
+import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
@@ -35,7 +35,7 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const metrics = createMetrics('accounts');
   const { pool, relayPool } = createPools(config, logger);
   onStop('database pools', () => Promise.all([pool.end(), relayPool.end()]));
-  const kafka = createKafka({ brokers: config.KAFKA_BROKERS, client_id: `accounts-${instance}`, ...security(config) }, logger);
+  const kafka = createKafka(kafkaOptions(config, `accounts-${instance}`), logger);
 
   const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
   const events = createPublisher(kafka, { logger, name: 'events' });
@@ -89,11 +89,6 @@ function createPools(config: Config, logger: RunContext['logger']): { pool: Pool
   };
 }
 
-function security(config: Config) {
-  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username = '', KAFKA_SASL_PASSWORD: password = '' } = config;
-  return { ssl: config.KAFKA_SSL, ...(mechanism === undefined ? {} : { sasl: { mechanism, username, password } }) };
-}
-
 function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<ConsumerDeps, 'concurrency'>): { commands: Consumer; queries: Consumer } {
   const { logger, prefix } = deps;
   const sessionTimeoutMs = config.SESSION_TIMEOUT_MS;
@@ -102,14 +97,14 @@ function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<Consumer
   const handleQueries = queryConsumer({ ...deps, concurrency: 1 });
   return {
     commands: consume(kafka, {
-      groupId: `${prefix}accounts.commands`,
+      groupId: `${prefix}accounts`,
       topics: [topicName(prefix, 'accounts.commands')],
       handle: handleCommands,
       logger,
       sessionTimeoutMs,
     }),
     queries: consume(kafka, {
-      groupId: `${prefix}accounts.queries`,
+      groupId: `${prefix}accounts-queries`,
       topics: [topicName(prefix, 'accounts.queries')],
       handle: handleQueries,
       logger,
