@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { loadConfig, url } from '#libs/service/config.ts';
+import { createLogger } from '#libs/service/logger.ts';
+
+/**
+ * Checks the books as an auditor would, from entries and balances alone, in one snapshot while postings go on. Each rule
+ * is a query for the rows that break it: no rows, no finding.
+ */
+const rules: Record<string, string> = {
+  'per currency, debits (DR) equal credits (CR)': `
+    select currency, sum(amount_minor) filter (where side = 'DR') as dr, sum(amount_minor) filter (where side = 'CR') as cr
+    from entries group by currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0`,
+  'per operation and currency, debits (DR) equal credits (CR)': `
+    select operation_id, currency, sum(case side when 'DR' then amount_minor else -amount_minor end) as difference
+    from entries group by operation_id, currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0`,
+  'each balance is the sum of its entries, and the last balance_after': `
+    select a.account_id, a.account_number, a.balance_minor, coalesce(e.total, 0) as sum_of_entries, l.balance_after_minor as last_balance_after
+    from accounts a
+      left join (select account_id, sum(case direction when 'credit' then amount_minor else -amount_minor end) as total from entries group by account_id) e using (account_id)
+      left join entries l on l.account_id = a.account_id and l.sequence = a.last_sequence
+    where a.balance_minor <> coalesce(e.total, 0) or a.balance_minor <> coalesce(l.balance_after_minor, 0)`,
+  'sequences have no gap, and each balance_after follows from the one before': `
+    select account_id, sequence, balance_after_minor from (
+      select account_id, sequence, balance_after_minor, case direction when 'credit' then amount_minor else -amount_minor end as change,
+        lag(sequence, 1, 0) over account as previous, lag(balance_after_minor, 1, 0) over account as balance_before
+      from entries window account as (partition by account_id order by sequence)
+    ) e where sequence <> previous + 1 or balance_after_minor <> balance_before + change`,
+  'each account has as many entries as its last sequence says': `
+    select a.account_id, a.account_number, a.last_sequence, coalesce(e.entries, 0) as entries
+    from accounts a left join (select account_id, count(*) as entries from entries group by account_id) e using (account_id)
+    where a.last_sequence <> coalesce(e.entries, 0)`,
+  'no entry without its account, its currency, and the side of its class': `
+    select e.account_id, e.sequence, e.side, e.currency from entries e left join accounts a using (account_id)
+    where a.account_id is null or a.currency <> e.currency or (e.side = 'CR') <> ((a.class = 'liability') = (e.direction = 'credit'))`,
+  'each Teller is at zero': `select account_number, balance_minor from accounts where account_type = 'Teller' and balance_minor <> 0`,
+  'Vault = sum of liability balances - sum of loan balances': `
+    select currency, sum(balance_minor) filter (where account_type = 'Vault') as vault, sum(balance_minor) filter (where class = 'liability') as liabilities,
+      sum(balance_minor) filter (where account_type = 'Loan') as loans
+    from accounts group by currency
+    having coalesce(sum(balance_minor) filter (where account_type = 'Vault'), 0) <>
+      coalesce(sum(balance_minor) filter (where class = 'liability'), 0) - coalesce(sum(balance_minor) filter (where account_type = 'Loan'), 0)`,
+  'no customer is below zero, in a balance or in an entry': `
+    select a.account_id, a.account_number, e.sequence, e.balance_after_minor from accounts a join entries e using (account_id)
+    where a.client_id is not null and (e.balance_after_minor < 0 or a.balance_minor < 0)`,
+  'each Completed transaction has its one entry on its account, and no other has any': `
+    select t.transaction_id, t.status, count(e.sequence) as entries
+    from transactions t left join entries e on e.account_id = t.account_id and e.transaction_id = t.transaction_id
+    group by t.transaction_id, t.status having count(e.sequence) <> case t.status when 'Completed' then 1 else 0 end`,
+  'no entry without its Completed transaction': `
+    select e.account_id, e.sequence, e.transaction_id from entries e
+      left join transactions t on id_key(t.transaction_id) = id_key(e.transaction_id) and t.status = 'Completed'
+    where t.transaction_id is null or t.operation_id <> e.operation_id`,
+};
+
+export interface Finding {
+  rule: string;
+  /** The first rows that break it. */
+  rows: Record<string, unknown>[];
+}
+
+const shownRows = 20;
+
+/** Every rule that does not hold. */
+export async function verifyBooks(pool: Pool): Promise<Finding[]> {
+  return transaction(
+    pool,
+    async (client) => {
+      await client.query('set local statement_timeout = 0');
+      const findings: Finding[] = [];
+      for (const [rule, query] of Object.entries(rules)) {
+        const { rows } = await client.query<Record<string, unknown>>({ text: `select * from (${query}) broken limit ${shownRows}`, query_timeout: 3_600_000 } as { text: string });
+        if (rows.length > 0) findings.push({ rule, rows });
+      }
+      return findings;
+    },
+    'read only snapshot',
+  );
+}
+
+function print(findings: Finding[]): void {
+  for (const rule of Object.keys(rules)) {
+    const finding = findings.find((f) => f.rule === rule);
+    process.stdout.write(`${finding ? 'BROKEN' : 'ok    '} ${rule}\n`);
+    for (const row of finding?.rows ?? []) process.stdout.write(`         ${JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))}\n`);
+  }
+  process.stdout.write(findings.length === 0 ? 'the books balance\n' : `${findings.length} rules are broken\n`);
+}
+
+export const verifyConfig = z.object({ DATABASE_URL: url('postgres', 'postgresql').describe('Any role that may read the schema ledger') });
+
+if (import.meta.main) {
+  const config = loadConfig(verifyConfig);
+  const pool = createPool({ url: config.DATABASE_URL, application_name: 'verify-books', schema: 'ledger', max: 1, idle_in_transaction_session_timeout_ms: 0 }, createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' }));
+  try {
+    const findings = await verifyBooks(pool);
+    print(findings);
+    process.exitCode = findings.length === 0 ? 0 : 1;
+  } catch (error) {
+    process.stderr.write(`verify-books cannot run: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 2;
+  } finally {
+    await pool.end();
+  }
+}
