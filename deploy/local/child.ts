@@ -41,6 +41,13 @@ export type Child = {
   stop: (timeoutMs: number) => Promise<void>
 }
 
+const living = new Set<Child>()
+
+/** The last resort of a launcher that gives up: kills every child that still runs. */
+export async function killAllChildren(): Promise<void> {
+  await Promise.all([...living].map((child) => child.stop(0)))
+}
+
 let deathSignalWorks: boolean | undefined
 
 /** Linux can send a signal to a child whose parent died, even by kill -9 (prctl PR_SET_PDEATHSIG through setpriv). */
@@ -81,8 +88,6 @@ export function startChild(options: ChildOptions): Child {
   const exited = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message))
     child.once('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`))
-  }).finally(() => {
-    running = false
   })
   if (child.pid === undefined) throw new Error(`${options.name}: ${options.command} could not be started`)
   const pid = child.pid
@@ -94,7 +99,13 @@ export function startChild(options: ChildOptions): Child {
     if (running) trySignal(-pid, 'SIGKILL')
     await exited
   }
-  return { name: options.name, pid, record, exited, running: () => running, stop }
+  const started: Child = { name: options.name, pid, record, exited, running: () => running, stop }
+  living.add(started)
+  void exited.then(() => {
+    running = false
+    living.delete(started)
+  })
+  return started
 }
 
 export type RunOptions = { input?: string; env?: NodeJS.ProcessEnv; cwd?: string; uid?: number; gid?: number; timeoutMs: number }

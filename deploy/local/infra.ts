@@ -19,7 +19,6 @@ export type Infrastructure = {
   superuserUrl: string
   /** The role and database that the services' schemas belong to. */
   ownerUrl: string
-  children: Child[]
   /** Stops Kafka, then Postgres; bounded. */
   stop: () => Promise<void>
 }
@@ -33,8 +32,13 @@ export type InfrastructureOptions = {
   /** Fixed ports instead of free ones that are kept. */
   ports?: { kafka?: number; postgres?: number }
   /** Called around each step, for the line with its time. */
-  step?: <T>(title: string, work: () => Promise<T>) => Promise<T>
+  step?: Step
+  /** Keeps a server running; without it, it runs until it dies. */
+  keep?: (name: string, start: () => Promise<Child>) => Promise<Running>
 }
+
+export type Step = <T>(title: string, work: () => Promise<T>) => Promise<T>
+export type Running = { stop: (timeoutMs: number) => Promise<void> }
 
 /** How Kafka can run here. Throws one line that names what is missing and the ways out. */
 export function chooseKafkaWay(): 'java' | 'docker' {
@@ -56,12 +60,13 @@ export function chooseKafkaWay(): 'java' | 'docker' {
 /** Starts a real Kafka and a real Postgres side by side in `local`; resolves when both serve. On failure both are stopped. */
 export async function startInfrastructure(local: LocalDir, options: InfrastructureOptions = {}): Promise<Infrastructure> {
   const step = options.step ?? ((_title, work) => work())
+  const keep = options.keep ?? ((_name, start) => start())
   const way = options.kafka === false ? undefined : chooseKafkaWay()
   const kafkaPort = way && (await local.port('kafka', options.ports?.kafka))
   const postgresPort = options.postgres === false ? undefined : await local.port('postgres', options.ports?.postgres)
   const started = await Promise.allSettled([
-    way && kafkaPort ? step(kafkaTitle(way), () => kafkaIn(local, way, kafkaPort)) : undefined,
-    postgresPort ? step('Postgres', () => postgresIn(local, postgresPort, options.durable ?? true)) : undefined,
+    way && kafkaPort ? step(kafkaTitle(way), () => keepKafka(local, keep, way, kafkaPort)) : undefined,
+    postgresPort ? step('Postgres', () => keep('postgres', () => postgresIn(local, postgresPort, options.durable ?? true))) : undefined,
   ])
   const [kafka, postgres] = started.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
   const stop = async () => {
@@ -78,7 +83,6 @@ export async function startInfrastructure(local: LocalDir, options: Infrastructu
     brokers: `127.0.0.1:${kafkaPort}`,
     superuserUrl: url('postgres', 'postgres_superuser', 'postgres'),
     ownerUrl: url(OWNER, 'postgres_owner', OWNER),
-    children: [kafka, postgres].filter((child) => child !== undefined),
     stop,
   }
 }
@@ -88,16 +92,11 @@ function kafkaTitle(way: 'java' | 'docker'): string {
   return haveJars() ? 'Kafka' : 'Kafka (first start: Maven fetches its jars)'
 }
 
-async function kafkaIn(local: LocalDir, way: 'java' | 'docker', client: number): Promise<Child> {
-  const broker = await local.port('kafka_broker')
-  const controller = await local.port('kafka_controller')
-  return startKafka({
-    dir: join(local.path, 'kafka'),
-    log: local.log('kafka'),
-    ports: { client, broker, controller },
-    way,
-    onStart: local.recordProcess,
-  })
+type Keep = NonNullable<InfrastructureOptions['keep']>
+
+async function keepKafka(local: LocalDir, keep: Keep, way: 'java' | 'docker', client: number): Promise<Running> {
+  const ports = { client, broker: await local.port('kafka_broker'), controller: await local.port('kafka_controller') }
+  return keep('kafka', () => startKafka({ dir: join(local.path, 'kafka'), log: local.log('kafka'), ports, way, onStart: local.recordProcess }))
 }
 
 function postgresIn(local: LocalDir, port: number, durable: boolean): Promise<Child> {

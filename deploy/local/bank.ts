@@ -1,0 +1,153 @@
+import { join } from 'node:path'
+import { runToEnd, startChild } from './child.ts'
+import type { Child, ProcessRecord } from './child.ts'
+import { PROJECT } from './local-dir.ts'
+
+export const AUDIENCE = 'core-banking'
+/** The confidential client of the local identity provider that may have every scope. */
+export const MAIN_CLIENT = 'core-banking-local'
+/** So high that no load test meets them. */
+const UNLIMITED_PER_MINUTE = 100_000_000
+
+/** What all parts of one bank share. */
+export type BankSettings = {
+  brokers: string
+  topicPrefix: string
+  /** The owner of the database: migrations use it, the services get roles of their own. */
+  ownerUrl: string
+  rolePasswords: { ledger: string; accounts: string }
+  issuer: string
+  apiKeyPepper: string
+  idempotencySecret: string
+  /** More environment for the services. */
+  env?: Record<string, string>
+}
+
+export type ServiceKind = 'gateway' | 'ledger' | 'accounts'
+
+export type ServiceSpec = {
+  kind: ServiceKind
+  /** The kind, with a number from the second one on: ledger, ledger-2. */
+  name: string
+  healthPort: number
+  /** The public port of a gateway. */
+  port?: number
+  log: string
+  onStart?: (record: ProcessRecord) => void
+}
+
+/** Role names carry the database's, because roles belong to the whole server. */
+function roleName(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
+  const database = decodeURIComponent(new URL(settings.ownerUrl).pathname.slice(1)) || 'postgres'
+  return `${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}_${kind}`
+}
+
+function roleUrl(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
+  const url = new URL(settings.ownerUrl)
+  url.username = roleName(settings, kind)
+  url.password = settings.rolePasswords[kind]
+  return url.href
+}
+
+/** Runs one of the project's scripts to its end and answers what it printed. Throws with the end of its output. */
+async function runScript(script: string, env: Record<string, string>): Promise<string> {
+  const { code, stdout, stderr } = await runToEnd(process.execPath, [join(PROJECT, script)], {
+    cwd: PROJECT,
+    env: { ...process.env, LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn', ...env },
+    timeoutMs: 60_000,
+  })
+  if (code === 0) return stdout.trim()
+  const output = (stdout + stderr).trim().split('\n').slice(-15).join('\n')
+  throw new Error(`${script} failed (${code === null ? 'killed after 60 s' : `exit code ${code}`}):\n${output}`)
+}
+
+/** Brings the schema, role and grants of one service up to date. */
+export async function migrateService(kind: 'ledger' | 'accounts', settings: BankSettings): Promise<void> {
+  await runScript(`services/${kind}/migrate.ts`, {
+    MIGRATION_DATABASE_URL: settings.ownerUrl,
+    SERVICE_ROLE: roleName(settings, kind),
+    SERVICE_ROLE_PASSWORD: settings.rolePasswords[kind],
+  })
+}
+
+/** Makes the topics that are missing. */
+export async function createTopics(settings: BankSettings): Promise<void> {
+  await runScript('deploy/create-topics.ts', {
+    KAFKA_BROKERS: settings.brokers,
+    TOPIC_PREFIX: settings.topicPrefix,
+    REPLICATION_FACTOR: process.env['REPLICATION_FACTOR'] ?? '1',
+    ...settings.env,
+  })
+}
+
+/** Makes an API key with every scope. */
+export async function makeApiKey(settings: BankSettings): Promise<string> {
+  const output = await runScript('services/accounts/bootstrap-key.ts', {
+    DATABASE_URL: roleUrl(settings, 'accounts'),
+    API_KEY_PEPPER: settings.apiKeyPepper,
+    TOPIC_PREFIX: settings.topicPrefix,
+  })
+  const key = /\bcbk_\S+/.exec(output)?.[0]
+  if (key === undefined) throw new Error(`services/accounts/bootstrap-key.ts printed no key: ${output}`)
+  return key
+}
+
+function environment(spec: ServiceSpec, settings: BankSettings): Record<string, string> {
+  const common = {
+    KAFKA_BROKERS: settings.brokers,
+    TOPIC_PREFIX: settings.topicPrefix,
+    HEALTH_PORT: String(spec.healthPort),
+    INSTANCE: spec.name,
+  }
+  if (spec.kind !== 'gateway') return { ...common, DATABASE_URL: roleUrl(settings, spec.kind) }
+  return {
+    ...common,
+    HOST: '127.0.0.1',
+    PORT: String(spec.port),
+    JWT_ISSUER: settings.issuer,
+    JWT_AUDIENCE: AUDIENCE,
+    JWKS_URL: `${settings.issuer}/jwks`,
+    API_KEY_PEPPER: settings.apiKeyPepper,
+    IDEMPOTENCY_SECRET: settings.idempotencySecret,
+    RATE_LIMIT_PER_MINUTE: process.env['RATE_LIMIT_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
+    AUTH_FAILURES_PER_MINUTE: process.env['AUTH_FAILURES_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
+  }
+}
+
+/** Starts the process of one service; it is not ready yet. */
+export function startService(spec: ServiceSpec, settings: BankSettings): Child {
+  const script = join(PROJECT, 'services', spec.kind, 'main.ts')
+  return startChild({
+    name: spec.name,
+    command: process.execPath,
+    args: [script],
+    cwd: PROJECT,
+    env: { ...process.env, ...environment(spec, settings), ...settings.env },
+    log: spec.log,
+    marker: script,
+    onStart: spec.onStart,
+  })
+}
+
+export type IdentityProviderOptions = { port: number; keysFile: string; clientSecret: string; log: string; onStart?: (record: ProcessRecord) => void }
+
+/** Starts the identity provider (identity-provider.ts). */
+export function startIdentityProvider(options: IdentityProviderOptions): Child {
+  const script = join(import.meta.dirname, 'identity-provider.ts')
+  return startChild({
+    name: 'identity-provider',
+    command: process.execPath,
+    args: [script],
+    cwd: PROJECT,
+    env: {
+      ...process.env,
+      IDP_PORT: String(options.port),
+      IDP_KEYS_FILE: options.keysFile,
+      IDP_CLIENT_SECRET: options.clientSecret,
+      IDP_AUDIENCE: AUDIENCE,
+    },
+    log: options.log,
+    marker: script,
+    onStart: options.onStart,
+  })
+}
