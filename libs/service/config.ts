@@ -103,3 +103,14 @@ export const databaseConfig = {
   DATABASE_POOL_MAX: wholeNumber(1, 200).prefault('10').describe('Connections of this process at most'),
   STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000).prefault('5000').describe('Longest a statement may run'),
 };
+
+/** What libs/kafka's createKafka takes, from kafkaConfig. */
+export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, clientId: string) {
+  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
+  return {
+    brokers: config.KAFKA_BROKERS,
+    client_id: clientId,
+    ssl: config.KAFKA_SSL,
+    ...(mechanism && username !== undefined && password !== undefined ? { sasl: { mechanism, username, password } } : {}),
+  };
+}

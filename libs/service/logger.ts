@@ -45,7 +45,7 @@ export interface LoggerOptions {
  * JSON lines on stdout with service and instance on each. Errors are written under `err` by message, code and stack only:
  * a driver's other fields quote rows (Postgres' `detail` does), which are nobody's business.
  */
-export function createLogger(options: LoggerOptions, destination?: DestinationStream): Logger {
+export function createLogger(options: LoggerOptions, destination: DestinationStream = stdout()): Logger {
   const settings = {
     level: options.level,
     base: { service: options.service, instance: options.instance },
@@ -56,7 +56,23 @@ export function createLogger(options: LoggerOptions, destination?: DestinationSt
     },
     serializers: { ...childSerializers, err: (error: unknown) => serializeError(error) },
   };
-  return destination === undefined ? pino(settings) : pino(settings, destination);
+  return pino(settings, destination);
+}
+
+/** Written in the background, so that a log reader that stalls cannot stall the process; beyond 16 MiB lines are dropped. */
+function stdout(): DestinationStream {
+  return pino.destination({ dest: 1, sync: false, minLength: 1, maxLength: 16 * 1024 * 1024 });
+}
+
+/** Resolves when all lines are written, or after half a second. To be awaited before process.exit. */
+export async function flushLogs(logger: Logger): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, 500);
+    logger.flush(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
 
 interface SerializedError {

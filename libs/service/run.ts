@@ -2,7 +2,7 @@ import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { ConfigError, loadConfig, processConfig } from './config.ts';
-import { createLogger } from './logger.ts';
+import { createLogger, flushLogs } from './logger.ts';
 
 export interface RunContext {
   /** Made from LOG_LEVEL and INSTANCE; the one logger of the process. */
@@ -45,6 +45,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
     else log.info({ signal }, 'stopping');
     await stopAll(stops, stopStepMs, log);
     log.info('stopped');
+    await flushLogs(log);
   });
 
   main({ logger, instance, onStop: (step, stop) => void stops.push([step, stop]) }).then(
@@ -54,6 +55,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
       log.debug({ err: error }, 'start failed');
       const bound = setTimeout(() => process.exit(1), stopMs);
       await stopAll(stops, stopStepMs, log);
+      await flushLogs(log);
       clearTimeout(bound);
       process.exit(1);
     },

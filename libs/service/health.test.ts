@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pino } from 'pino';
+import { createHealthServer } from './health.ts';
+import type { Check } from './health.ts';
+import { createMetrics } from './metrics.ts';
+
+const checks: { live: Check; ready: Check } = { live: () => true, ready: () => true };
+const metrics = createMetrics('test');
+const server = createHealthServer({
+  host: '127.0.0.1', port: 0, metrics, logger: pino({ level: 'silent' }),
+  live: { consumer: () => checks.live() }, ready: { database: () => checks.ready() },
+});
+let base = '';
+
+beforeAll(async () => {
+  base = `http://127.0.0.1:${await server.start()}`;
+});
+afterAll(() => server.stop());
+
+async function get(path: string): Promise<[number, unknown]> {
+  const response = await fetch(base + path);
+  return [response.status, await response.json()];
+}
+
+test('probes say what each check says', async () => {
+  expect(await get('/livez')).toEqual([200, { status: 'success', checks: { consumer: { ok: true } } }]);
+  checks.ready = async () => ({ ok: false, reason: 'catching up' });
+  expect(await get('/readyz')).toEqual([503, {
+    status: 'error', checks: { consumer: { ok: true }, database: { ok: false, reason: 'catching up' }, running: { ok: true } },
+  }]);
+  expect((await get('/livez'))[0]).toBe(200);
+  checks.ready = () => { throw new Error('connection refused'); };
+  expect(await get('/readyz')).toMatchObject([503, { checks: { database: { ok: false, reason: 'connection refused' } } }]);
+});
+
+test('a check that never answers is not ok after 2 s', async () => {
+  checks.ready = () => new Promise(() => undefined);
+  expect(await get('/readyz')).toMatchObject([503, { checks: { database: { ok: false, reason: 'no answer within 2000 ms' } } }]);
+  checks.ready = () => true;
+});
+
+test('not live means not ready', async () => {
+  checks.live = () => ({ ok: false, reason: 'hung' });
+  expect([(await get('/livez'))[0], (await get('/readyz'))[0]]).toEqual([503, 503]);
+  checks.live = () => true;
+});
+
+test('metrics of Node, own ones, and a gauge that fails is left out', async () => {
+  metrics.counter('things_total', 'Things', ['kind']).inc({ kind: 'a' }, 2);
+  metrics.histogram('took_seconds', 'Took').observe(0.02);
+  metrics.gauge('lag', 'Lag', () => 7);
+  metrics.gauge('broken', 'Broken', () => Promise.reject(new Error('away')));
+  const text = await (await fetch(`${base}/metrics`)).text();
+  expect(text).toContain('things_total{kind="a",service="test"} 2');
+  expect(text).toContain('took_seconds_bucket{le="0.025",service="test"} 1');
+  expect(text).toContain('lag{service="test"} 7');
+  expect(text).toContain('nodejs_eventloop_lag_seconds');
+  expect(text).not.toMatch(/^broken/m);
+});
+
+test('other paths and methods', async () => {
+  expect((await get('/'))[0]).toBe(404);
+  expect((await fetch(`${base}/livez`, { method: 'POST' })).status).toBe(405);
+});
+
+test('draining is not ready, but live', async () => {
+  server.drain();
+  expect(await get('/readyz')).toMatchObject([503, { checks: { running: { ok: false, reason: 'stopping' } } }]);
+  expect((await get('/livez'))[0]).toBe(200);
+});
+
+test('a taken port rejects', async () => {
+  const port = Number(new URL(base).port);
+  const second = createHealthServer({ host: '127.0.0.1', port, metrics, logger: pino({ level: 'silent' }) });
+  await expect(second.start()).rejects.toThrow('EADDRINUSE');
+});
