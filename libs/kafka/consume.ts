@@ -58,7 +58,7 @@ export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
       pool.join(assignment);
       options.onAssignment?.(assignment);
     },
-    onLost: () => pool.lose(),
+    onLost: (isStillMember) => pool.lose(isStillMember),
     beforeStop: () => pool.stop(),
   }), logger);
   return {

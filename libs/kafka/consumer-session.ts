@@ -21,8 +21,11 @@ export interface Reader {
   eachBatch(payload: EachBatchPayload): Promise<void>;
   /** Called at every join, before the first fetch; may seek. */
   onJoin(assignment: Assignment[], seek: (topic: string, partition: number, offset: bigint) => void): void;
-  /** Called when what was held is held no more: before a new join, or at the end. */
-  onLost(): void;
+  /**
+   * Called when what was held is held no more: before a new join, or at the end. `isStillMember` while the
+   * group waits for this member to join again: what is sent now, the coordinator gets before that.
+   */
+  onLost(isStillMember: boolean): void;
   /** Called before the group is left: finish what runs, commit. Must be bounded. */
   beforeStop(): Promise<void>;
 }
@@ -70,7 +73,7 @@ export function openSession(kafka: KafkaClient, reader: Reader, partitions: numb
   const end = (reason: Error): void => {
     if (over) return;
     over = true;
-    reader.onLost();
+    reader.onLost(false);
     void link.close(0);
     ended.resolve(reason);
   };
@@ -83,7 +86,7 @@ export function openSession(kafka: KafkaClient, reader: Reader, partitions: numb
       await reader.eachBatch(payload);
     },
     onJoin: (assignment, seek) => { if (!over) reader.onJoin(assignment, seek); },
-    onLost: () => { if (!over) reader.onLost(); },
+    onLost: (isStillMember) => { if (!over) reader.onLost(isStillMember); },
   };
   listen(link, living, logger, { sign: () => { if (!over) onSign(); }, joined: joined.resolve, end });
   run(link.client, living, partitions).catch(end);
@@ -113,13 +116,13 @@ function listen(link: Link<KafkaJsConsumer>, reader: Reader, logger: Logger, on:
   client.on(HEARTBEAT, on.sign);
   client.on(REBALANCING, () => {
     logger.info('the consumer group rebalances');
-    reader.onLost();
+    reader.onLost(true);
   });
   client.on(GROUP_JOIN, ({ payload }) => {
     on.sign();
     const assignment = Object.entries(payload.memberAssignment).map(([topic, partitions]) => ({ topic, partitions }));
     logger.info({ assignment, took_ms: payload.duration }, 'joined the consumer group');
-    reader.onLost();
+    reader.onLost(false);
     reader.onJoin(assignment, (topic, partition, offset) => client.seek({ topic, partition, offset: String(offset) }));
     on.joined();
   });
@@ -131,7 +134,7 @@ async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: numb
   await withTimeout(reader.beforeStop(), timeoutMs, 'finishing').catch(() => undefined);
   const closed = link.close(timeoutMs);
   // Only now, with kafkajs told to stop, may the calls that it still waits for come back.
-  reader.onLost();
+  reader.onLost(false);
   await closed;
 }
 

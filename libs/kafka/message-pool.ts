@@ -49,6 +49,7 @@ interface Tenure {
   /** Set when the group rebalances: what comes in is sent back with it, so that kafkajs joins again. */
   lost: unknown;
   payload: EachBatchPayload | undefined;
+  committing: Promise<unknown>;
 }
 
 const commitIntervalMs = 500;
@@ -64,7 +65,6 @@ export class MessagePool {
   #tenure = newTenure([]);
   #scheduled = false;
   #stopping = false;
-  #committing: Promise<void> | undefined;
   #beats: NodeJS.Timeout | undefined;
   #commits: NodeJS.Timeout | undefined;
 
@@ -81,9 +81,10 @@ export class MessagePool {
     this.#commits ??= setInterval(() => void this.#commit(this.#tenure), commitIntervalMs);
   }
 
-  /** What was held is held no more: nothing of it is started, repeated or committed from here on. */
-  lose(): void {
+  /** What was held is held no more: nothing of it is started or repeated from here on, nothing committed but by this call. */
+  lose(mayCommit: boolean): void {
     const tenure = this.#tenure;
+    if (mayCommit) void this.#commit(tenure);
     tenure.over.abort();
     tenure.waiting.length = 0;
     for (const lot of tenure.lots) lot.settled.resolve();
@@ -208,13 +209,13 @@ export class MessagePool {
     tenure.lots.clear();
   }
 
-  async #commit(tenure: Tenure): Promise<void> {
-    await this.#committing;
+  /** Commits what is due. The request is on its way when this returns, unless nothing is due. */
+  #commit(tenure: Tenure): Promise<unknown> {
     const positions = tenure.payload ? tenure.tracker.takeDirty() : [];
-    if (positions.length === 0 || tenure !== this.#tenure) return;
-    this.#committing = this.#commitNow(tenure, positions);
-    await this.#committing;
-    this.#committing = undefined;
+    if (positions.length === 0) return tenure.committing;
+    // One after the other is not needed for order: the requests share a connection.
+    tenure.committing = Promise.all([tenure.committing, this.#commitNow(tenure, positions)]);
+    return tenure.committing;
   }
 
   async #commitNow(tenure: Tenure, positions: ReturnType<OffsetTracker['takeDirty']>): Promise<void> {
@@ -231,7 +232,7 @@ export class MessagePool {
 }
 
 function newTenure(assigned: Assignment[]): Tenure {
-  return { assigned, lots: new Set(), waiting: [], tracker: new OffsetTracker(), over: new AbortController(), lost: undefined, payload: undefined };
+  return { assigned, lots: new Set(), waiting: [], tracker: new OffsetTracker(), over: new AbortController(), lost: undefined, payload: undefined, committing: Promise.resolve() };
 }
 
 /** Lets kafkajs fetch on behind this lot; unless its assignment is over, for then its offsets are no longer ours to move. */

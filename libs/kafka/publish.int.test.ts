@@ -81,7 +81,8 @@ describe('exactness', () => {
     const sent: Promise<void>[] = [];
     for (let i = 0; i < 1_500; i++) {
       if (i % 100 === 50) {
-        await until(() => proxy.cutAnswers === 0);
+        // Each cut hits another send, while more messages wait behind it.
+        await until(() => proxy.cutAnswers === 0 && publisher.queued() < 60);
         proxy.cutAnswers = 1;
       }
       sent.push(publisher.publish(message(cut, i % 10 === 9 ? null : `key-${i % 7}`, String(i)), { timeoutMs: 20_000 }));

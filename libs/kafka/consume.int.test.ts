@@ -1,0 +1,242 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { KafkaClient } from './client.ts';
+import { consume } from './consume.ts';
+import type { ConsumeOptions, Consumer, ReceivedMessage } from './consume.ts';
+import { createPublisher } from './publish.ts';
+import type { Publisher } from './publish.ts';
+import { FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { groupLag } from './topics.ts';
+
+let kafka: KafkaClient;
+let proxy: FaultProxy;
+let publisher: Publisher;
+let topic: string;
+let groupId: string;
+let consumers: Consumer[] = [];
+
+beforeAll(async () => {
+  kafka = testKafka();
+  proxy = await new FaultProxy().open();
+  publisher = createPublisher(kafka, { logger, name: 'test' });
+  await publisher.start();
+});
+
+beforeEach(async () => {
+  await proxy.set('pass');
+  topic = await testTopic(kafka, 'consume', 8);
+  groupId = unique('group');
+});
+
+afterEach(async () => {
+  await Promise.all(consumers.map((consumer) => consumer.stop({ timeoutMs: 1_000 })));
+  consumers = [];
+});
+
+afterAll(async () => {
+  await publisher.stop();
+  await proxy.set('refuse');
+});
+
+/** Writes the numbers from `from` to before `to`, number n to partition n % 8. */
+async function write(from: number, to: number): Promise<void> {
+  const messages = Array.from({ length: to - from }, (_, i) => ({ topic, key: `key-${from + i}`, value: String(from + i), headers: { n: String(from + i) }, partition: (from + i) % 8 }));
+  await publisher.publishAll(messages, { timeoutMs: 10_000 });
+}
+
+async function started(handle: ConsumeOptions['handle'], options: Partial<ConsumeOptions> = {}, client = kafka): Promise<Consumer> {
+  const consumer = consume(client, { groupId, topics: [topic], handle, logger, sessionTimeoutMs: 2_000, ...options });
+  consumers.push(consumer);
+  await consumer.start();
+  return consumer;
+}
+
+function numbers(messages: ReceivedMessage[]): number[] {
+  return messages.map(({ value }) => Number(value));
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, i) => from + i);
+}
+
+function sorted(list: number[]): number[] {
+  return [...list].sort((a, b) => a - b);
+}
+
+/** The sum of what the group has not committed. */
+async function lag(): Promise<number> {
+  return (await groupLag(kafka, groupId, [topic])).reduce((sum, part) => sum + Number(part.lag), 0);
+}
+
+describe('batches', () => {
+  test('one batch holds what waits in all partitions, in order per partition, up to maxBatch', async () => {
+    await write(0, 1_000);
+    const batches: ReceivedMessage[][] = [];
+    await started(async (messages, { assigned }) => {
+      expect(assigned).toEqual([{ topic, partitions: expect.arrayContaining([0, 7]) }]);
+      batches.push(messages);
+    }, { maxBatch: 600 });
+    await until(() => batches.flat().length === 1_000);
+    expect(batches[0]).toHaveLength(600);
+    expect(new Set(batches.flatMap((batch) => batch.map(({ partition }) => partition))).size).toBe(8);
+    for (const [partition, list] of Map.groupBy(batches.flat(), (message) => message.partition)) {
+      expect(numbers(list)).toEqual(range(0, 125).map((i) => partition + 8 * i));
+      expect(list.map(({ offset }) => offset)).toEqual(range(0, 125).map(BigInt));
+    }
+    const [first] = batches.flat();
+    expect(first).toMatchObject({ topic, key: expect.stringMatching(/^key-/), headers: { n: String(first?.value) } });
+    expect(Math.abs(Date.now() - (first?.timestamp_ms ?? 0))).toBeLessThan(60_000);
+  });
+
+  test('few messages in many partitions come as one batch', async () => {
+    await write(0, 8);
+    const sizes: number[] = [];
+    await started(async (messages) => { sizes.push(messages.length); });
+    await until(() => sizes.length > 0);
+    expect(sizes[0]).toBe(8);
+  });
+
+  test('one call at a time, or as many as allowed', async () => {
+    const most = async (concurrency: number): Promise<number> => {
+      let calls = 0;
+      let highest = 0;
+      let seen = 0;
+      await started(async (messages) => {
+        highest = Math.max(highest, ++calls);
+        await sleep(20);
+        calls -= 1;
+        seen += messages.length;
+      }, { groupId: unique('group'), maxBatch: 10, concurrency });
+      await until(() => seen === 200);
+      return highest;
+    };
+    await write(0, 200);
+    expect(await most(1)).toBe(1);
+    expect(await most(4)).toBe(4);
+  });
+});
+
+describe('never skipped', () => {
+  test('what throws comes again, and nothing overtakes it', async () => {
+    await write(0, 80);
+    const done: number[] = [];
+    const failed: number[][] = [];
+    await started(async (messages) => {
+      if (failed.length < 3) {
+        failed.push(numbers(messages));
+        throw new Error('database away');
+      }
+      done.push(...numbers(messages));
+    }, { maxBatch: 30 });
+    await until(() => done.length >= 80);
+    expect(failed[1]).toEqual(failed[0]);
+    expect(done.slice(0, 30)).toEqual(failed[0]);
+    expect(sorted(done)).toEqual(range(0, 80));
+    await until(async () => (await lag()) === 0);
+  });
+
+  test('offsets are committed after handle only, in the background, and a restart goes on there', async () => {
+    await write(0, 40);
+    const gate = Promise.withResolvers<void>();
+    const first: number[] = [];
+    const consumer = await started(async (messages) => {
+      if (first.length >= 10) await gate.promise;
+      first.push(...numbers(messages));
+    }, { maxBatch: 10 });
+    await until(() => first.length === 10);
+    await sleep(1_200);
+    expect(await lag()).toBe(30);
+    gate.resolve();
+    await until(async () => (await lag()) === 0);
+    await consumer.stop();
+    await write(40, 48);
+    const second: number[] = [];
+    await started(async (messages) => { second.push(...numbers(messages)); });
+    await until(() => second.length >= 8);
+    expect(sorted(second)).toEqual(range(40, 48));
+  });
+
+  test('stop lets the running call finish, commits it, and leaves the group at once', async () => {
+    await write(0, 16);
+    const first: number[] = [];
+    let running = false;
+    const consumer = await started(async (messages) => {
+      running = true;
+      await sleep(300);
+      first.push(...numbers(messages));
+    }, { maxBatch: 4, sessionTimeoutMs: 20_000 });
+    await until(() => running);
+    await consumer.stop();
+    const handled = first.length;
+    expect(handled).toBeGreaterThan(0);
+    expect(handled).toBeLessThan(16);
+    const begun = Date.now();
+    const second: number[] = [];
+    await started(async (messages) => { second.push(...numbers(messages)); });
+    await until(() => second.length === 16 - handled);
+    expect(Date.now() - begun).toBeLessThan(3_000);
+    expect(sorted([...first, ...second])).toEqual(range(0, 16));
+    expect(first).toHaveLength(handled);
+  });
+
+  test('a call longer than the session time-out keeps the membership', async () => {
+    await write(0, 8);
+    const seen: number[] = [];
+    const consumer = await started(async (messages) => {
+      seen.push(...numbers(messages));
+      await sleep(4_500);
+    }, { sessionTimeoutMs: 1_500 });
+    await until(() => seen.length > 0);
+    await sleep(4_000);
+    expect(consumer.health()).toEqual({ ok: true });
+    await until(async () => (await lag()) === 0);
+    expect(sorted(seen)).toEqual(range(0, 8));
+  });
+});
+
+describe('change', () => {
+  test('a second consumer takes its share and, when the first stops, all of it', async () => {
+    const seen: number[] = [];
+    const counts = [0, 0];
+    const counting = (index: number) => async (messages: ReceivedMessage[]) => {
+      await sleep(5);
+      seen.push(...numbers(messages));
+      counts[index] = (counts[index] ?? 0) + messages.length;
+    };
+    const first = await started(counting(0), { maxBatch: 5 });
+    let written = 0;
+    const flow = setInterval(() => void write(written, (written += 8)), 20);
+    await until(() => seen.length > 50);
+    const second = await started(counting(1), { maxBatch: 5 });
+    await until(() => (counts[1] ?? 0) > 50);
+    expect([first, second].map((consumer) => consumer.assigned()[0]?.partitions.length)).toEqual([4, 4]);
+    await first.stop();
+    await until(() => second.assigned()[0]?.partitions.length === 8);
+    clearInterval(flow);
+    await until(() => new Set(seen).size === written);
+    expect(sorted([...new Set(seen)])).toEqual(range(0, written));
+    // Handed over with its offsets: nothing comes twice when nobody dies.
+    expect(seen.length).toBe(written);
+  });
+
+  test.each(['refuse', 'freeze'] as const)('the broker is gone for a while (%s): not healthy, then on from where it was', async (mode) => {
+    const seen: number[] = [];
+    const consumer = await started(async (messages) => { seen.push(...numbers(messages)); }, { sessionTimeoutMs: 1_000 }, testKafka(proxy.route));
+    await write(0, 80);
+    await until(() => seen.length === 80);
+    await proxy.set(mode);
+    await until(() => !consumer.health().ok, 5_000);
+    await write(80, 160);
+    await proxy.set('pass');
+    await until(() => new Set(seen).size === 160);
+    await until(() => consumer.health().ok);
+  });
+
+  test('start is bounded without a broker and without the topic', async () => {
+    await proxy.set('refuse');
+    const lost = consume(testKafka(proxy.route), { groupId, topics: [topic], handle: async () => undefined, logger });
+    await expect(lost.start({ timeoutMs: 500 })).rejects.toThrow(/joining/);
+    const missing = consume(kafka, { groupId, topics: [unique('nowhere')], handle: async () => undefined, logger });
+    await expect(missing.start({ timeoutMs: 500 })).rejects.toMatchObject({ cause: expect.objectContaining({ message: expect.stringMatching(/topic/i) }) });
+    expect(missing.health().ok).toBe(false);
+  });
+});
