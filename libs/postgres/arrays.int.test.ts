@@ -1,0 +1,85 @@
+import fc from 'fast-check';
+import { afterAll, describe, expect, test } from 'vitest';
+import { bigintArray, boolArray, intArray, textArray, timestampArray, uuidArray } from './arrays.ts';
+import { createPool } from './pool.ts';
+import { createTestDatabase, silent } from './test-database.ts';
+
+const database = await createTestDatabase();
+const pool = createPool({ url: database.url, application_name: 'arrays-test', schema: 'public' }, silent);
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+/** What the server makes of a parameter, element by element. */
+async function received(type: string, parameter: Buffer): Promise<unknown[]> {
+  const result = await pool.query<{ item: unknown }>(`select item from unnest($1::${type}[]) with ordinality as u (item, n) order by n`, [parameter]);
+  return result.rows.map((row) => row.item);
+}
+
+const big = 2n ** 63n;
+
+describe('each type as the server reads it', () => {
+  test('text', async () => {
+    const values = ['', 'plain', 'NULL', 'null', '{}', '{"a":"b,c"}', "it's", 'back\\slash', '\r\n\t', 'Ünïcode ✓ 😀 𐍈', '\u0001\u007f', null, ' x ', 'a'.repeat(100_000)];
+    expect(await received('text', textArray(values))).toEqual(values);
+  });
+
+  test('a lone surrogate becomes the replacement character, NUL is refused', async () => {
+    expect(await received('text', textArray(['\ud800x']))).toEqual(['\ufffdx']);
+    await expect(received('text', textArray(['a\0b']))).rejects.toMatchObject({ code: '22021' });
+  });
+
+  test('bigint', async () => {
+    const values = [0n, -1n, null, big - 1n, -big, 10n ** 15n - 1n];
+    expect(await received('int8', bigintArray(values))).toEqual(values);
+    expect(() => bigintArray([big])).toThrow(RangeError);
+  });
+
+  test('int', async () => {
+    const values = [0, -1, null, 2 ** 31 - 1, -(2 ** 31)];
+    expect(await received('int4', intArray(values))).toEqual(values);
+    expect(() => intArray([2 ** 31])).toThrow(RangeError);
+  });
+
+  test('bool', async () => {
+    expect(await received('bool', boolArray([true, null, false]))).toEqual([true, null, false]);
+  });
+
+  test('uuid, from uuids and ids', async () => {
+    const uuid = '0190a6c2-7d3e-7bcd-8f01-23456789abcd';
+    const hex = uuid.replaceAll('-', '');
+    expect(await received('uuid', uuidArray([uuid, hex, `acc_${hex}`, `long-prefix_${hex}`, hex.toUpperCase(), null]))).toEqual([uuid, uuid, uuid, uuid, uuid, null]);
+    for (const bad of ['', 'acc_', hex.slice(1), `${hex.slice(0, 31)}g`, 'x'.repeat(36)]) expect(() => uuidArray([bad])).toThrow(RangeError);
+  });
+
+  test('timestamptz, to the millisecond', async () => {
+    const values = ['2026-01-02T03:04:05.678Z', '1969-12-31T23:59:59.999Z', '1999-12-31T23:59:59.999Z', '2000-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999Z', null];
+    expect(await received('timestamptz', timestampArray(values))).toEqual(values);
+    expect(await received('timestamptz', timestampArray([0, 1_767_323_045_678]))).toEqual(['1970-01-01T00:00:00.000Z', '2026-01-02T03:04:05.678Z']);
+    expect(await received('timestamptz', timestampArray(['2026-01-02T05:04:05.678+02:00']))).toEqual(['2026-01-02T03:04:05.678Z']);
+    for (const bad of ['', 'yesterday', Number.NaN, Infinity]) expect(() => timestampArray([bad])).toThrow(RangeError);
+  });
+});
+
+test.each([
+  ['text', textArray([])], ['int8', bigintArray([])], ['int4', intArray([])],
+  ['bool', boolArray([])], ['uuid', uuidArray([])], ['timestamptz', timestampArray([])],
+])('an empty array of %s', async (type, parameter) => {
+  expect(await received(type, parameter)).toEqual([]);
+});
+
+test.each([
+  ['text', textArray([null, null])], ['int8', bigintArray([null])], ['uuid', uuidArray([null])], ['timestamptz', timestampArray([null])],
+])('nothing but nulls of %s', async (type, parameter) => {
+  expect(new Set(await received(type, parameter))).toEqual(new Set([null]));
+});
+
+test('any text and any bigint comes back as it went', async () => {
+  const text = fc.option(fc.string({ unit: 'grapheme', maxLength: 50 }).filter((value) => !value.includes('\0')));
+  const number = fc.option(fc.bigInt({ min: -big, max: big - 1n }));
+  await fc.assert(fc.asyncProperty(fc.array(text, { maxLength: 30 }), fc.array(number, { maxLength: 30 }), async (texts, numbers) => {
+    expect(await received('text', textArray(texts))).toEqual(texts);
+    expect(await received('int8', bigintArray(numbers))).toEqual(numbers);
+  }), { numRuns: 100 });
+});
