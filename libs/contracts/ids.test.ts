@@ -1,0 +1,41 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { bucketOf, bucketOfId, creditLegId, debitLegId, idKey, idOf, isId, openingTransactionId, siblingBits, withBucket } from './ids.ts';
+
+const bits = fc.array(fc.constantFrom(...'0123456789abcdef'), { minLength: 32, maxLength: 32 }).map((digits) => digits.join(''));
+
+describe('ids', () => {
+  it('are a prefix and 32 lower-case hex digits; anything else is unknown', () => {
+    expect(isId('account', `acc_${'a'.repeat(32)}`)).toBe(true);
+    for (const other of ['', 'acc_', `acc_${'A'.repeat(32)}`, `acc_${'a'.repeat(31)}`, `txn_${'a'.repeat(32)}`, `acc_${'a'.repeat(32)}\n`, 'x'.repeat(10_000), `acc_${'g'.repeat(32)}`]) expect(isId('account', other)).toBe(false);
+  });
+
+  it('carry the bucket of their key in the last byte, which uniqueness ignores', () => {
+    fc.assert(
+      fc.property(bits, fc.string(), fc.string(), (b, key, other) => {
+        const id = idOf('transaction', withBucket(b, key));
+        expect(bucketOfId(id)).toBe(bucketOf(key));
+        expect(idKey(id)).toBe(idKey(idOf('transaction', withBucket(b, other))));
+      }),
+    );
+  });
+
+  it('name two transactions for a transfer, which lead back to it and stay in its bucket', () => {
+    fc.assert(
+      fc.property(bits, (b) => {
+        const transfer = idOf('transfer', b);
+        expect(debitLegId(transfer).slice(4)).toBe(b);
+        expect(creditLegId(transfer)).not.toBe(debitLegId(transfer));
+        expect(siblingBits(siblingBits(b))).toBe(b);
+        expect(bucketOfId(creditLegId(transfer))).toBe(bucketOfId(transfer));
+      }),
+    );
+  });
+
+  it('spread keys evenly over the buckets', () => {
+    const counts = new Array<number>(256).fill(0);
+    for (let i = 0; i < 25_600; i++) counts[bucketOf(openingTransactionId(idOf('account', i.toString(16).padStart(32, '0'))))]!++;
+    expect(Math.min(...counts)).toBeGreaterThan(50);
+    expect(Math.max(...counts)).toBeLessThan(160);
+  });
+});

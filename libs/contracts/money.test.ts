@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { canonicalDecimal, currencies, currencyDigits, fromMinor, isCurrency, maxMinor, toMinor } from './money.ts';
+
+describe('currencies', () => {
+  it('have the digits of ISO 4217, also where Intl has others', () => {
+    expect(currencyDigits('USD')).toBe(2);
+    expect(['JPY', 'KRW', 'CLP', 'ISK', 'UGX', 'XOF'].map(currencyDigits)).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(['BHD', 'IQD', 'KWD', 'TND'].map(currencyDigits)).toEqual([3, 3, 3, 3]);
+    expect(['CLF', 'UYW'].map(currencyDigits)).toEqual([4, 4]);
+    expect(['AFN', 'IDR', 'HUF', 'TZS', 'MRU', 'MGA'].map(currencyDigits)).toEqual([2, 2, 2, 2, 2, 2]);
+    expect(currencies.length).toBe(new Set(currencies).size);
+  });
+
+  it('know no lower case, no funds without minor units, no other word', () => {
+    for (const code of ['usd', 'XAU', 'XTS', 'XXX', 'ABC', '', 'constructor']) expect(isCurrency(code)).toBe(false);
+  });
+});
+
+describe('canonicalDecimal', () => {
+  it('keeps the exact value and only that', () => {
+    const same = { '10.00': '10', '10.000': '10', '1e2': '100', '1.005e1': '10.05', '-0': '0', '0.00': '0', '-0.5e-1': '-0.05', '1E+3': '1000', '5e-1': '0.5', '007': '7', '100.00000000000000001': '100.00000000000000001' };
+    for (const [text, value] of Object.entries(same)) expect(canonicalDecimal(text)).toBe(value);
+  });
+
+  it('refuses without expanding', () => {
+    for (const text of ['1e400', '1e-400', '1e31', '1'.repeat(41), '', 'NaN', 'Infinity', '0x10', '1.', '.5', '1e', '+1', ' 1', '1_000', '10,5']) expect(canonicalDecimal(text)).toBeUndefined();
+  });
+});
+
+describe('minor units', () => {
+  it('enforce the digits of the currency on the exact value', () => {
+    expect(toMinor('10.05', 'USD')).toBe(1005n);
+    expect(toMinor('10.005', 'USD')).toBe('invalid_amount_precision');
+    expect(toMinor('1.5', 'JPY')).toBe('invalid_amount_precision');
+    expect(toMinor('1.234', 'BHD')).toBe(1234n);
+    expect(toMinor('100.00000000000000001', 'USD')).toBe('invalid_amount_precision');
+  });
+
+  it('end at 10^15 - 1', () => {
+    expect(toMinor('9999999999999.99', 'USD')).toBe(maxMinor);
+    expect(toMinor('10000000000000', 'USD')).toBe('amount_too_large');
+    expect(toMinor('999999999999999', 'JPY')).toBe(maxMinor);
+  });
+
+  it('survive the way out and in again, and a double in between', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -maxMinor, max: maxMinor }), fc.constantFrom(...currencies), (minor, currency) => {
+        const text = fromMinor(minor, currency);
+        expect(toMinor(canonicalDecimal(text) ?? '', currency)).toBe(minor);
+        const throughDouble = canonicalDecimal(JSON.stringify(Number(text)));
+        expect(toMinor(throughDouble ?? '', currency)).toBe(minor);
+      }),
+    );
+  });
+});

@@ -1,0 +1,69 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** Who may import whom (docs/architecture.md): the structure, kept by a test. */
+const root = join(import.meta.dirname, '..');
+
+const isTest = (file: string) => /\.(test|fixture)\.ts$|test-kit\.ts$|test-database\.ts$/.test(file);
+
+function sources(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
+    .map((name) => join(folder, name));
+}
+
+/** Imports of a file: packages by name, our files as paths from the root. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  const found = [...text.matchAll(/^(?:import|export)\s[^;]*?from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\('([^']+)'\)/gm)].map((m) => m[1] ?? m[2] ?? m[3] ?? '');
+  return found.map((name) => {
+    if (name.startsWith('.')) return relative(root, join(root, file, '..', name));
+    return name.startsWith('#') ? name.slice(1) : name;
+  });
+}
+
+const own = (name: string) => /^(libs|services|deploy|tests)\//.test(name);
+
+function wrong(folder: string, allowed: (name: string) => boolean): string[] {
+  return sources(folder)
+    .filter((file) => !isTest(file))
+    .flatMap((file) => importsOf(file).filter((name) => !allowed(name)).map((name) => `${file} imports ${name}`));
+}
+
+describe('layout', () => {
+  it('contracts import nothing of ours, and zod alone', () => {
+    expect(wrong('libs/contracts', (name) => name.startsWith('libs/contracts/') || name === 'zod' || name.startsWith('node:'))).toEqual([]);
+  });
+
+  it('kafka, postgres and service import contracts only, of ours', () => {
+    for (const folder of ['libs/kafka', 'libs/postgres', 'libs/service']) {
+      expect(wrong(folder, (name) => !own(name) || name.startsWith(`${folder}/`) || name.startsWith('libs/contracts/'))).toEqual([]);
+    }
+  });
+
+  it('services import libs, never each other', () => {
+    for (const service of ['gateway', 'ledger', 'accounts']) {
+      expect(wrong(`services/${service}`, (name) => !own(name) || name.startsWith('libs/') || name.startsWith(`services/${service}/`))).toEqual([]);
+    }
+  });
+
+  it('one folder imports kafkajs, one pg; tests go through them too', () => {
+    const everything = ['libs', 'services', 'deploy', 'tests'].flatMap(sources);
+    const importers = (pattern: RegExp, except: string) => everything.filter((file) => !file.startsWith(except) && importsOf(file).some((name) => pattern.test(name)));
+    expect(importers(/^kafkajs$/, 'libs/kafka/')).toEqual([]);
+    expect(importers(/^(pg|node-pg-migrate)$/, 'libs/postgres/')).toEqual([]);
+  });
+
+  it('pure files import contracts and pure files only', () => {
+    const pure = ['services/ledger/posting.ts', 'services/ledger/chart.ts', 'services/ledger/records.ts', 'services/accounts/account-number.ts'];
+    for (const file of pure) {
+      expect(importsOf(file).filter((name) => !name.startsWith('libs/contracts/') && !pure.includes(name) && name !== 'node:crypto')).toEqual([]);
+    }
+  });
+
+  it('process.env is read in one place', () => {
+    const readers = ['libs', 'services'].flatMap(sources).filter((file) => !isTest(file) && readFileSync(join(root, file), 'utf8').includes('process.env'));
+    expect(readers).toEqual(['libs/service/config.ts']);
+  });
+});
