@@ -96,6 +96,7 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
   const common = {
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
+    HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,
   }

@@ -9,6 +9,7 @@ import { ensureJars } from './kafka-jars.ts'
 import { awaitLogLine, logSize } from './log-file.ts'
 
 export const KAFKA_IMAGE = 'apache/kafka:4.1.0'
+const CONTAINER_DATA = '/var/lib/kafka/data'
 const HEAP = ['-Xms256m', '-Xmx512m', '-XX:+UseSerialGC']
 const STARTED = 'Kafka Server started'
 
@@ -109,22 +110,17 @@ async function startWithDocker(options: KafkaOptions): Promise<Child> {
   await chmod(data, 0o777) // the image's own user writes here
   const name = containerName(options.dir)
   spawnSync('docker', ['rm', '-f', name], { stdio: 'ignore', timeout: 30_000 })
-  const settings = {
-    ...brokerSettings(),
-    'log.dirs': '/var/lib/kafka/data/log',
-    listeners: `CLIENT://0.0.0.0:${client},BROKER://127.0.0.1:9094,CONTROLLER://127.0.0.1:9093`,
-    'advertised.listeners': `CLIENT://127.0.0.1:${client},BROKER://127.0.0.1:9094`,
-    'controller.quorum.voters': '1@127.0.0.1:9093',
-  }
-  const environment = Object.entries(settings).flatMap(([key, value]) => ['-e', `KAFKA_${key.toUpperCase().replaceAll('.', '_')}=${value}`])
   const clusterId = createHash('md5').update(name).digest('base64url')
+  const environment = { ...containerSettings(client, clusterId), KAFKA_LOG_DIRS: `${CONTAINER_DATA}/log` }
   const offset = logSize(options.log)
-  const volume = ['-v', `${data}:/var/lib/kafka/data`, '-p', `127.0.0.1:${client}:${client}`]
-  const heap = ['-e', `KAFKA_HEAP_OPTS=${HEAP.join(' ')}`, '-e', `CLUSTER_ID=${clusterId}`]
   const child = startChild({
     name: 'kafka',
     command: 'docker',
-    args: ['run', '--rm', '--name', name, ...volume, ...heap, ...environment, KAFKA_IMAGE],
+    args: [
+      ...['run', '--rm', '--name', name, '-v', `${data}:${CONTAINER_DATA}`, '-p', `127.0.0.1:${client}:${client}`],
+      ...Object.entries(environment).flatMap(([key, value]) => ['-e', `${key}=${value}`]),
+      KAFKA_IMAGE,
+    ],
     log: options.log,
     marker: name,
     onStart: options.onStart,
@@ -132,6 +128,18 @@ async function startWithDocker(options: KafkaOptions): Promise<Child> {
   // The first start pulls the image.
   await awaitLogLine(child, options.log, offset, STARTED, 5 * 60_000)
   return { ...child, stop: (timeoutMs) => stopContainer(child, name, timeoutMs) }
+}
+
+/** Environment of the official image for a broker that is reached from outside as 127.0.0.1:`port`. */
+export function containerSettings(port: number, clusterId: string): Record<string, string> {
+  const settings = {
+    ...brokerSettings(),
+    listeners: `CLIENT://0.0.0.0:${port},BROKER://127.0.0.1:9094,CONTROLLER://127.0.0.1:9093`,
+    'advertised.listeners': `CLIENT://127.0.0.1:${port},BROKER://127.0.0.1:9094`,
+    'controller.quorum.voters': '1@127.0.0.1:9093',
+  }
+  const variables = Object.entries(settings).map(([key, value]) => [`KAFKA_${key.toUpperCase().replaceAll('.', '_')}`, String(value)])
+  return { ...Object.fromEntries(variables), KAFKA_HEAP_OPTS: HEAP.join(' '), CLUSTER_ID: clusterId }
 }
 
 function containerName(dir: string): string {

