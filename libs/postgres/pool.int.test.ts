@@ -108,7 +108,7 @@ describe('pipeline', () => {
     await pool.query('create table piped (id int primary key)');
     const client = await pipelined.connect();
     const results = await Promise.all([
-      client.query('begin'),
+      client.query('begin read write'),
       client.query('insert into piped values ($1)', [1]),
       client.query({ name: 'piped', text: 'insert into piped values ($1)', values: [2] }),
       client.query({ name: 'piped', text: 'insert into piped values ($1)', values: [3] }),
@@ -122,7 +122,7 @@ describe('pipeline', () => {
   test('one that fails makes those behind it fail, and commit is answered with ROLLBACK', async () => {
     const client = await pipelined.connect();
     const results = await Promise.allSettled([
-      client.query('begin'),
+      client.query('begin read write'),
       client.query('insert into piped values ($1)', [4]),
       client.query('insert into piped values ($1)', [1]),
       client.query('insert into piped values ($1)', [5]),

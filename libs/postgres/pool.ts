@@ -19,7 +19,8 @@ export interface PoolOptions {
   connection_timeout_ms?: number;
   /**
    * Lets several queries of one connection be on the wire at once (pg's `pipeline`). They run in the order of the
-   * calls, each on its own: inside a transaction one that fails makes those behind it fail with 25P02.
+   * calls, each on its own: inside a transaction one that fails makes those behind it fail with 25P02. For writing only
+   * through transaction(): sessions are read-only outside of it, so that no query can slip past a BEGIN that failed.
    */
   pipeline?: boolean;
   /** Further session settings, e.g. {plan_cache_mode: 'force_custom_plan'}. Names must be plain setting names. */
@@ -58,6 +59,7 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     TimeZone: 'UTC',
     DateStyle: 'ISO',
     jit: 'off',
+    ...(options.pipeline ? { default_transaction_read_only: 'on' } : {}),
     ...options.options,
   };
   return {

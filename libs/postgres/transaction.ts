@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
 import { isReadTimeout, isRetryable } from './errors.ts';
 
@@ -9,9 +9,16 @@ const maxAttempts = 6;
 export type TransactionMode = 'read write' | 'read only snapshot';
 
 const beginStatement: Record<TransactionMode, string> = {
-  'read write': 'BEGIN ISOLATION LEVEL READ COMMITTED',
+  'read write': 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
   'read only snapshot': 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
 };
+
+/**
+ * Sends COMMIT right behind the transaction's last query, without waiting for its answer, and resolves to that answer
+ * once COMMIT is confirmed: a round trip less. `await finish(client.query(…))`; nothing may be queried after it.
+ * On a pool without `pipeline` it merely waits for the query.
+ */
+export type Finish = <R>(last: Promise<R>) => Promise<R>;
 
 /**
  * Runs fn between BEGIN and COMMIT on one connection and returns what fn returned, only after COMMIT was confirmed.
@@ -20,11 +27,13 @@ const beginStatement: Record<TransactionMode, string> = {
  *   outside the transaction.
  * - A connection that broke or did not answer is destroyed and never given back to the pool.
  * - A swallowed error inside fn does not turn into a silent loss: Postgres answers COMMIT with ROLLBACK then, and this throws.
+ * - On a pool with `pipeline` BEGIN is not waited for. Were it to fail, the queries behind it would be refused (25006),
+ *   because such a pool's sessions are read-only outside of a transaction.
  * When COMMIT itself is lost (isUnavailable), the work may or may not have been done: callers rely on their command id.
  */
 export async function transaction<T>(
   pool: Pool,
-  fn: (client: PoolClient) => Promise<T>,
+  fn: (client: PoolClient, finish: Finish) => Promise<T>,
   mode: TransactionMode = 'read write',
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -32,12 +41,16 @@ export async function transaction<T>(
       return await attemptOnce(pool, fn, mode);
     } catch (error) {
       if (attempt >= maxAttempts || !isRetryable(error)) throw error;
-      await sleep(5 + Math.random() * Math.min(200, 10 * 2 ** attempt));
+      await sleep(5 + Math.random() * Math.min(195, 10 * 2 ** attempt));
     }
   }
 }
 
-async function attemptOnce<T>(pool: Pool, fn: (client: PoolClient) => Promise<T>, mode: TransactionMode): Promise<T> {
+async function attemptOnce<T>(
+  pool: Pool,
+  fn: (client: PoolClient, finish: Finish) => Promise<T>,
+  mode: TransactionMode,
+): Promise<T> {
   const client = await pool.connect();
   let unusable = false;
   const markUnusable = () => {
@@ -45,10 +58,18 @@ async function attemptOnce<T>(pool: Pool, fn: (client: PoolClient) => Promise<T>
   };
   client.on('error', markUnusable);
   try {
-    await client.query(beginStatement[mode]);
-    const result = await fn(client);
-    const commit = await client.query('COMMIT');
-    if (commit.command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
+    const begun = client.query(beginStatement[mode]);
+    if (client.pipeline) begun.catch(() => undefined);
+    else await begun;
+    let committed = false;
+    const result = await fn(client, async (last) => {
+      if (!client.pipeline || (await failedAtOnce(last))) return await last;
+      const [answer] = await Promise.all([last, begun, commit(client)]);
+      committed = true;
+      return answer;
+    });
+    await begun;
+    if (!committed) await commit(client);
     return result;
   } catch (error) {
     if (!unusable) unusable = isReadTimeout(error) || !(await rolledBack(client));
@@ -57,6 +78,24 @@ async function attemptOnce<T>(pool: Pool, fn: (client: PoolClient) => Promise<T>
     client.off('error', markUnusable);
     client.release(unusable);
   }
+}
+
+async function commit(client: PoolClient): Promise<void> {
+  const answer = await client.query('COMMIT');
+  if (answer.command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
+}
+
+/**
+ * True where the driver refused the query before it was sent (a value it cannot encode, say). The server would know
+ * nothing of that failure, and COMMIT would commit what came before it.
+ */
+async function failedAtOnce(query: Promise<unknown>): Promise<boolean> {
+  let failed = false;
+  query.catch(() => {
+    failed = true;
+  });
+  await nextTurn();
+  return failed;
 }
 
 /** False where the connection did not answer to ROLLBACK. Harmless when nothing is open. */

@@ -1,0 +1,182 @@
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { createPool } from './pool.ts';
+import type { Pool, PoolClient } from './pool.ts';
+import { createTestDatabase, silent } from './test-database.ts';
+import { createTestProxy } from './test-proxy.ts';
+import { isRetryable, isUnavailable, transaction, uniqueViolation } from './transaction.ts';
+
+const database = await createTestDatabase();
+const observer = createPool({ url: database.url, application_name: 'observer', schema: 'public' }, silent);
+await observer.query('create table t (id int primary key, v int not null default 0)');
+afterAll(async () => {
+  await observer.end();
+  await database.drop();
+});
+
+const ids = async () => (await observer.query<{ id: number }>('select id from t order by id')).rows.map((row) => row.id);
+const insert = (client: PoolClient, id: number) => client.query('insert into t (id) values ($1)', [id]);
+const pidOf = async (client: PoolClient) => (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+const failureOf = (promise: Promise<unknown>) => promise.then(() => { throw new Error('was fulfilled'); }, (error: unknown) => error);
+
+describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
+  const pool = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 2, pipeline }, silent);
+  afterAll(() => pool.end());
+  beforeEach(() => observer.query('truncate t'));
+
+  test('commits what fn did and returns its value', async () => {
+    expect(await transaction(pool, async (client) => (await insert(client, 1)).rowCount)).toBe(1);
+    expect(await ids()).toEqual([1]);
+  });
+
+  test('rolls back when fn throws, and the connection is used again', async () => {
+    const pids: unknown[] = [];
+    for (const _attempt of [1, 2]) {
+      await expect(transaction(pool, async (client) => {
+        pids.push(await pidOf(client));
+        await insert(client, 1);
+        throw new Error('no');
+      })).rejects.toThrow('no');
+    }
+    expect(pids[0]).toBe(pids[1]);
+    expect(await ids()).toEqual([]);
+  });
+
+  test('a swallowed failure is no silent success', async () => {
+    await expect(transaction(pool, async (client) => {
+      await insert(client, 1);
+      await insert(client, 1).catch(() => undefined);
+    })).rejects.toThrow('rolled back');
+    expect(await ids()).toEqual([]);
+  });
+
+  test('a unique violation names its constraint', async () => {
+    const error = await failureOf(transaction(pool, async (client) => {
+      await insert(client, 1);
+      await insert(client, 1);
+    }));
+    expect([uniqueViolation(error), isRetryable(error), isUnavailable(error)]).toEqual(['t_pkey', false, false]);
+  });
+
+  test('a deadlock runs fn again until both are through', async () => {
+    await observer.query('insert into t (id) values (1), (2)');
+    let runs = 0;
+    const both = (first: number, second: number) => transaction(pool, async (client) => {
+      runs += 1;
+      await client.query('update t set v = v + 1 where id = $1', [first]);
+      await client.query('select pg_sleep(0.1)');
+      await client.query('update t set v = v + 1 where id = $1', [second]);
+    });
+    await Promise.all([both(1, 2), both(2, 1)]);
+    expect(runs).toBeGreaterThan(2);
+    expect((await observer.query('select v from t')).rows).toEqual([{ v: 2 }, { v: 2 }]);
+  });
+
+  test('repeating ends after five times', async () => {
+    let runs = 0;
+    const error = await failureOf(transaction(pool, async (client) => {
+      runs += 1;
+      await client.query(`do $$ begin raise exception 'again' using errcode = '40001'; end $$`);
+    }));
+    expect([runs, isRetryable(error)]).toEqual([6, true]);
+  });
+
+  test('a connection killed in the middle: nothing is kept, the pool gets a new one', async () => {
+    const error = await failureOf(transaction(pool, async (client) => {
+      await insert(client, 1);
+      await observer.query('select pg_terminate_backend($1)', [await pidOf(client)]);
+      await insert(client, 2);
+    }));
+    expect(isUnavailable(error)).toBe(true);
+    await transaction(pool, (client) => insert(client, 3));
+    expect(await ids()).toEqual([3]);
+    expect(pool.totalCount).toBeLessThanOrEqual(2);
+  });
+
+  test('finish: COMMIT with the last query', async () => {
+    const written = await transaction(pool, async (client, finish) => {
+      await insert(client, 1);
+      return await finish(insert(client, 2));
+    });
+    expect(written.rowCount).toBe(1);
+    expect(await ids()).toEqual([1, 2]);
+  });
+
+  test('finish: a last query that fails, at the server or before it is sent, commits nothing', async () => {
+    const atServer = await failureOf(transaction(pool, async (client, finish) => {
+      await insert(client, 1);
+      await finish(insert(client, 1));
+    }));
+    expect(uniqueViolation(atServer)).toBe('t_pkey');
+    const circular: Record<string, unknown> = {};
+    circular['self'] = circular;
+    await expect(transaction(pool, async (client, finish) => {
+      await insert(client, 1);
+      await finish(client.query('insert into t (id, v) values (2, length($1::text))', [circular]));
+    })).rejects.toThrow('circular');
+    await expect(transaction(pool, async (client, finish) => {
+      await client.query({ name: 'one', text: 'insert into t (id) values (3)' });
+      await finish(client.query({ name: 'one', text: 'insert into t (id) values (4)' }));
+    })).rejects.toThrow('must be unique');
+    await transaction(pool, (client) => insert(client, 9));
+    expect(await ids()).toEqual([9]);
+  });
+
+  test('a read-only snapshot sees one moment and writes nothing', async () => {
+    await transaction(pool, async (client) => {
+      const count = async () => (await client.query<{ n: bigint }>('select count(*) as n from t')).rows[0]?.n;
+      expect(await count()).toBe(0n);
+      await observer.query('insert into t (id) values (7)');
+      expect(await count()).toBe(0n);
+    }, 'read only snapshot');
+    expect(await failureOf(transaction(pool, (client) => insert(client, 8), 'read only snapshot'))).toMatchObject({ code: '25006' });
+  });
+});
+
+describe('a network that fails', () => {
+  const options = { application_name: 'tx', schema: 'public', max: 1, statement_timeout_ms: 200, connection_timeout_ms: 500 };
+
+  async function withProxy(fn: (proxy: Awaited<ReturnType<typeof createTestProxy>>, pool: Pool) => Promise<void>, pipeline: boolean) {
+    await observer.query('truncate t');
+    const proxy = await createTestProxy(database.url);
+    const pool = createPool({ ...options, url: proxy.url, pipeline }, silent);
+    try {
+      await fn(proxy, pool);
+    } finally {
+      await pool.end();
+      proxy.close();
+    }
+  }
+
+  test.each([false, true])('cut in the middle, then back (pipeline: %s)', (pipeline) => withProxy(async (proxy, pool) => {
+    const error = await failureOf(transaction(pool, async (client) => {
+      await insert(client, 1);
+      proxy.cut();
+      await insert(client, 2);
+    }));
+    const refused = await failureOf(transaction(pool, (client) => insert(client, 3)));
+    expect([isUnavailable(error), isUnavailable(refused)]).toEqual([true, true]);
+    proxy.open();
+    await transaction(pool, (client) => insert(client, 4));
+    expect(await ids()).toEqual([4]);
+  }, pipeline));
+
+  test.each([false, true])('a server that falls silent is given up, and its connection destroyed (pipeline: %s)', (pipeline) => withProxy(async (proxy, pool) => {
+    const begun = performance.now();
+    const error = await failureOf(transaction(pool, async (client) => {
+      await insert(client, 1);
+      proxy.silence();
+      await insert(client, 2);
+    }));
+    expect(isUnavailable(error)).toBe(true);
+    expect(performance.now() - begun).toBeLessThan(3500);
+    proxy.open();
+    await transaction(pool, (client) => insert(client, 4));
+    expect(await ids()).toEqual([4]);
+  }, pipeline));
+});
+
+test('a pipelined pool writes nothing outside of a transaction', async () => {
+  const pool = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 1, pipeline: true }, silent);
+  await expect(pool.query('insert into t (id) values (99)')).rejects.toMatchObject({ code: '25006' });
+  await pool.end();
+});
