@@ -1,13 +1,13 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig } from 'vitest/config';
 
 /**
  * Three projects, run one after the other: `unit` (*.test.ts) needs nothing; `integration` (*.int.test.ts) and `e2e`
  * (*.e2e.test.ts, whole banks of several processes) get a real Kafka and Postgres from tests/support/global-setup.ts.
  * The numbers of workers suit two cores: end-to-end tests start processes of their own.
  */
-const shared = { testTimeout: 60_000, hookTimeout: 120_000, pool: 'forks', env: { NODE_ENV: 'test' } } as const
-const servers = ['tests/support/global-setup.ts']
-const exclude = ['**/node_modules/**', '**/.local/**']
+const shared = { testTimeout: 60_000, hookTimeout: 120_000, pool: 'forks', env: { NODE_ENV: 'test' } } as const;
+const servers = ['tests/support/global-setup.ts'];
+const exclude = ['**/node_modules/**', '**/.local/**'];
 
 export default defineConfig({
   test: {
@@ -23,11 +23,19 @@ export default defineConfig({
         },
       },
       {
-        test: { ...shared, name: 'integration', include: ['**/*.int.test.ts'], exclude, globalSetup: servers, maxWorkers: 2, sequence: { groupOrder: 2 } },
+        test: {
+          ...shared,
+          name: 'integration',
+          include: ['**/*.int.test.ts'],
+          exclude,
+          globalSetup: servers,
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
       },
       {
         test: { ...shared, name: 'e2e', include: ['**/*.e2e.test.ts'], exclude, globalSetup: servers, maxWorkers: 1, sequence: { groupOrder: 3 } },
       },
     ],
   },
-})
+});

@@ -1,52 +1,52 @@
-import { join } from 'node:path'
-import { runToEnd, startChild } from './child.ts'
-import type { Child, ProcessRecord } from './child.ts'
-import { PROJECT } from './local-dir.ts'
+import { join } from 'node:path';
+import { runToEnd, startChild } from './child.ts';
+import type { Child, ProcessRecord } from './child.ts';
+import { PROJECT } from './local-dir.ts';
 
-export const AUDIENCE = 'core-banking'
+export const AUDIENCE = 'core-banking';
 /** The confidential client of the local identity provider that may have every scope. */
-export const MAIN_CLIENT = 'core-banking-local'
+export const MAIN_CLIENT = 'core-banking-local';
 /** So high that no load test meets them. */
-const UNLIMITED_PER_MINUTE = 100_000_000
+const UNLIMITED_PER_MINUTE = 100_000_000;
 
 /** What all parts of one bank share. */
 export type BankSettings = {
-  brokers: string
-  topicPrefix: string
+  brokers: string;
+  topicPrefix: string;
   /** The owner of the database: migrations use it, the services get roles of their own. */
-  ownerUrl: string
-  rolePasswords: { ledger: string; accounts: string }
-  issuer: string
-  apiKeyPepper: string
-  idempotencySecret: string
+  ownerUrl: string;
+  rolePasswords: { ledger: string; accounts: string };
+  issuer: string;
+  apiKeyPepper: string;
+  idempotencySecret: string;
   /** More environment for the services. */
-  env?: Record<string, string>
-}
+  env?: Record<string, string>;
+};
 
-export type ServiceKind = 'gateway' | 'ledger' | 'accounts'
+export type ServiceKind = 'gateway' | 'ledger' | 'accounts';
 
 export type ServiceSpec = {
-  kind: ServiceKind
+  kind: ServiceKind;
   /** The kind, with a number from the second one on: ledger, ledger-2. */
-  name: string
-  healthPort: number
+  name: string;
+  healthPort: number;
   /** The public port of a gateway. */
-  port?: number
-  log: string
-  onStart?: (record: ProcessRecord) => void
-}
+  port?: number;
+  log: string;
+  onStart?: (record: ProcessRecord) => void;
+};
 
 /** Role names carry the database's, because roles belong to the whole server. */
 function roleName(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
-  const database = decodeURIComponent(new URL(settings.ownerUrl).pathname.slice(1)) || 'postgres'
-  return `${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}_${kind}`
+  const database = decodeURIComponent(new URL(settings.ownerUrl).pathname.slice(1)) || 'postgres';
+  return `${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}_${kind}`;
 }
 
 function roleUrl(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
-  const url = new URL(settings.ownerUrl)
-  url.username = roleName(settings, kind)
-  url.password = settings.rolePasswords[kind]
-  return url.href
+  const url = new URL(settings.ownerUrl);
+  url.username = roleName(settings, kind);
+  url.password = settings.rolePasswords[kind];
+  return url.href;
 }
 
 /** Runs one of the project's scripts to its end and answers what it printed. Throws with the end of its output. */
@@ -55,10 +55,10 @@ async function runScript(script: string, env: Record<string, string>): Promise<s
     cwd: PROJECT,
     env: { ...process.env, LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn', ...env },
     timeoutMs: 60_000,
-  })
-  if (code === 0) return stdout.trim()
-  const output = (stdout + stderr).trim().split('\n').slice(-15).join('\n')
-  throw new Error(`${script} failed (${code === null ? 'killed after 60 s' : `exit code ${code}`}):\n${output}`)
+  });
+  if (code === 0) return stdout.trim();
+  const output = (stdout + stderr).trim().split('\n').slice(-15).join('\n');
+  throw new Error(`${script} failed (${code === null ? 'killed after 60 s' : `exit code ${code}`}):\n${output}`);
 }
 
 /** Brings the schema, role and grants of one service up to date. */
@@ -67,7 +67,7 @@ export async function migrateService(kind: 'ledger' | 'accounts', settings: Bank
     MIGRATION_DATABASE_URL: settings.ownerUrl,
     SERVICE_ROLE: roleName(settings, kind),
     SERVICE_ROLE_PASSWORD: settings.rolePasswords[kind],
-  })
+  });
 }
 
 /** Makes the topics that are missing. */
@@ -77,7 +77,7 @@ export async function createTopics(settings: BankSettings): Promise<void> {
     TOPIC_PREFIX: settings.topicPrefix,
     REPLICATION_FACTOR: process.env['REPLICATION_FACTOR'] ?? '1',
     ...settings.env,
-  })
+  });
 }
 
 /** Makes an API key with every scope. */
@@ -85,11 +85,11 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
   const output = await runScript('services/accounts/bootstrap-key.ts', {
     DATABASE_URL: roleUrl(settings, 'accounts'),
     API_KEY_PEPPER: settings.apiKeyPepper,
-    TOPIC_PREFIX: settings.topicPrefix,
-  })
-  const key = /\bcbk_\S+/.exec(output)?.[0]
-  if (key === undefined) throw new Error(`services/accounts/bootstrap-key.ts printed no key: ${output}`)
-  return key
+    ENVIRONMENT: 'test',
+  });
+  const key = /\bcbk_\S+/.exec(output)?.[0];
+  if (key === undefined) throw new Error(`services/accounts/bootstrap-key.ts printed no key: ${output}`);
+  return key;
 }
 
 function environment(spec: ServiceSpec, settings: BankSettings): Record<string, string> {
@@ -99,8 +99,10 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,
-  }
-  if (spec.kind !== 'gateway') return { ...common, DATABASE_URL: roleUrl(settings, spec.kind) }
+    // A killed process gives its partitions back after this long.
+    SESSION_TIMEOUT_MS: process.env['SESSION_TIMEOUT_MS'] ?? '3000',
+  };
+  if (spec.kind !== 'gateway') return { ...common, DATABASE_URL: roleUrl(settings, spec.kind) };
   return {
     ...common,
     HOST: '127.0.0.1',
@@ -112,12 +114,12 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     IDEMPOTENCY_SECRET: settings.idempotencySecret,
     RATE_LIMIT_PER_MINUTE: process.env['RATE_LIMIT_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
     AUTH_FAILURES_PER_MINUTE: process.env['AUTH_FAILURES_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
-  }
+  };
 }
 
 /** Starts the process of one service; it is not ready yet. */
 export function startService(spec: ServiceSpec, settings: BankSettings): Child {
-  const script = join(PROJECT, 'services', spec.kind, 'main.ts')
+  const script = join(PROJECT, 'services', spec.kind, 'main.ts');
   return startChild({
     name: spec.name,
     command: process.execPath,
@@ -127,14 +129,20 @@ export function startService(spec: ServiceSpec, settings: BankSettings): Child {
     log: spec.log,
     marker: script,
     onStart: spec.onStart,
-  })
+  });
 }
 
-export type IdentityProviderOptions = { port: number; keysFile: string; clientSecret: string; log: string; onStart?: (record: ProcessRecord) => void }
+export type IdentityProviderOptions = {
+  port: number;
+  keysFile: string;
+  clientSecret: string;
+  log: string;
+  onStart?: (record: ProcessRecord) => void;
+};
 
 /** Starts the identity provider (identity-provider.ts). */
 export function startIdentityProvider(options: IdentityProviderOptions): Child {
-  const script = join(import.meta.dirname, 'identity-provider.ts')
+  const script = join(import.meta.dirname, 'identity-provider.ts');
   return startChild({
     name: 'identity-provider',
     command: process.execPath,
@@ -150,5 +158,5 @@ export function startIdentityProvider(options: IdentityProviderOptions): Child {
     log: options.log,
     marker: script,
     onStart: options.onStart,
-  })
+  });
 }

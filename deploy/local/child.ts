@@ -1,70 +1,69 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { closeSync, openSync, readFileSync, readlinkSync, renameSync, statSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { spawn, spawnSync } from 'node:child_process';
+import { closeSync, openSync, readFileSync, readlinkSync, renameSync, statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-const MAX_LOG_BYTES = 20 * 1024 * 1024
+const MAX_LOG_BYTES = 20 * 1024 * 1024;
 
 /** A process that was started and recorded, so that a later start can recognise and end it. */
 export type ProcessRecord = {
-  name: string
-  pid: number
+  name: string;
+  pid: number;
   /** When the process began, as the kernel tells it; a reused pid has another one. */
-  identity: string
+  identity: string;
   /** Text that the command line of this process contains, and of no other's. */
-  marker: string
-}
+  marker: string;
+};
 
 export type ChildOptions = {
-  name: string
-  command: string
-  args: string[]
-  env?: NodeJS.ProcessEnv
-  cwd?: string
-  uid?: number
-  gid?: number
+  name: string;
+  command: string;
+  args: string[];
+  env?: NodeJS.ProcessEnv;
+  cwd?: string;
+  uid?: number;
+  gid?: number;
   /** File that standard output and error are appended to. */
-  log: string
-  marker: string
+  log: string;
+  marker: string;
   /** The signal that asks this program to stop in an orderly way. */
-  stopSignal?: 'SIGTERM' | 'SIGINT'
-  onStart?: (record: ProcessRecord) => void
-}
+  stopSignal?: 'SIGTERM' | 'SIGINT';
+  onStart?: (record: ProcessRecord) => void;
+};
 
 export type Child = {
-  name: string
-  pid: number
-  record: ProcessRecord
+  name: string;
+  pid: number;
+  record: ProcessRecord;
   /** Resolves, never rejects, with a phrase such as "exit code 1" or "signal SIGKILL". */
-  exited: Promise<string>
-  running: () => boolean
+  exited: Promise<string>;
+  running: () => boolean;
   /** Asks to stop, kills the whole process group after `timeoutMs`; resolves when it is gone. */
-  stop: (timeoutMs: number) => Promise<void>
-}
+  stop: (timeoutMs: number) => Promise<void>;
+};
 
-const living = new Set<Child>()
+const living = new Set<Child>();
 
 /** The last resort of a launcher that gives up: kills every child that still runs. */
 export async function killAllChildren(): Promise<void> {
-  await Promise.all([...living].map((child) => child.stop(0)))
+  await Promise.all([...living].map((child) => child.stop(0)));
 }
 
-let deathSignalWorks: boolean | undefined
+let deathSignalWorks: boolean | undefined;
 
 /** Linux can send a signal to a child whose parent died, even by kill -9 (prctl PR_SET_PDEATHSIG through setpriv). */
 function withDeathSignal(signal: string, command: string, args: string[]): [string, string[]] {
-  deathSignalWorks ??=
-    process.platform === 'linux' && spawnSync('setpriv', ['--pdeathsig', 'TERM', 'true'], { timeout: 2000 }).status === 0
-  return deathSignalWorks ? ['setpriv', ['--pdeathsig', signal.slice(3), command, ...args]] : [command, args]
+  deathSignalWorks ??= process.platform === 'linux' && spawnSync('setpriv', ['--pdeathsig', 'TERM', 'true'], { timeout: 2000 }).status === 0;
+  return deathSignalWorks ? ['setpriv', ['--pdeathsig', signal.slice(3), command, ...args]] : [command, args];
 }
 
 /** Opens a log for appending; a large one of earlier runs is moved aside once to `<file>.1`. */
 function openLog(file: string): number {
   try {
-    if (statSync(file).size > MAX_LOG_BYTES) renameSync(file, `${file}.1`)
+    if (statSync(file).size > MAX_LOG_BYTES) renameSync(file, `${file}.1`);
   } catch {
     // no log yet
   }
-  return openSync(file, 'a')
+  return openSync(file, 'a');
 }
 
 /**
@@ -72,9 +71,9 @@ function openLog(file: string): number {
  * stop things in order. Throws when the program cannot be started at all.
  */
 export function startChild(options: ChildOptions): Child {
-  const stopSignal = options.stopSignal ?? 'SIGTERM'
-  const [command, args] = withDeathSignal(stopSignal, options.command, options.args)
-  const log = openLog(options.log)
+  const stopSignal = options.stopSignal ?? 'SIGTERM';
+  const [command, args] = withDeathSignal(stopSignal, options.command, options.args);
+  const log = openLog(options.log);
   const child = spawn(command, args, {
     env: options.env ?? process.env,
     cwd: options.cwd,
@@ -82,61 +81,61 @@ export function startChild(options: ChildOptions): Child {
     gid: options.gid,
     detached: true,
     stdio: ['ignore', log, log],
-  })
-  closeSync(log)
-  let running = child.pid !== undefined
+  });
+  closeSync(log);
+  let running = child.pid !== undefined;
   const exited = new Promise<string>((resolve) => {
-    child.once('error', (error) => resolve(error.message))
-    child.once('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`))
-  })
-  if (child.pid === undefined) throw new Error(`${options.name}: ${options.command} could not be started`)
-  const pid = child.pid
-  const record = { name: options.name, pid, identity: processIdentity(pid) ?? '', marker: options.marker }
-  options.onStart?.(record)
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
+  });
+  if (child.pid === undefined) throw new Error(`${options.name}: ${options.command} could not be started`);
+  const pid = child.pid;
+  const record = { name: options.name, pid, identity: processIdentity(pid) ?? '', marker: options.marker };
+  options.onStart?.(record);
   const stop = async (timeoutMs: number) => {
-    if (running) trySignal(pid, stopSignal)
-    await Promise.race([exited, sleep(timeoutMs, undefined, { ref: false })])
-    if (running) trySignal(-pid, 'SIGKILL')
-    await exited
-  }
-  const started: Child = { name: options.name, pid, record, exited, running: () => running, stop }
-  living.add(started)
+    if (running) trySignal(pid, stopSignal);
+    await Promise.race([exited, sleep(timeoutMs, undefined, { ref: false })]);
+    if (running) trySignal(-pid, 'SIGKILL');
+    await exited;
+  };
+  const started: Child = { name: options.name, pid, record, exited, running: () => running, stop };
+  living.add(started);
   void exited.then(() => {
-    running = false
-    living.delete(started)
-  })
-  return started
+    running = false;
+    living.delete(started);
+  });
+  return started;
 }
 
-export type RunOptions = { input?: string; env?: NodeJS.ProcessEnv; cwd?: string; uid?: number; gid?: number; timeoutMs: number }
+export type RunOptions = { input?: string; env?: NodeJS.ProcessEnv; cwd?: string; uid?: number; gid?: number; timeoutMs: number };
 
 /** Runs a program to its end; never rejects. `code` is null when it was killed (the time-out) or could not be started. */
 export function runToEnd(command: string, args: string[], options: RunOptions): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const { timeoutMs, input, ...spawnOptions } = options
+  const { timeoutMs, input, ...spawnOptions } = options;
   return new Promise((resolve) => {
-    const child = spawn(command, args, { ...spawnOptions, timeout: timeoutMs, killSignal: 'SIGKILL' })
-    let stdout = ''
-    let stderr = ''
+    const child = spawn(command, args, { ...spawnOptions, timeout: timeoutMs, killSignal: 'SIGKILL' });
+    let stdout = '';
+    let stderr = '';
     child.stdout.on('data', (chunk: Buffer) => {
-      stdout += chunk.toString('utf8')
-    })
+      stdout += chunk.toString('utf8');
+    });
     child.stderr.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString('utf8')
-    })
-    child.stdin.on('error', () => {}) // a program that does not read its input
-    child.stdin.end(input ?? '')
-    child.once('error', (error) => resolve({ code: null, stdout, stderr: error.message }))
-    child.once('close', (code) => resolve({ code, stdout, stderr }))
-  })
+      stderr += chunk.toString('utf8');
+    });
+    child.stdin.on('error', () => {}); // a program that does not read its input
+    child.stdin.end(input ?? '');
+    child.once('error', (error) => resolve({ code: null, stdout, stderr: error.message }));
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+  });
 }
 
 /** Sends a signal (0 only asks); false when there is no such process. */
 export function trySignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
-    process.kill(pid, signal)
-    return true
+    process.kill(pid, signal);
+    return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 
@@ -144,49 +143,49 @@ export function trySignal(pid: number, signal: NodeJS.Signals | 0): boolean {
 export function processIdentity(pid: number): string | undefined {
   if (process.platform === 'linux') {
     try {
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop()!.split(' ')
-      return fields[0] === 'Z' ? undefined : fields[19]
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop()!.split(' ');
+      return fields[0] === 'Z' ? undefined : fields[19];
     } catch {
-      return undefined
+      return undefined;
     }
   }
-  if (process.platform === 'win32') return trySignal(pid, 0) ? 'unknown' : undefined
-  return spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim() || undefined
+  if (process.platform === 'win32') return trySignal(pid, 0) ? 'unknown' : undefined;
+  return spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim() || undefined;
 }
 
 /** The command line of a process; empty where it is gone or cannot be told. */
 export function commandLine(pid: number): string {
   try {
-    if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
-    return spawnSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout
+    if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    return spawnSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout;
   } catch {
-    return ''
+    return '';
   }
 }
 
 /** The folder that a process works in (Linux only). */
 export function workingFolder(pid: number): string | undefined {
   try {
-    return readlinkSync(`/proc/${pid}/cwd`)
+    return readlinkSync(`/proc/${pid}/cwd`);
   } catch {
-    return undefined
+    return undefined;
   }
 }
 
 /** Whether the recorded process still runs, and is the same one: same start time and command line. */
 export function isSameProcess(record: ProcessRecord): boolean {
-  return processIdentity(record.pid) === record.identity && commandLine(record.pid).includes(record.marker)
+  return processIdentity(record.pid) === record.identity && commandLine(record.pid).includes(record.marker);
 }
 
 /** Ends recorded processes that an earlier, killed run left behind; waits until they are gone. Returns their names. */
 export async function endLeftovers(records: ProcessRecord[], graceMs = 3000): Promise<string[]> {
-  const living = records.filter(isSameProcess)
-  for (const record of living) trySignal(record.pid, 'SIGTERM')
-  const killAt = Date.now() + graceMs
+  const living = records.filter(isSameProcess);
+  for (const record of living) trySignal(record.pid, 'SIGTERM');
+  const killAt = Date.now() + graceMs;
   while (living.some(isSameProcess)) {
-    if (Date.now() > killAt + 5000) throw new Error(`process ${living.find(isSameProcess)?.pid} of an earlier run does not end`)
-    if (Date.now() > killAt) for (const record of living.filter(isSameProcess)) trySignal(record.pid, 'SIGKILL')
-    await sleep(50)
+    if (Date.now() > killAt + 5000) throw new Error(`process ${living.find(isSameProcess)?.pid} of an earlier run does not end`);
+    if (Date.now() > killAt) for (const record of living.filter(isSameProcess)) trySignal(record.pid, 'SIGKILL');
+    await sleep(50);
   }
-  return living.map((record) => record.name)
+  return living.map((record) => record.name);
 }

@@ -1,25 +1,27 @@
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { MAIN_CLIENT } from './bank.ts'
-import { writeAtomically } from './local-dir.ts'
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { MAIN_CLIENT } from './bank.ts';
+import { writeAtomically } from './local-dir.ts';
 
 /** What a caller, a test or a tool needs to know of a running copy: LOCAL_DIR/connection.json. */
 export type Connection = {
-  base_url: string
-  api_key: string
-  token_endpoint: string
-  client_id: string
-  client_secret: string
-  kafka_brokers: string
-  database_url: string
-  docs_url: string
-  dashboard_url: string
-  services: { name: string; pid: number; health_url: string; base_url?: string }[]
-}
+  base_url: string;
+  api_key: string;
+  token_endpoint: string;
+  client_id: string;
+  client_secret: string;
+  kafka_brokers: string;
+  database_url: string;
+  docs_url: string;
+  dashboard_url: string;
+  services: { name: string; pid: number; health_url: string; base_url?: string }[];
+};
 
 /** The parts that are known before the services run. */
-export function connectionOf(known: Pick<Connection, 'base_url' | 'api_key' | 'client_secret' | 'kafka_brokers' | 'database_url' | 'services'> & { issuer: string }): Connection {
-  const { issuer, base_url, services, ...rest } = known
+export function connectionOf(
+  known: Pick<Connection, 'base_url' | 'api_key' | 'client_secret' | 'kafka_brokers' | 'database_url' | 'services'> & { issuer: string },
+): Connection {
+  const { issuer, base_url, services, ...rest } = known;
   return {
     base_url,
     api_key: rest.api_key,
@@ -31,29 +33,29 @@ export function connectionOf(known: Pick<Connection, 'base_url' | 'api_key' | 'c
     docs_url: `${base_url}/docs`,
     dashboard_url: `${base_url}/admin`,
     services,
-  }
+  };
 }
 
-const FILE = 'connection.json'
+const FILE = 'connection.json';
 
 /** Writes connection.json; it is there only while everything runs. */
 export function writeConnection(dir: string, connection: Connection): void {
-  writeAtomically(join(dir, FILE), `${JSON.stringify(connection, null, 2)}\n`)
+  writeAtomically(join(dir, FILE), `${JSON.stringify(connection, null, 2)}\n`);
 }
 
 export function removeConnection(dir: string): void {
-  rmSync(join(dir, FILE), { force: true })
+  rmSync(join(dir, FILE), { force: true });
 }
 
 /** What is printed when everything runs; the three curl lines work when pasted in order. */
 export function summary(connection: Connection): string {
   const call = (path: string, body: object) =>
-    `curl -s ${connection.base_url}${path} -H 'x-api-key: ${connection.api_key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`
-  const client = { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001' }
+    `curl -s ${connection.base_url}${path} -H 'x-api-key: ${connection.api_key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+  const client = { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001' };
   // The ids of the steps before come in through shell variables, between the single quotes.
-  const account = { client_id: "'$CLIENT_ID'", account_type: 'Savings', currency: 'USD', initial_deposit: 100.5 }
-  const deposit = { account_id: "'$ACCOUNT_ID'", transaction_type: 'Deposit', amount: 25, description: 'First deposit' }
-  const token = `curl -s ${connection.token_endpoint} -u ${connection.client_id}:${connection.client_secret} -d grant_type=client_credentials`
+  const account = { client_id: "'$CLIENT_ID'", account_type: 'Savings', currency: 'USD', initial_deposit: 100.5 };
+  const deposit = { account_id: "'$ACCOUNT_ID'", transaction_type: 'Deposit', amount: 25, description: 'First deposit' };
+  const token = `curl -s ${connection.token_endpoint} -u ${connection.client_id}:${connection.client_secret} -d grant_type=client_credentials`;
   return `
   Base URL    ${connection.base_url}
   API key     ${connection.api_key}
@@ -66,5 +68,5 @@ export function summary(connection: Connection): string {
 CLIENT_ID=$(${call('/clients', client)} | sed 's/.*"client_id":"\\([^"]*\\)".*/\\1/'); echo $CLIENT_ID
 ACCOUNT_ID=$(${call('/accounts', account)} | sed 's/.*"account_id":"\\([^"]*\\)".*/\\1/'); echo $ACCOUNT_ID
 ${call('/transactions', deposit)}
-`
+`;
 }

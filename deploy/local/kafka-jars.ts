@@ -1,39 +1,39 @@
-import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { runToEnd, trySignal } from './child.ts'
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runToEnd, trySignal } from './child.ts';
 
-const POM = join(import.meta.dirname, 'pom.xml')
-const MAVEN_TIMEOUT_MS = 5 * 60_000
+const POM = join(import.meta.dirname, 'pom.xml');
+const MAVEN_TIMEOUT_MS = 5 * 60_000;
 
 /** The folder of Kafka's jars, shared between all copies of the project; its name changes with pom.xml. */
 export function jarFolder(): string {
-  const pom = readFileSync(POM, 'utf8')
-  const version = /kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(pom)?.[1] ?? 'unknown'
-  const hash = createHash('sha256').update(pom).digest('hex').slice(0, 8)
-  const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache')
-  return join(cache, 'core-banking', `kafka-${version}-${hash}`)
+  const pom = readFileSync(POM, 'utf8');
+  const version = /kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(pom)?.[1] ?? 'unknown';
+  const hash = createHash('sha256').update(pom).digest('hex').slice(0, 8);
+  const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+  return join(cache, 'core-banking', `kafka-${version}-${hash}`);
 }
 
 /** Whether the jars are there already: the folder appears only when it is complete. */
 export function haveJars(): boolean {
-  return existsSync(jarFolder())
+  return existsSync(jarFolder());
 }
 
 /** The major version of `java`; undefined when there is none. */
 export function javaVersion(): number | undefined {
-  const result = spawnSync('java', ['-version'], { encoding: 'utf8', timeout: 10_000 })
-  const major = /version "(\d+)/.exec(result.stderr ?? '')?.[1]
-  return result.status === 0 && major !== undefined ? Number(major) : undefined
+  const result = spawnSync('java', ['-version'], { encoding: 'utf8', timeout: 10_000 });
+  const major = /version "(\d+)/.exec(result.stderr ?? '')?.[1];
+  return result.status === 0 && major !== undefined ? Number(major) : undefined;
 }
 
 /** Whether `mvn` can be called. */
 export function haveMaven(): boolean {
-  return spawnSync('mvn', ['--version'], { timeout: 20_000, stdio: 'ignore', shell: process.platform === 'win32' }).status === 0
+  return spawnSync('mvn', ['--version'], { timeout: 20_000, stdio: 'ignore', shell: process.platform === 'win32' }).status === 0;
 }
 
 /**
@@ -41,55 +41,58 @@ export function haveMaven(): boolean {
  * one fetches, the others wait for it. Throws one line that says what Maven could not do.
  */
 export async function ensureJars(): Promise<string> {
-  const folder = jarFolder()
-  if (existsSync(folder)) return folder
-  await mkdir(join(folder, '..'), { recursive: true })
-  const unlock = await lock(`${folder}.lock`, () => existsSync(folder))
+  const folder = jarFolder();
+  if (existsSync(folder)) return folder;
+  await mkdir(join(folder, '..'), { recursive: true });
+  const unlock = await lock(`${folder}.lock`, () => existsSync(folder));
   try {
-    if (!existsSync(folder)) await fetchJars(folder)
+    if (!existsSync(folder)) await fetchJars(folder);
   } finally {
-    await unlock()
+    await unlock();
   }
-  return folder
+  return folder;
 }
 
 async function fetchJars(folder: string): Promise<void> {
-  const partial = `${folder}.partial-${process.pid}`
+  const partial = `${folder}.partial-${process.pid}`;
   try {
-    const args = ['-B', '-ntp', '-q', '-f', POM, 'dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${partial}`]
-    const { code, stdout, stderr } = await runToEnd('mvn', args, { timeoutMs: MAVEN_TIMEOUT_MS })
+    const args = ['-B', '-ntp', '-q', '-f', POM, 'dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${partial}`];
+    const { code, stdout, stderr } = await runToEnd('mvn', args, { timeoutMs: MAVEN_TIMEOUT_MS });
     if (code !== 0) {
-      const cause = firstError(stdout + stderr) ?? `exit code ${code}`
-      throw new Error(`Maven could not fetch Kafka's jars (the network is needed once, or set KAFKA_BROKERS): ${cause}`)
+      const cause = firstError(stdout + stderr) ?? `exit code ${code}`;
+      throw new Error(`Maven could not fetch Kafka's jars (the network is needed once, or set KAFKA_BROKERS): ${cause}`);
     }
-    const jars = await readdir(partial)
-    if (!jars.some((name) => name.startsWith('kafka_'))) throw new Error('Maven fetched no Kafka jars')
-    await rename(partial, folder)
+    const jars = await readdir(partial);
+    if (!jars.some((name) => name.startsWith('kafka_'))) throw new Error('Maven fetched no Kafka jars');
+    await rename(partial, folder);
   } finally {
-    await rm(partial, { recursive: true, force: true })
+    await rm(partial, { recursive: true, force: true });
   }
 }
 
 function firstError(output: string): string | undefined {
-  const line = output.split('\n').find((text) => text.includes('[ERROR]'))
-  return line?.replaceAll(/\u001b\[[0-9;]*m/g, '').replace('[ERROR]', '').trim()
+  const line = output.split('\n').find((text) => text.includes('[ERROR]'));
+  return line
+    ?.replaceAll(/\u001b\[[0-9;]*m/g, '')
+    .replace('[ERROR]', '')
+    .trim();
 }
 
 /** A lock file that names its holder; one of a dead holder is taken over. Returns early when `done` holds. */
 async function lock(file: string, done: () => boolean): Promise<() => Promise<void>> {
-  const end = Date.now() + MAVEN_TIMEOUT_MS
+  const end = Date.now() + MAVEN_TIMEOUT_MS;
   while (!done() && Date.now() < end) {
     try {
-      const handle = await open(file, 'wx')
-      await handle.writeFile(String(process.pid))
-      await handle.close()
-      return () => rm(file, { force: true })
+      const handle = await open(file, 'wx');
+      await handle.writeFile(String(process.pid));
+      await handle.close();
+      return () => rm(file, { force: true });
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
-    const holder = Number(await readFile(file, 'utf8').catch(() => ''))
-    if (holder > 0 && !trySignal(holder, 0)) await rm(file, { force: true })
-    else await sleep(200)
+    const holder = Number(await readFile(file, 'utf8').catch(() => ''));
+    if (holder > 0 && !trySignal(holder, 0)) await rm(file, { force: true });
+    else await sleep(200);
   }
-  return async () => {}
+  return async () => {};
 }

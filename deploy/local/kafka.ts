@@ -1,32 +1,32 @@
-import { spawnSync } from 'node:child_process'
-import { createHash, randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { runToEnd, startChild } from './child.ts'
-import type { Child, ProcessRecord } from './child.ts'
-import { ensureJars } from './kafka-jars.ts'
-import { awaitLogLine, logSize } from './log-file.ts'
+import { spawnSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runToEnd, startChild } from './child.ts';
+import type { Child, ProcessRecord } from './child.ts';
+import { ensureJars } from './kafka-jars.ts';
+import { awaitLogLine, logSize } from './log-file.ts';
 
-export const KAFKA_IMAGE = 'apache/kafka:4.1.0'
-const CONTAINER_DATA = '/var/lib/kafka/data'
-const HEAP = ['-Xms256m', '-Xmx512m', '-XX:+UseSerialGC']
-const STARTED = 'Kafka Server started'
+export const KAFKA_IMAGE = 'apache/kafka:4.1.0';
+const CONTAINER_DATA = '/var/lib/kafka/data';
+const HEAP = ['-Xms256m', '-Xmx512m', '-XX:+UseSerialGC'];
+const STARTED = 'Kafka Server started';
 
 export type KafkaOptions = {
   /** Folder of the broker's data and settings; made at the first start. */
-  dir: string
-  log: string
+  dir: string;
+  log: string;
   /** Ports on 127.0.0.1: for clients, for the broker to itself, and for the controller. */
-  ports: { client: number; broker: number; controller: number }
-  way: 'java' | 'docker'
-  onStart?: (record: ProcessRecord) => void
-}
+  ports: { client: number; broker: number; controller: number };
+  way: 'java' | 'docker';
+  onStart?: (record: ProcessRecord) => void;
+};
 
 /** Starts Apache Kafka (one broker that is its own controller); resolves when it serves. Throws with the end of its log. */
 export async function startKafka(options: KafkaOptions): Promise<Child> {
-  await mkdir(options.dir, { recursive: true })
-  return options.way === 'java' ? startWithJava(options) : startWithDocker(options)
+  await mkdir(options.dir, { recursive: true });
+  return options.way === 'java' ? startWithJava(options) : startWithDocker(options);
 }
 
 /** What every broker that we configure is given, whatever runs it. */
@@ -54,24 +54,24 @@ function brokerSettings(): Record<string, string | number> {
     'log.cleaner.dedupe.buffer.size': 33_554_432,
     'num.network.threads': 3,
     'num.io.threads': 4,
-  }
+  };
 }
 
 async function startWithJava(options: KafkaOptions): Promise<Child> {
-  const classPath = join(await ensureJars(), '*')
-  const { client, broker, controller } = options.ports
-  const data = join(options.dir, 'data')
+  const classPath = join(await ensureJars(), '*');
+  const { client, broker, controller } = options.ports;
+  const data = join(options.dir, 'data');
   const local = {
     'log.dirs': data,
     listeners: `CLIENT://127.0.0.1:${client},BROKER://127.0.0.1:${broker},CONTROLLER://127.0.0.1:${controller}`,
     'advertised.listeners': `CLIENT://127.0.0.1:${client},BROKER://127.0.0.1:${broker}`,
     'controller.quorum.voters': `1@127.0.0.1:${controller}`,
-  }
-  const properties = join(options.dir, 'server.properties')
-  await writeFile(properties, propertiesText({ ...brokerSettings(), ...local }))
-  if (!existsSync(data)) await format(options.dir, data, classPath, { ...brokerSettings(), ...local })
-  const offset = logSize(options.log)
-  const logging = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'kafka-log4j2.xml')}`
+  };
+  const properties = join(options.dir, 'server.properties');
+  await writeFile(properties, propertiesText({ ...brokerSettings(), ...local }));
+  if (!existsSync(data)) await format(options.dir, data, classPath, { ...brokerSettings(), ...local });
+  const offset = logSize(options.log);
+  const logging = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'kafka-log4j2.xml')}`;
   const child = startChild({
     name: 'kafka',
     command: 'java',
@@ -79,40 +79,53 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
     log: options.log,
     marker: properties,
     onStart: options.onStart,
-  })
-  await awaitLogLine(child, options.log, offset, STARTED, 60_000)
-  return child
+  });
+  await awaitLogLine(child, options.log, offset, STARTED, 60_000);
+  return child;
 }
 
 function propertiesText(values: Record<string, string | number>): string {
-  return Object.entries(values).map(([name, value]) => `${name}=${String(value).replaceAll('\\', '/')}\n`).join('')
+  return Object.entries(values)
+    .map(([name, value]) => `${name}=${String(value).replaceAll('\\', '/')}\n`)
+    .join('');
 }
 
 /** KRaft wants its folder formatted once; done beside its place, so that a kill half-way leaves nothing half-made. */
 async function format(dir: string, data: string, classPath: string, settings: Record<string, string | number>): Promise<void> {
-  const fresh = `${data}.new`
-  await rm(fresh, { recursive: true, force: true })
-  const properties = join(dir, 'format.properties')
-  await writeFile(properties, propertiesText({ ...settings, 'log.dirs': fresh }))
-  const clusterId = randomBytes(16).toString('base64url')
-  const args = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', classPath, 'kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', properties]
-  const { code, stderr } = await runToEnd('java', args, { timeoutMs: 60_000 })
-  await rm(properties, { force: true })
-  if (code !== 0) throw new Error(`Kafka could not format ${data}: ${stderr.trim().split('\n').pop()}`)
-  await rename(fresh, data)
+  const fresh = `${data}.new`;
+  await rm(fresh, { recursive: true, force: true });
+  const properties = join(dir, 'format.properties');
+  await writeFile(properties, propertiesText({ ...settings, 'log.dirs': fresh }));
+  const clusterId = randomBytes(16).toString('base64url');
+  const args = [
+    '-XX:TieredStopAtLevel=1',
+    '-XX:+UseSerialGC',
+    '-cp',
+    classPath,
+    'kafka.tools.StorageTool',
+    'format',
+    '-t',
+    clusterId,
+    '-c',
+    properties,
+  ];
+  const { code, stderr } = await runToEnd('java', args, { timeoutMs: 60_000 });
+  await rm(properties, { force: true });
+  if (code !== 0) throw new Error(`Kafka could not format ${data}: ${stderr.trim().split('\n').pop()}`);
+  await rename(fresh, data);
 }
 
 /** The same broker from its official image, for machines without Java; data stay in `dir`. */
 async function startWithDocker(options: KafkaOptions): Promise<Child> {
-  const { client } = options.ports
-  const data = join(options.dir, 'data')
-  await mkdir(data, { recursive: true })
-  await chmod(data, 0o777) // the image's own user writes here
-  const name = containerName(options.dir)
-  spawnSync('docker', ['rm', '-f', name], { stdio: 'ignore', timeout: 30_000 })
-  const clusterId = createHash('md5').update(name).digest('base64url')
-  const environment = { ...containerSettings(client, clusterId), KAFKA_LOG_DIRS: `${CONTAINER_DATA}/log` }
-  const offset = logSize(options.log)
+  const { client } = options.ports;
+  const data = join(options.dir, 'data');
+  await mkdir(data, { recursive: true });
+  await chmod(data, 0o777); // the image's own user writes here
+  const name = containerName(options.dir);
+  spawnSync('docker', ['rm', '-f', name], { stdio: 'ignore', timeout: 30_000 });
+  const clusterId = createHash('md5').update(name).digest('base64url');
+  const environment = { ...containerSettings(client, clusterId), KAFKA_LOG_DIRS: `${CONTAINER_DATA}/log` };
+  const offset = logSize(options.log);
   const child = startChild({
     name: 'kafka',
     command: 'docker',
@@ -124,10 +137,10 @@ async function startWithDocker(options: KafkaOptions): Promise<Child> {
     log: options.log,
     marker: name,
     onStart: options.onStart,
-  })
+  });
   // The first start pulls the image.
-  await awaitLogLine(child, options.log, offset, STARTED, 5 * 60_000)
-  return { ...child, stop: (timeoutMs) => stopContainer(child, name, timeoutMs) }
+  await awaitLogLine(child, options.log, offset, STARTED, 5 * 60_000);
+  return { ...child, stop: (timeoutMs) => stopContainer(child, name, timeoutMs) };
 }
 
 /** Environment of the official image for a broker that is reached from outside as 127.0.0.1:`port`. */
@@ -137,21 +150,21 @@ export function containerSettings(port: number, clusterId: string): Record<strin
     listeners: `CLIENT://0.0.0.0:${port},BROKER://127.0.0.1:9094,CONTROLLER://127.0.0.1:9093`,
     'advertised.listeners': `CLIENT://127.0.0.1:${port},BROKER://127.0.0.1:9094`,
     'controller.quorum.voters': '1@127.0.0.1:9093',
-  }
-  const variables = Object.entries(settings).map(([key, value]) => [`KAFKA_${key.toUpperCase().replaceAll('.', '_')}`, String(value)])
-  return { ...Object.fromEntries(variables), KAFKA_HEAP_OPTS: HEAP.join(' '), CLUSTER_ID: clusterId }
+  };
+  const variables = Object.entries(settings).map(([key, value]) => [`KAFKA_${key.toUpperCase().replaceAll('.', '_')}`, String(value)]);
+  return { ...Object.fromEntries(variables), KAFKA_HEAP_OPTS: HEAP.join(' '), CLUSTER_ID: clusterId };
 }
 
 function containerName(dir: string): string {
-  return `core-banking-kafka-${createHash('sha256').update(dir).digest('hex').slice(0, 12)}`
+  return `core-banking-kafka-${createHash('sha256').update(dir).digest('hex').slice(0, 12)}`;
 }
 
 async function stopContainer(child: Child, name: string, timeoutMs: number): Promise<void> {
-  await child.stop(timeoutMs)
-  spawnSync('docker', ['rm', '-f', name], { stdio: 'ignore', timeout: 30_000 })
+  await child.stop(timeoutMs);
+  spawnSync('docker', ['rm', '-f', name], { stdio: 'ignore', timeout: 30_000 });
 }
 
 /** Whether a container engine answers within two seconds. */
 export function dockerAnswers(): boolean {
-  return spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], { stdio: 'ignore', timeout: 2000 }).status === 0
+  return spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], { stdio: 'ignore', timeout: 2000 }).status === 0;
 }

@@ -1,37 +1,37 @@
-import { randomBytes } from 'node:crypto'
-import { linkSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import { endLeftovers, isSameProcess, processIdentity } from './child.ts'
-import type { ProcessRecord } from './child.ts'
-import { freePortOr } from './ports.ts'
+import { randomBytes } from 'node:crypto';
+import { linkSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { endLeftovers, isSameProcess, processIdentity } from './child.ts';
+import type { ProcessRecord } from './child.ts';
+import { freePortOr } from './ports.ts';
 
 /** What is kept between starts; it holds secrets, so only its owner reads it. */
-type State = { ports: Record<string, number>; secrets: Record<string, string>; values: Record<string, string> }
+type State = { ports: Record<string, number>; secrets: Record<string, string>; values: Record<string, string> };
 
 export type LocalDir = {
-  path: string
+  path: string;
   /** Names of processes of an earlier, killed run that had to be ended. */
-  cleared: string[]
-  log: (name: string) => string
+  cleared: string[];
+  log: (name: string) => string;
   /** The port kept under this name; another one when somebody else listens on it now. */
-  port: (name: string, wanted?: number) => Promise<number>
+  port: (name: string, wanted?: number) => Promise<number>;
   /** A random secret, made once and kept. */
-  secret: (name: string) => string
-  value: (name: string) => string | undefined
-  keepValue: (name: string, value: string) => void
+  secret: (name: string) => string;
+  value: (name: string) => string | undefined;
+  keepValue: (name: string, value: string) => void;
   /** Remembers a child, so that a start after kill -9 finds it. */
-  recordProcess: (record: ProcessRecord) => void
+  recordProcess: (record: ProcessRecord) => void;
   /** Forgets the children and lets the folder go. */
-  release: () => void
-}
+  release: () => void;
+};
 
-export const PROJECT = resolve(import.meta.dirname, '..', '..')
+export const PROJECT = resolve(import.meta.dirname, '..', '..');
 
 /** Writes a file that is never seen half-written and that only its owner can read. */
 export function writeAtomically(file: string, text: string): void {
-  const temporary = `${file}.${process.pid}.tmp`
-  writeFileSync(temporary, text, { mode: 0o600 })
-  renameSync(temporary, file)
+  const temporary = `${file}.${process.pid}.tmp`;
+  writeFileSync(temporary, text, { mode: 0o600 });
+  renameSync(temporary, file);
 }
 
 /**
@@ -39,104 +39,104 @@ export function writeAtomically(file: string, text: string): void {
  * Throws one readable line when it cannot be written or another start holds it.
  */
 export async function openLocalDir(wanted: string): Promise<LocalDir> {
-  const path = makeFolder(wanted)
-  const unlock = takeLock(join(path, 'lock'))
-  const processesFile = join(path, 'processes.json')
-  const stateFile = join(path, 'state.json')
-  const state: State = { ports: {}, secrets: {}, values: {}, ...readJson<Partial<State>>(stateFile) }
-  const save = () => writeAtomically(stateFile, `${JSON.stringify(state, null, 2)}\n`)
-  let processes: ProcessRecord[] = readJson<ProcessRecord[]>(processesFile) ?? []
-  const cleared = await endLeftovers(processes)
-  processes = []
+  const path = makeFolder(wanted);
+  const unlock = takeLock(join(path, 'lock'));
+  const processesFile = join(path, 'processes.json');
+  const stateFile = join(path, 'state.json');
+  const state: State = { ports: {}, secrets: {}, values: {}, ...readJson<Partial<State>>(stateFile) };
+  const save = () => writeAtomically(stateFile, `${JSON.stringify(state, null, 2)}\n`);
+  let processes: ProcessRecord[] = readJson<ProcessRecord[]>(processesFile) ?? [];
+  const cleared = await endLeftovers(processes);
+  processes = [];
   return {
     path,
     cleared,
     log: (name) => join(path, 'log', `${name}.log`),
     async port(name, preferred) {
-      const port = await freePortOr(preferred ?? state.ports[name])
+      const port = await freePortOr(preferred ?? state.ports[name]);
       if (state.ports[name] !== port) {
-        state.ports[name] = port
-        save()
+        state.ports[name] = port;
+        save();
       }
-      return port
+      return port;
     },
     secret(name) {
-      const kept = state.secrets[name]
-      if (kept !== undefined) return kept
-      const made = randomBytes(32).toString('hex')
-      state.secrets[name] = made
-      save()
-      return made
+      const kept = state.secrets[name];
+      if (kept !== undefined) return kept;
+      const made = randomBytes(32).toString('hex');
+      state.secrets[name] = made;
+      save();
+      return made;
     },
     value: (name) => state.values[name],
     keepValue(name, value) {
-      state.values[name] = value
-      save()
+      state.values[name] = value;
+      save();
     },
     recordProcess(record) {
-      processes = [...processes.filter(isSameProcess), record]
-      writeAtomically(processesFile, JSON.stringify(processes))
+      processes = [...processes.filter(isSameProcess), record];
+      writeAtomically(processesFile, JSON.stringify(processes));
     },
     release() {
-      rmSync(processesFile, { force: true })
-      unlock()
+      rmSync(processesFile, { force: true });
+      unlock();
     },
-  }
+  };
 }
 
 function makeFolder(wanted: string): string {
-  const path = resolve(wanted)
+  const path = resolve(wanted);
   try {
-    mkdirSync(join(path, 'log'), { recursive: true })
-    const probe = join(path, `.writable-${process.pid}`)
-    writeFileSync(probe, '')
-    rmSync(probe)
-    return realpathSync(path)
+    mkdirSync(join(path, 'log'), { recursive: true });
+    const probe = join(path, `.writable-${process.pid}`);
+    writeFileSync(probe, '');
+    rmSync(probe);
+    return realpathSync(path);
   } catch (error) {
-    throw new Error(`LOCAL_DIR ${path} cannot be written (${(error as Error).message}). Set LOCAL_DIR to a folder of yours`)
+    throw new Error(`LOCAL_DIR ${path} cannot be written (${(error as Error).message}). Set LOCAL_DIR to a folder of yours`);
   }
 }
 
 function readJson<T>(file: string): T | undefined {
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as T
+    return JSON.parse(readFileSync(file, 'utf8')) as T;
   } catch {
-    return undefined
+    return undefined;
   }
 }
 
 /** One start per folder. The lock names its holder; that of a dead process is taken over. Returns the function that gives it back. */
 function takeLock(file: string): () => void {
-  const mine: ProcessRecord = { name: 'launcher', pid: process.pid, identity: processIdentity(process.pid) ?? '', marker: '' }
-  const draft = `${file}.${process.pid}`
+  const mine: ProcessRecord = { name: 'launcher', pid: process.pid, identity: processIdentity(process.pid) ?? '', marker: '' };
+  const draft = `${file}.${process.pid}`;
   for (let attempt = 0; attempt < 5; attempt++) {
-    writeFileSync(draft, JSON.stringify(mine), { mode: 0o600 })
+    writeFileSync(draft, JSON.stringify(mine), { mode: 0o600 });
     try {
-      linkSync(draft, file) // fails when it exists, and is complete from the first moment
-      return () => rmSync(file, { force: true })
+      linkSync(draft, file); // fails when it exists, and is complete from the first moment
+      return () => rmSync(file, { force: true });
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     } finally {
-      rmSync(draft, { force: true })
+      rmSync(draft, { force: true });
     }
-    const holder = readJson<ProcessRecord>(file)
+    const holder = readJson<ProcessRecord>(file);
     if (holder !== undefined && isSameProcess(holder)) {
-      throw new Error(`${dirname(file)} is already in use by process ${holder.pid}. Stop it, or set LOCAL_DIR and PORT for a second copy`)
+      throw new Error(`${dirname(file)} is already in use by process ${holder.pid}. Stop it, or set LOCAL_DIR and PORT for a second copy`);
     }
-    removeStale(file, holder)
+    removeStale(file, holder);
   }
-  throw new Error(`the lock ${file} could not be taken; several starts at once?`)
+  throw new Error(`the lock ${file} could not be taken; several starts at once?`);
 }
 
 /** Takes a dead holder's lock away; should another start have replaced it in between, that one is put back. */
 function removeStale(file: string, holder: ProcessRecord | undefined): void {
-  const aside = `${file}.stale-${process.pid}`
+  const aside = `${file}.stale-${process.pid}`;
   try {
-    renameSync(file, aside)
-    if (readJson<ProcessRecord>(aside)?.pid !== holder?.pid) linkSync(aside, file)
+    renameSync(file, aside);
+    if (readJson<ProcessRecord>(aside)?.pid !== holder?.pid) linkSync(aside, file);
   } catch {
     // somebody else was faster; the next attempt looks again
   } finally {
-    rmSync(aside, { force: true })
+    rmSync(aside, { force: true });
   }
 }

@@ -1,34 +1,34 @@
-import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Child } from './child.ts'
+import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Child } from './child.ts';
 
 /** Size of a log in bytes; 0 when there is none yet. */
 export function logSize(file: string): number {
   try {
-    return statSync(file).size
+    return statSync(file).size;
   } catch {
-    return 0
+    return 0;
   }
 }
 
 /** The last lines of a log, for a message that says why something failed. */
 export function logTail(file: string, lines = 15): string {
   try {
-    return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n')
+    return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
   } catch {
-    return '(no log)'
+    return '(no log)';
   }
 }
 
 function readFrom(file: string, offset: number): string {
-  const size = logSize(file)
-  if (size <= offset) return ''
-  const buffer = Buffer.alloc(size - offset)
-  const handle = openSync(file, 'r')
+  const size = logSize(file);
+  if (size <= offset) return '';
+  const buffer = Buffer.alloc(size - offset);
+  const handle = openSync(file, 'r');
   try {
-    return buffer.toString('utf8', 0, readSync(handle, buffer, 0, buffer.length, offset))
+    return buffer.toString('utf8', 0, readSync(handle, buffer, 0, buffer.length, offset));
   } finally {
-    closeSync(handle)
+    closeSync(handle);
   }
 }
 
@@ -38,14 +38,14 @@ function readFrom(file: string, offset: number): string {
  */
 export async function awaitLogLine(child: Child, file: string, offset: number, text: string, timeoutMs: number): Promise<void> {
   // A log that was moved aside at this start begins again at 0.
-  const from = logSize(file) < offset ? 0 : offset
-  const end = Date.now() + timeoutMs
+  const from = logSize(file) < offset ? 0 : offset;
+  const end = Date.now() + timeoutMs;
   while (!readFrom(file, from).includes(text)) {
-    const problem = !child.running() ? `ended (${await child.exited})` : Date.now() > end ? `was not ready in ${timeoutMs / 1000} s` : undefined
+    const problem = !child.running() ? `ended (${await child.exited})` : Date.now() > end ? `was not ready in ${timeoutMs / 1000} s` : undefined;
     if (problem !== undefined) {
-      await child.stop(0)
-      throw new Error(`${child.name} ${problem}. The end of ${file}:\n${logTail(file)}`)
+      await child.stop(0);
+      throw new Error(`${child.name} ${problem}. The end of ${file}:\n${logTail(file)}`);
     }
-    await sleep(30)
+    await sleep(30);
   }
 }

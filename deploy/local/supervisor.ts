@@ -1,71 +1,71 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Child } from './child.ts'
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Child } from './child.ts';
 
 /** Waits before the 1st, 2nd, … start in a row of a process that keeps dying; the last one repeats. */
-const BACKOFF_MS = [50, 100, 200, 400, 800, 2000, 5000]
+const BACKOFF_MS = [50, 100, 200, 400, 800, 2000, 5000];
 /** A process that lived this long counts as healthy again. */
-const HEALTHY_AFTER_MS = 5000
+const HEALTHY_AFTER_MS = 5000;
 
 export type Supervised = {
-  name: string
+  name: string;
   /** The process that runs now, or ran last. */
-  pid: () => number
+  pid: () => number;
   /** How often it died so far. */
-  deaths: () => number
+  deaths: () => number;
   /** Ends the process and does not start it again. */
-  stop: (timeoutMs: number) => Promise<void>
-}
+  stop: (timeoutMs: number) => Promise<void>;
+};
 
 export type SupervisorEvents = {
   /** The process was started again and has a new pid. */
-  onRestart?: (child: Child) => void
-  report: (line: string) => void
-}
+  onRestart?: (child: Child) => void;
+  report: (line: string) => void;
+};
 
 /**
  * Keeps a process running: started again within a second when it dies, later when it keeps dying.
  * Resolves when it was started the first time, rejects when that fails.
  */
 export async function supervise(name: string, start: () => Promise<Child>, events: SupervisorEvents): Promise<Supervised> {
-  const stopped = new AbortController()
-  let child = await start()
-  let died = 0
+  const stopped = new AbortController();
+  let child = await start();
+  let died = 0;
   const watch = async () => {
-    let deaths = 0
+    let deaths = 0;
     while (!stopped.signal.aborted) {
-      const startedAt = Date.now()
-      const reason = await child.exited
-      if (stopped.signal.aborted) return
-      if (Date.now() - startedAt > HEALTHY_AFTER_MS) deaths = 0
-      died += 1
-      events.report(`${name} died (${reason}) and is started again`)
-      deaths = await startAgain(deaths)
+      const startedAt = Date.now();
+      const reason = await child.exited;
+      if (stopped.signal.aborted) return;
+      if (Date.now() - startedAt > HEALTHY_AFTER_MS) deaths = 0;
+      died += 1;
+      events.report(`${name} died (${reason}) and is started again`);
+      deaths = await startAgain(deaths);
     }
-  }
+  };
   const startAgain = async (deaths: number): Promise<number> => {
     for (;;) {
-      await sleep(BACKOFF_MS[Math.min(deaths, BACKOFF_MS.length - 1)], undefined, { signal: stopped.signal }).catch(() => {})
-      if (stopped.signal.aborted) return deaths
-      deaths += 1
+      await sleep(BACKOFF_MS[Math.min(deaths, BACKOFF_MS.length - 1)], undefined, { signal: stopped.signal }).catch(() => {});
+      if (stopped.signal.aborted) return deaths;
+      deaths += 1;
       try {
-        child = await start()
-        if (!stopped.signal.aborted) events.onRestart?.(child)
-        return deaths
+        child = await start();
+        if (!stopped.signal.aborted) events.onRestart?.(child);
+        return deaths;
       } catch (error) {
-        events.report(`${name} could not be started: ${(error as Error).message}`)
+        events.report(`${name} could not be started: ${(error as Error).message}`);
       }
     }
-  }
-  const watching = watch()
+  };
+  const watching = watch();
   return {
     name,
     pid: () => child.pid,
     deaths: () => died,
     async stop(timeoutMs) {
-      stopped.abort()
-      await child.stop(timeoutMs)
-      await watching
-      await child.stop(timeoutMs) // one that was just being started
+      stopped.abort();
+      await child.stop(timeoutMs);
+      await watching;
+      await child.stop(timeoutMs); // one that was just being started
     },
-  }
+  };
 }

@@ -1,59 +1,59 @@
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createTestDatabase } from '#libs/postgres/test-database.ts'
-import { createTopics, MAIN_CLIENT, makeApiKey, migrateService, startService } from '../../deploy/local/bank.ts'
-import type { BankSettings, ServiceKind, ServiceSpec } from '../../deploy/local/bank.ts'
-import { trySignal } from '../../deploy/local/child.ts'
-import type { Child } from '../../deploy/local/child.ts'
-import { logTail } from '../../deploy/local/log-file.ts'
-import { freePort } from '../../deploy/local/ports.ts'
-import { awaitReady } from '../../deploy/local/ready.ts'
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTestDatabase } from '#libs/postgres/test-database.ts';
+import { createTopics, MAIN_CLIENT, makeApiKey, migrateService, startService } from '../../deploy/local/bank.ts';
+import type { BankSettings, ServiceKind, ServiceSpec } from '../../deploy/local/bank.ts';
+import { trySignal } from '../../deploy/local/child.ts';
+import type { Child } from '../../deploy/local/child.ts';
+import { logTail } from '../../deploy/local/log-file.ts';
+import { freePort } from '../../deploy/local/ports.ts';
+import { awaitReady } from '../../deploy/local/ready.ts';
 
-const READY_MS = 45_000
-const STOP_MS = 12_000
+const READY_MS = 45_000;
+const STOP_MS = 12_000;
 
 export type BankOptions = {
   /** Numbers of processes; 1 of each unless said otherwise. */
-  gateways?: number
-  ledgers?: number
-  accounts?: number
+  gateways?: number;
+  ledgers?: number;
+  accounts?: number;
   /** More environment for every service. */
-  env?: Record<string, string>
-}
+  env?: Record<string, string>;
+};
 
 export type BankProcess = {
   /** gateway, gateway-2, ledger, … */
-  name: string
+  name: string;
   /** Changes with restart(). */
-  readonly pid: number
-  health_url: string
-  log: string
-  running: () => boolean
-  kill: (signal: NodeJS.Signals) => void
+  readonly pid: number;
+  health_url: string;
+  log: string;
+  running: () => boolean;
+  kill: (signal: NodeJS.Signals) => void;
   /** Asks it to stop (bounded) and waits until it is gone. */
-  stop: () => Promise<void>
+  stop: () => Promise<void>;
   /** Kills it when it still runs, starts it again and waits until it is ready. */
-  restart: () => Promise<void>
-}
+  restart: () => Promise<void>;
+};
 
 export type Bank = {
-  base_urls: string[]
+  base_urls: string[];
   /** Carries every scope. */
-  api_key: string
-  issuer: string
-  kafka_brokers: string
-  topic_prefix: string
+  api_key: string;
+  issuer: string;
+  kafka_brokers: string;
+  topic_prefix: string;
   /** A superuser's, on this bank's own database. */
-  database_url: string
-  processes: BankProcess[]
+  database_url: string;
+  processes: BankProcess[];
   /** The process of that name. */
-  process: (name: string) => BankProcess
+  process: (name: string) => BankProcess;
   /** An access token with these scopes (default all); `client`: core-banking-local, reader or bound:<client_id>. */
-  token: (scopes?: string[], client?: string) => Promise<string>
-  stop: () => Promise<void>
-}
+  token: (scopes?: string[], client?: string) => Promise<string>;
+  stop: () => Promise<void>;
+};
 
 /**
  * Starts a whole bank as separate processes on the shared test servers, with a database and a topic prefix of its
@@ -61,9 +61,9 @@ export type Bank = {
  * Nothing is restarted by itself: tests kill and restart.
  */
 export async function startBank(options: BankOptions = {}): Promise<Bank> {
-  const database = await createTestDatabase()
-  const dir = mkdtempSync(join(tmpdir(), 'core-banking-bank-'))
-  const secret = () => randomBytes(16).toString('hex')
+  const database = await createTestDatabase();
+  const dir = mkdtempSync(join(tmpdir(), 'core-banking-bank-'));
+  const secret = () => randomBytes(16).toString('hex');
   const settings: BankSettings = {
     brokers: required('KAFKA_BROKERS'),
     topicPrefix: `${database.name}.`,
@@ -73,21 +73,21 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     apiKeyPepper: secret() + secret(),
     idempotencySecret: secret() + secret(),
     env: options.env,
-  }
-  const processes: TestProcess[] = []
+  };
+  const processes: TestProcess[] = [];
   const stop = async () => {
-    await Promise.all(processes.filter(({ kind }) => kind === 'gateway').map((process) => process.stop()))
-    await Promise.all(processes.map((process) => process.stop()))
-    await database.drop()
-    rmSync(dir, { recursive: true, force: true })
-  }
+    await Promise.all(processes.filter(({ kind }) => kind === 'gateway').map((process) => process.stop()));
+    await Promise.all(processes.map((process) => process.stop()));
+    await database.drop();
+    rmSync(dir, { recursive: true, force: true });
+  };
   try {
-    await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)])
-    const specs = await serviceSpecs(options, dir)
-    processes.push(...specs.map((spec) => testProcess(spec, settings)))
-    const base_urls = specs.filter((spec) => spec.kind === 'gateway').map((spec) => `http://127.0.0.1:${spec.port}`)
-    const [api_key] = await Promise.all([makeApiKey(settings), ...processes.map((process) => process.awaitReady())])
-    await Promise.all(base_urls.map((url) => awaitReady({ url: `${url}/`, headers: { 'x-api-key': api_key } }, READY_MS)))
+    await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)]);
+    const specs = await serviceSpecs(options, dir);
+    processes.push(...specs.map((spec) => testProcess(spec, settings)));
+    const base_urls = specs.filter((spec) => spec.kind === 'gateway').map((spec) => `http://127.0.0.1:${spec.port}`);
+    const [api_key] = await Promise.all([makeApiKey(settings), ...processes.map((process) => process.awaitReady())]);
+    await Promise.all(base_urls.map((url) => awaitReady({ url: `${url}/`, headers: { 'x-api-key': api_key } }, READY_MS)));
     return {
       base_urls,
       api_key,
@@ -99,50 +99,55 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
       process: (name) => find(processes, name),
       token: (scopes, client) => token(settings.issuer, scopes, client),
       stop,
-    }
+    };
   } catch (error) {
-    const tails = processes.map(({ name, log }) => `--- ${name}\n${logTail(log, 20)}`).join('\n')
-    await stop()
-    throw new Error(`the bank did not start: ${(error as Error).message}\n${tails}`, { cause: error })
+    const tails = processes.map(({ name, log }) => `--- ${name}\n${logTail(log, 20)}`).join('\n');
+    await stop();
+    throw new Error(`the bank did not start: ${(error as Error).message}\n${tails}`, { cause: error });
   }
 }
 
 function required(name: string): string {
-  const value = process.env[name]
-  if (!value) throw new Error(`${name} is not set: end-to-end tests are named *.e2e.test.ts or *.int.test.ts, so that tests/support/global-setup.ts runs`)
-  return value
+  const value = process.env[name];
+  if (!value)
+    throw new Error(`${name} is not set: end-to-end tests are named *.e2e.test.ts or *.int.test.ts, so that tests/support/global-setup.ts runs`);
+  return value;
 }
 
 function find(processes: BankProcess[], name: string): BankProcess {
-  const found = processes.find((process) => process.name === name)
-  if (found === undefined) throw new Error(`this bank has no process ${name}`)
-  return found
+  const found = processes.find((process) => process.name === name);
+  if (found === undefined) throw new Error(`this bank has no process ${name}`);
+  return found;
 }
 
 async function serviceSpecs(options: BankOptions, dir: string): Promise<ServiceSpec[]> {
-  const counts: [ServiceKind, number][] = [['ledger', options.ledgers ?? 1], ['accounts', options.accounts ?? 1], ['gateway', options.gateways ?? 1]]
-  const specs: ServiceSpec[] = []
+  const counts: [ServiceKind, number][] = [
+    ['ledger', options.ledgers ?? 1],
+    ['accounts', options.accounts ?? 1],
+    ['gateway', options.gateways ?? 1],
+  ];
+  const specs: ServiceSpec[] = [];
   for (const [kind, count] of counts) {
     for (let n = 1; n <= count; n++) {
-      const name = n === 1 ? kind : `${kind}-${n}`
-      const port = kind === 'gateway' ? await freePort() : undefined
-      specs.push({ kind, name, port, healthPort: await freePort(), log: join(dir, `${name}.log`) })
+      const name = n === 1 ? kind : `${kind}-${n}`;
+      const port = kind === 'gateway' ? await freePort() : undefined;
+      specs.push({ kind, name, port, healthPort: await freePort(), log: join(dir, `${name}.log`) });
     }
   }
-  return specs
+  return specs;
 }
 
-type TestProcess = BankProcess & { kind: ServiceKind; awaitReady: () => Promise<void> }
+type TestProcess = BankProcess & { kind: ServiceKind; awaitReady: () => Promise<void> };
 
 function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
-  let child: Child = startService(spec, settings)
-  const health_url = `http://127.0.0.1:${spec.healthPort}/readyz`
-  const ready = () => awaitReady({ url: health_url }, READY_MS, () => (child.running() ? undefined : `never answered: ${spec.name} died`))
+  let child: Child = startService(spec, settings);
+  const health_url = `http://127.0.0.1:${spec.healthPort}/readyz`;
+  const ready = () => awaitReady({ url: health_url }, READY_MS, () => (child.running() ? undefined : `never answered: ${spec.name} died`));
   return {
     kind: spec.kind,
     name: spec.name,
     get pid() {
-      return child.pid
+      return child.pid;
     },
     health_url,
     log: spec.log,
@@ -151,13 +156,13 @@ function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
     stop: () => child.stop(STOP_MS),
     awaitReady: ready,
     async restart() {
-      await child.stop(0)
-      child = startService(spec, settings)
+      await child.stop(0);
+      child = startService(spec, settings);
       await ready().catch((error: Error) => {
-        throw new Error(`${error.message}\n${logTail(spec.log, 20)}`)
-      })
+        throw new Error(`${error.message}\n${logTail(spec.log, 20)}`);
+      });
     },
-  }
+  };
 }
 
 async function token(issuer: string, scopes: string[] | undefined, client = MAIN_CLIENT): Promise<string> {
@@ -166,9 +171,9 @@ async function token(issuer: string, scopes: string[] | undefined, client = MAIN
     client_id: client,
     client_secret: required('TEST_CLIENT_SECRET'),
     ...(scopes === undefined ? {} : { scope: scopes.join(' ') }),
-  })
-  const response = await fetch(`${issuer}/token`, { method: 'POST', body, signal: AbortSignal.timeout(5000) })
-  const answer = (await response.json()) as { access_token?: string; error_description?: string }
-  if (answer.access_token === undefined) throw new Error(`no token: ${answer.error_description}`)
-  return answer.access_token
+  });
+  const response = await fetch(`${issuer}/token`, { method: 'POST', body, signal: AbortSignal.timeout(5000) });
+  const answer = (await response.json()) as { access_token?: string; error_description?: string };
+  if (answer.access_token === undefined) throw new Error(`no token: ${answer.error_description}`);
+  return answer.access_token;
 }

@@ -1,56 +1,56 @@
-import { GenericContainer, Wait } from 'testcontainers'
-import type { StartedTestContainer } from 'testcontainers'
-import { runToEnd } from '../../deploy/local/child.ts'
-import { containerSettings, KAFKA_IMAGE } from '../../deploy/local/kafka.ts'
-import { freePort } from '../../deploy/local/ports.ts'
-import { postgresUrl } from '../../deploy/local/postgres.ts'
+import { GenericContainer, Wait } from 'testcontainers';
+import type { StartedTestContainer } from 'testcontainers';
+import { runToEnd } from '../../deploy/local/child.ts';
+import { containerSettings, KAFKA_IMAGE } from '../../deploy/local/kafka.ts';
+import { freePort } from '../../deploy/local/ports.ts';
+import { postgresUrl } from '../../deploy/local/postgres.ts';
 
-const POSTGRES_IMAGE = 'postgres:18'
-const RYUK_IMAGE = 'testcontainers/ryuk:0.14.0'
-const ANSWER_MS = 2000
-const PULL_MS = 120_000
-const PASSWORD = 'test'
+const POSTGRES_IMAGE = 'postgres:18';
+const RYUK_IMAGE = 'testcontainers/ryuk:0.14.0';
+const ANSWER_MS = 2000;
+const PULL_MS = 120_000;
+const PASSWORD = 'test';
 
-export type Containers = { brokers: string; databaseUrl: string; stop: () => Promise<void> }
+export type Containers = { brokers: string; databaseUrl: string; stop: () => Promise<void> };
 
 /** Starts the wanted servers in containers, or says in a few words why that cannot be; decides quickly where no engine is. */
 export async function startContainers(wanted: { kafka: boolean; postgres: boolean }): Promise<Containers | string> {
-  const engine = await docker(['version', '--format', '{{.Server.Version}}'], ANSWER_MS)
-  if (engine.code !== 0) return 'no container engine answers'
-  const images = [...(wanted.kafka ? [KAFKA_IMAGE] : []), ...(wanted.postgres ? [POSTGRES_IMAGE] : [])]
+  const engine = await docker(['version', '--format', '{{.Server.Version}}'], ANSWER_MS);
+  if (engine.code !== 0) return 'no container engine answers';
+  const images = [...(wanted.kafka ? [KAFKA_IMAGE] : []), ...(wanted.postgres ? [POSTGRES_IMAGE] : [])];
   for (const image of images) {
-    if (!(await haveImage(image))) return `the image ${image} is not there and cannot be pulled`
+    if (!(await haveImage(image))) return `the image ${image} is not there and cannot be pulled`;
   }
   // Ryuk clears up behind a killed run; where its image is out of reach, the rest must work without it.
-  if (!(await haveImage(RYUK_IMAGE))) process.env['TESTCONTAINERS_RYUK_DISABLED'] = 'true'
-  const kafkaPort = await freePort()
+  if (!(await haveImage(RYUK_IMAGE))) process.env['TESTCONTAINERS_RYUK_DISABLED'] = 'true';
+  const kafkaPort = await freePort();
   const started = await Promise.allSettled([
     wanted.kafka ? startKafkaContainer(kafkaPort) : undefined,
     wanted.postgres ? startPostgresContainer() : undefined,
-  ])
-  const [kafka, postgres] = started.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
+  ]);
+  const [kafka, postgres] = started.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
   const stop = async () => {
-    await Promise.all([kafka?.stop(), postgres?.stop()])
-  }
-  const failure = started.find((result) => result.status === 'rejected')
+    await Promise.all([kafka?.stop(), postgres?.stop()]);
+  };
+  const failure = started.find((result) => result.status === 'rejected');
   if (failure !== undefined) {
-    await stop()
-    return `starting them failed: ${(failure.reason as Error).message.split('\n')[0]}`
+    await stop();
+    return `starting them failed: ${(failure.reason as Error).message.split('\n')[0]}`;
   }
   return {
     brokers: `${kafka?.getHost()}:${kafkaPort}`,
     databaseUrl: postgresUrl(postgres?.getMappedPort(5432) ?? 0, 'postgres', PASSWORD, 'postgres', postgres?.getHost()),
     stop,
-  }
+  };
 }
 
 async function docker(args: string[], timeoutMs: number): Promise<{ code: number | null }> {
-  return runToEnd('docker', args, { timeoutMs })
+  return runToEnd('docker', args, { timeoutMs });
 }
 
 async function haveImage(image: string): Promise<boolean> {
-  if ((await docker(['image', 'inspect', image], ANSWER_MS * 5)).code === 0) return true
-  return (await docker(['pull', '-q', image], PULL_MS)).code === 0
+  if ((await docker(['image', 'inspect', image], ANSWER_MS * 5)).code === 0) return true;
+  return (await docker(['pull', '-q', image], PULL_MS)).code === 0;
 }
 
 /** The broker advertises the port it has outside, so that port is chosen first. */
@@ -60,16 +60,18 @@ async function startKafkaContainer(port: number): Promise<StartedTestContainer> 
     .withExposedPorts({ container: port, host: port })
     .withWaitStrategy(Wait.forLogMessage('Kafka Server started'))
     .withStartupTimeout(PULL_MS)
-    .start()
+    .start();
 }
 
 async function startPostgresContainer(): Promise<StartedTestContainer> {
-  return new GenericContainer(POSTGRES_IMAGE)
-    .withEnvironment({ POSTGRES_PASSWORD: PASSWORD })
-    .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=300'])
-    .withExposedPorts(5432)
-    // The image starts it twice: the first time for its own setting up.
-    .withWaitStrategy(Wait.forLogMessage('database system is ready to accept connections', 2))
-    .withStartupTimeout(PULL_MS)
-    .start()
+  return (
+    new GenericContainer(POSTGRES_IMAGE)
+      .withEnvironment({ POSTGRES_PASSWORD: PASSWORD })
+      .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=300'])
+      .withExposedPorts(5432)
+      // The image starts it twice: the first time for its own setting up.
+      .withWaitStrategy(Wait.forLogMessage('database system is ready to accept connections', 2))
+      .withStartupTimeout(PULL_MS)
+      .start()
+  );
 }

@@ -1,18 +1,18 @@
-import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { startIdentityProvider } from '../../deploy/local/bank.ts'
-import { startInfrastructure } from '../../deploy/local/infra.ts'
-import { openLocalDir } from '../../deploy/local/local-dir.ts'
-import { freePort } from '../../deploy/local/ports.ts'
-import { awaitReady } from '../../deploy/local/ready.ts'
-import { startContainers } from './containers.ts'
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startIdentityProvider } from '../../deploy/local/bank.ts';
+import { startInfrastructure } from '../../deploy/local/infra.ts';
+import { openLocalDir } from '../../deploy/local/local-dir.ts';
+import { freePort } from '../../deploy/local/ports.ts';
+import { awaitReady } from '../../deploy/local/ready.ts';
+import { startContainers } from './containers.ts';
 
 /** Two projects of one run share the servers: the first starts them, the last to finish stops them. */
-type Shared = { users: number; started: Promise<() => Promise<void>> }
-const key = Symbol.for('core-banking.test-servers')
-const registry = globalThis as { [key]?: Shared }
+type Shared = { users: number; started: Promise<() => Promise<void>> };
+const key = Symbol.for('core-banking.test-servers');
+const registry = globalThis as { [key]?: Shared };
 
 /**
  * Gives the tests a real Kafka and a real Postgres, in KAFKA_BROKERS and DATABASE_URL (a superuser's), and an
@@ -21,62 +21,64 @@ const registry = globalThis as { [key]?: Shared }
  * Says which; fails when there is no way.
  */
 export default async function setup(): Promise<() => Promise<void>> {
-  const shared = (registry[key] ??= { users: 0, started: start() })
-  shared.users += 1
-  await shared.started
+  const shared = (registry[key] ??= { users: 0, started: start() });
+  shared.users += 1;
+  await shared.started;
   return async () => {
-    shared.users -= 1
-    if (shared.users > 0) return
-    delete registry[key]
-    await (await shared.started)()
-  }
+    shared.users -= 1;
+    if (shared.users > 0) return;
+    delete registry[key];
+    await (
+      await shared.started
+    )();
+  };
 }
 
 async function start(): Promise<() => Promise<void>> {
-  const dir = mkdtempSync(join(tmpdir(), 'core-banking-test-'))
-  const stops: (() => Promise<void>)[] = [async () => rmSync(dir, { recursive: true, force: true, maxRetries: 5 })]
+  const dir = mkdtempSync(join(tmpdir(), 'core-banking-test-'));
+  const stops: (() => Promise<void>)[] = [async () => rmSync(dir, { recursive: true, force: true, maxRetries: 5 })];
   const stopAll = async () => {
-    for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop()
-  }
+    for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
+  };
   try {
-    const startedAt = Date.now()
-    const way = await startServers(join(dir, 'servers'), stops)
-    console.log(`Test servers: ${way} (${((Date.now() - startedAt) / 1000).toFixed(1)} s)`)
-    await startIssuer(dir, stops)
-    return stopAll
+    const startedAt = Date.now();
+    const way = await startServers(join(dir, 'servers'), stops);
+    console.log(`Test servers: ${way} (${((Date.now() - startedAt) / 1000).toFixed(1)} s)`);
+    await startIssuer(dir, stops);
+    return stopAll;
   } catch (error) {
-    await stopAll()
-    throw error
+    await stopAll();
+    throw error;
   }
 }
 
 async function startServers(dir: string, stops: (() => Promise<void>)[]): Promise<string> {
-  const wanted = { kafka: !process.env['KAFKA_BROKERS'], postgres: !process.env['DATABASE_URL'] }
-  if (!wanted.kafka && !wanted.postgres) return 'those named by KAFKA_BROKERS and DATABASE_URL'
-  const containers = await startContainers(wanted)
+  const wanted = { kafka: !process.env['KAFKA_BROKERS'], postgres: !process.env['DATABASE_URL'] };
+  if (!wanted.kafka && !wanted.postgres) return 'those named by KAFKA_BROKERS and DATABASE_URL';
+  const containers = await startContainers(wanted);
   if (typeof containers !== 'string') {
-    stops.push(containers.stop)
-    if (wanted.kafka) process.env['KAFKA_BROKERS'] = containers.brokers
-    if (wanted.postgres) process.env['DATABASE_URL'] = containers.databaseUrl
-    return 'containers'
+    stops.push(containers.stop);
+    if (wanted.kafka) process.env['KAFKA_BROKERS'] = containers.brokers;
+    if (wanted.postgres) process.env['DATABASE_URL'] = containers.databaseUrl;
+    return 'containers';
   }
-  mkdirSync(dir)
-  const local = await openLocalDir(dir)
-  const infra = await startInfrastructure(local, { ...wanted, durable: false })
-  stops.push(infra.stop)
-  if (wanted.kafka) process.env['KAFKA_BROKERS'] = infra.brokers
-  if (wanted.postgres) process.env['DATABASE_URL'] = infra.superuserUrl
-  return `processes of this machine (no containers: ${containers})`
+  mkdirSync(dir);
+  const local = await openLocalDir(dir);
+  const infra = await startInfrastructure(local, { ...wanted, durable: false });
+  stops.push(infra.stop);
+  if (wanted.kafka) process.env['KAFKA_BROKERS'] = infra.brokers;
+  if (wanted.postgres) process.env['DATABASE_URL'] = infra.superuserUrl;
+  return `processes of this machine (no containers: ${containers})`;
 }
 
 async function startIssuer(dir: string, stops: (() => Promise<void>)[]): Promise<void> {
-  const port = await freePort()
-  const clientSecret = randomBytes(16).toString('hex')
-  const log = join(dir, 'identity-provider.log')
-  const provider = startIdentityProvider({ port, keysFile: join(dir, 'keys.json'), clientSecret, log })
-  stops.push(() => provider.stop(2000))
-  const issuer = `http://127.0.0.1:${port}`
-  await awaitReady({ url: `${issuer}/jwks` }, 20_000, () => (provider.running() ? undefined : `died, see ${log}`))
-  process.env['TEST_ISSUER'] = issuer
-  process.env['TEST_CLIENT_SECRET'] = clientSecret
+  const port = await freePort();
+  const clientSecret = randomBytes(16).toString('hex');
+  const log = join(dir, 'identity-provider.log');
+  const provider = startIdentityProvider({ port, keysFile: join(dir, 'keys.json'), clientSecret, log });
+  stops.push(() => provider.stop(2000));
+  const issuer = `http://127.0.0.1:${port}`;
+  await awaitReady({ url: `${issuer}/jwks` }, 20_000, () => (provider.running() ? undefined : `died, see ${log}`));
+  process.env['TEST_ISSUER'] = issuer;
+  process.env['TEST_CLIENT_SECRET'] = clientSecret;
 }
