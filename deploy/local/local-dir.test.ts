@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { isSameProcess, processIdentity, startChild } from './child.ts';
+import { openLocalDir } from './local-dir.ts';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'local-dir-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+test('a folder is opened by one start at a time, and by the next one after its release', async () => {
+  const first = await openLocalDir(dir);
+  await expect(openLocalDir(dir)).rejects.toThrow(/already in use by process/);
+  first.release();
+  (await openLocalDir(dir)).release();
+});
+
+test('the lock of a dead process is taken over, even when its number belongs to another process now', async () => {
+  const gone = { name: 'launcher', pid: process.pid, identity: 'another start time', marker: '' };
+  writeFileSync(join(dir, 'lock'), JSON.stringify(gone));
+  (await openLocalDir(dir)).release();
+  writeFileSync(join(dir, 'lock'), 'torn');
+  (await openLocalDir(dir)).release();
+});
+
+test('secrets and ports are kept, and only their owner can read them', async () => {
+  const first = await openLocalDir(dir);
+  const [secret, port] = [first.secret('a'), await first.port('p')];
+  first.release();
+  const second = await openLocalDir(dir);
+  expect(second.secret('a')).toBe(secret);
+  expect(second.secret('b')).not.toBe(secret);
+  expect(await second.port('p')).toBe(port);
+  expect(statSync(join(dir, 'state.json')).mode & 0o777).toBe(0o600);
+  second.release();
+});
+
+test('a kept port that somebody else has taken is replaced', async () => {
+  const local = await openLocalDir(dir);
+  const port = await local.port('p');
+  const server = createServer().listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  expect(await local.port('p')).not.toBe(port);
+  server.close();
+  local.release();
+});
+
+test('processes of a killed run are ended, others with the same number are not', async () => {
+  const first = await openLocalDir(dir);
+  const left = startChild({
+    name: 'left',
+    command: 'sleep',
+    args: ['61'],
+    log: join(dir, 'left.log'),
+    marker: 'sleep 61',
+    onStart: first.recordProcess,
+  });
+  const stranger = spawn('sleep', ['62']);
+  await once(stranger, 'spawn');
+  const pid = stranger.pid!;
+  first.recordProcess({ name: 'stranger', pid, identity: processIdentity(pid)!, marker: 'sleep 62' });
+  const records = join(dir, 'processes.json');
+  expect(existsSync(records)).toBe(true);
+  // As after kill -9 of the launcher, long enough ago for the number to have been used again.
+  writeFileSync(join(dir, 'lock'), '');
+  rmSync(join(dir, 'lock'));
+  writeFileSync(records, JSON.stringify([left.record, { name: 'stranger', pid, identity: 'before', marker: 'sleep 62' }]));
+  const second = await openLocalDir(dir);
+  expect(second.cleared).toEqual(['left']);
+  expect(isSameProcess(left.record)).toBe(false);
+  expect(processIdentity(pid)).toBeDefined();
+  stranger.kill();
+  second.release();
+});
+
+test('a folder that cannot be written is named', async () => {
+  writeFileSync(join(dir, 'file'), '');
+  await expect(openLocalDir(join(dir, 'file'))).rejects.toThrow(/LOCAL_DIR .*file cannot be written/);
+});
