@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { messages, messageType } from '#libs/contracts/messages.ts';
+import type { MessageName } from '#libs/contracts/messages.ts';
+import { commandConsumer } from './consumer.ts';
+import { commandHandlers } from './handlers.ts';
+import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, startHarness } from './harness.ts';
+import type { Harness } from './harness.ts';
+import { batchedQueryHandlers, queryHandlers } from './queries.ts';
+
+let bank: Harness;
+beforeAll(async () => {
+  bank = await startHarness();
+});
+afterAll(() => bank.stop());
+
+const newClientMessage = (client_id = newId('client')) => messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
+const correlationOf = (message: { headers: Record<string, string> }) => message.headers['correlation-id'] ?? '';
+
+test('every message of both topics has a handler', () => {
+  const names = (Object.keys(messages) as MessageName[]).filter((name) => messages[name].topic.startsWith('accounts.'));
+  expect([...Object.keys(commandHandlers), 'record_api_key_use', ...Object.keys(queryHandlers), ...Object.keys(batchedQueryHandlers)].sort()).toEqual(names.sort());
+});
+
+test('what cannot be read goes to the dead letters, is answered where it can be, and holds up nothing', async () => {
+  const good = newClientMessage();
+  const broken = newClientMessage();
+  const bad = [
+    { ...broken, value: Buffer.from('{') },
+    { ...newClientMessage(), value: null },
+    received('p.accounts.commands', 'x', {}, '{}'),
+    messageFor('get_client', { client_id: newId('client') }),
+    messageFor('create_client', { client_id: newId('client'), client: { ...retail, email: 'no e-mail' } }),
+    messageFor('create_client', { client_id: newId('client'), client: retail }, { reply_topic: 'p.transactions' }),
+    messageFor('create_client', { client_id: newId('client'), client: retail }, { reply_partition: 64 }),
+    messageFor('create_client', { client_id: newId('client'), client: retail }, { deadline: 'tomorrow' }),
+    ledgerReply(newId('account'), 'x', { ok: true, data: 1 }),
+    { ...ledgerReply(newId('account'), 'x', { ok: true, data: 1 }), value: Buffer.from('{"ok":1}') },
+  ].map((message) => ({ ...message, partition: good.partition }));
+  await bank.handleCommands([...bad, good]);
+  const codes = bank.deadLetters.splice(0).map(({ code }) => code);
+  expect(codes).toEqual(['malformed_json', 'malformed_json', 'malformed_headers', 'unknown_type', 'invalid_data', 'bad_reply_topic', 'bad_reply_topic', 'malformed_headers', 'malformed_reply']);
+  expect(bank.repliesTo(correlationOf(broken))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
+  expect(bank.repliesTo(correlationOf(good))).toMatchObject([{ ok: true }]);
+});
+
+test('what Postgres refuses, and a reply of another shape, go to the dead letters and leave nothing behind', async () => {
+  const client_id = await newClient(bank);
+  const twice = messageFor('create_client', { client_id, client: retail });
+  const opening = openingOf(client_id);
+  await bank.send('open_account', opening, { message_id: opening.account_id });
+  await bank.handleCommands([twice, ledgerReply(opening.account_id, opening.account_id, { ok: true, data: { wrong: true } })]);
+  expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['internal_error', 'internal_error']);
+  expect(bank.repliesTo(correlationOf(twice))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
+  const left = await bank.pool.query('select from commands where command_id = $1 union all select from saga_steps where step_id = $2', [twice.headers['ce_id'], opening.account_id]);
+  expect(left.rowCount).toBe(1);
+});
+
+test('commands of one partition are executed in order', async () => {
+  const client_id = newId('client');
+  const edits = Array.from({ length: 20 }, (_, i) => messageFor('update_client', { client_id, changes: { address: `house ${i}` } }));
+  await bank.handleCommands([newClientMessage(client_id), ...edits]);
+  const addresses = edits.map((edit) => bank.repliesTo(correlationOf(edit))[0]).map((reply) => (reply?.ok ? (reply.data as { address: string }).address : reply));
+  expect(addresses).toEqual(edits.map((_, i) => `house ${i}`));
+});
+
+test('a fault of the database is thrown; the batch that comes again is answered once', async () => {
+  const process = bank.process();
+  let faults = 2;
+  const connect = process.deps.pool.connect.bind(process.deps.pool);
+  const flaky = new Proxy(process.deps.pool, {
+    get: (target, name) => (name === 'connect' ? async () => { if (faults-- > 0) throw Object.assign(new Error('down'), { code: 'ECONNREFUSED' }); return connect(); } : Reflect.get(target, name)),
+  });
+  const handle = commandConsumer({ ...process.deps, pool: flaky, concurrency: 1 });
+  const batch = Array.from({ length: 10 }, () => newClientMessage());
+  await expect(handle(batch)).rejects.toThrow('down');
+  await expect(handle(batch)).rejects.toThrow('down');
+  await handle(batch);
+  for (const message of batch) expect(process.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+  expect(process.deadLetters).toEqual([]);
+});
+
+test('a killed connection is a fault, not a dead letter', async () => {
+  const blocked = newId('client');
+  await newClient(bank);
+  const holder = await bank.owner.connect();
+  await holder.query('begin; lock table accounts.clients in access exclusive mode');
+  const message = newClientMessage(blocked);
+  const handled = bank.handleCommands([message]);
+  const outcome = expect(handled).rejects.toThrow();
+  await expect.poll(async () => (await bank.owner.query("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and usename <> current_user and datname = current_database()")).rowCount).toBeGreaterThan(0);
+  await holder.query('rollback');
+  holder.release();
+  await outcome;
+  await bank.handleCommands([message]);
+  expect(bank.deadLetters).toEqual([]);
+  expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
+});
+
+test('a lost reply is no fault: the repeat gets the kept one', async () => {
+  const process = bank.process();
+  const message = newClientMessage();
+  await commandConsumer({ ...process.deps, publish: async () => Promise.reject(new Error('broker away')) })([message]);
+  await process.handleCommands([{ ...message }]);
+  expect(process.repliesTo(correlationOf(message))).toMatchObject([{ ok: true, replayed: true }]);
+});
+
+test('queries that nobody waits for any more are dropped, unreadable ones set aside', async () => {
+  const late = messageFor('get_client', { client_id: newId('client') }, { reply_by: new Date(Date.now() - 5000).toISOString() });
+  const bad = messageFor('list_clients', { limit: 501, order: 'asc' });
+  const good = messageFor('list_clients', { limit: 1, order: 'asc' });
+  await bank.handleQueries([late, bad, good]);
+  expect(bank.repliesTo(correlationOf(late))).toEqual([]);
+  expect(bank.repliesTo(correlationOf(bad))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
+  expect(bank.repliesTo(correlationOf(good))).toMatchObject([{ ok: true }]);
+  expect(bank.deadLetters.splice(0)).toMatchObject([{ code: 'invalid_data' }]);
+});
+
+test('a command among the queries is not executed', async () => {
+  const client_id = newId('client');
+  const message = messageFor('create_client', { client_id, client: retail });
+  await bank.handleQueries([message]);
+  expect(bank.deadLetters.splice(0)).toMatchObject([{ code: 'unknown_type', message: { headers: { ce_type: messageType('create_client') } } }]);
+  expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: false });
+});
