@@ -25,8 +25,8 @@ export interface CommandDependencies {
   logger: Logger;
   /** The outbox relay's wake. */
   wake: () => void;
-  /** The slot of Teller and Vault: the lowest command partition held. */
-  slot: () => number;
+  /** The command partitions held. */
+  partitions: () => number[];
   observe?: (batch: { commands: Command[]; replies: ReplyBody[]; seconds: number }) => void;
 }
 
@@ -76,7 +76,7 @@ async function execute(batch: Received[], deps: CommandDependencies): Promise<vo
   const commands = batch.map(({ command }) => command);
   const begun = performance.now();
   try {
-    const { replies, events } = await runBatch(deps.pool, commands, deps.slot());
+    const { replies, events } = await runBatch(deps.pool, commands, slotOf(batch, deps));
     sendReplies(commands.map(({ context }, i) => ({ context, reply: replies[i] as ReplyBody })), deps);
     if (events > 0) deps.wake();
     deps.observe?.({ commands, replies, seconds: (performance.now() - begun) / 1000 });
@@ -92,6 +92,12 @@ async function execute(batch: Received[], deps: CommandDependencies): Promise<vo
     await execute(batch.slice(0, batch.length >> 1), deps);
     await execute(batch.slice(batch.length >> 1), deps);
   }
+}
+
+/** The slot of Teller and Vault is named by the lowest partition held; of the batch, where a rebalance has just taken them all. */
+function slotOf(batch: Received[], { partitions }: CommandDependencies): number {
+  const held = partitions();
+  return Math.min(...(held.length > 0 ? held : batch.map(({ message }) => message.partition)));
 }
 
 function decode(message: ReceivedMessage, prefix: string): Content {

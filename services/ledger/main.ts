@@ -53,7 +53,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
       prefix,
       logger,
       wake: () => relay.wake(),
-      slot: () => Math.min(...commands.assigned().flatMap(({ partitions }) => partitions)),
+      partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
       observe: ({ commands: batch, replies: answers, seconds }) => {
         batchSize.observe(batch.length);
         batchSeconds.observe(seconds);
