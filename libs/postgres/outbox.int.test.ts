@@ -1,72 +1,107 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { writeOutbox } from './outbox.ts';
+import { afterAll, expect, test } from 'vitest';
+import { intArray } from './arrays.ts';
+import { outboxColumns, outboxInsert, outboxParameters, writeOutbox } from './outbox.ts';
 import type { OutboxEvent } from './outbox.ts';
 import { createPool } from './pool.ts';
-import type { Pool } from './pool.ts';
-import { createRelay } from './relay.ts';
-import type { OutgoingMessage } from './relay.ts';
+import { progress, purge, readChunk, start, toMessage } from './relay-read.ts';
 import { createTestDatabase, silent } from './test-database.ts';
-import type { TestDatabase } from './test-database.ts';
 import { transaction } from './transaction.ts';
 
-let database: TestDatabase;
-let pool: Pool;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  pool = createPool({ url: database.url, application_name: 'outbox-test', schema: 'public' }, silent);
-  await pool.query(readFileSync(new URL('./outbox.sql', import.meta.url), 'utf8'));
-});
-
+const database = await createTestDatabase();
+const pool = createPool({ url: database.url, application_name: 'outbox-test', schema: 'public' }, silent);
+await pool.query(readFileSync(new URL('./outbox.sql', import.meta.url), 'utf8'));
 afterAll(async () => {
   await pool.end();
   await database.drop();
 });
 
-const event = (n: number, key = 'k'): OutboxEvent => ({
-  id: `txn_${n.toString(16).padStart(32, '0')}`, topic: 'transactions', key, type: 't.v1', time: '2026-01-02T03:04:05.678Z', payload: `{"n":${n}}`,
+const event = (n: number, more: Partial<OutboxEvent> = {}): OutboxEvent => ({
+  id: `txn_${n.toString(16).padStart(32, '0')}`, topic: 'transactions', key: 'acc_1', type: 't.v1',
+  time: '2026-01-02T03:04:05.678Z', payload: `{"n":${n}}`, ...more,
+});
+const empty = () => pool.query('truncate outbox, outbox_batches restart identity');
+const write = (...events: OutboxEvent[]) => transaction(pool, (client) => writeOutbox(client, events));
+const messages = async () => (await readChunk(pool, start, 1000)).map((row) => toMessage(row, 'ledger', (topic) => `bank.${topic}`));
+
+test('a message carries CloudEvents headers, key, value and topic', async () => {
+  await write(event(1));
+  expect(await messages()).toEqual([{
+    topic: 'bank.transactions', key: 'acc_1', value: '{"n":1}',
+    headers: {
+      ce_specversion: '1.0', ce_id: '00000000-0000-0000-0000-000000000001', ce_type: 't.v1', ce_source: 'ledger',
+      ce_time: '2026-01-02T03:04:05.678Z', ce_subject: 'acc_1', 'content-type': 'application/json',
+    },
+  }]);
+  await empty();
 });
 
-test('what a transaction wrote is published once committed', async () => {
-  const sent: OutgoingMessage[] = [];
-  const relay = createRelay({ pool, publisher: { publishAll: async (messages) => void sent.push(...messages) }, schema: 'public', topicName: (t) => `p.${t}`, source: 'test', logger: silent });
-  relay.start();
-  await transaction(pool, (client) => writeOutbox(client, [event(1), event(2)]));
-  relay.wake();
-  await expect.poll(() => sent.length).toBe(2);
-  expect(sent).toMatchInlineSnapshot(`
-    [
-      {
-        "headers": {
-          "ce_id": "00000000-0000-0000-0000-000000000001",
-          "ce_source": "test",
-          "ce_specversion": "1.0",
-          "ce_subject": "k",
-          "ce_time": "2026-01-02T03:04:05.678Z",
-          "ce_type": "t.v1",
-          "content-type": "application/json",
-        },
-        "key": "k",
-        "topic": "p.transactions",
-        "value": "{"n":1}",
-      },
-      {
-        "headers": {
-          "ce_id": "00000000-0000-0000-0000-000000000002",
-          "ce_source": "test",
-          "ce_specversion": "1.0",
-          "ce_subject": "k",
-          "ce_time": "2026-01-02T03:04:05.678Z",
-          "ce_type": "t.v1",
-          "content-type": "application/json",
-        },
-        "key": "k",
-        "topic": "p.transactions",
-        "value": "{"n":2}",
-      },
-    ]
-  `);
-  await expect.poll(() => relay.stats()).toEqual({ batches: 0, rows: 0, oldest_age_ms: 0 });
-  await relay.stop();
+test('own headers win, a partition is kept, a null payload is a tombstone, a null key has no subject', async () => {
+  await write(event(1, { headers: { 'correlation-id': 'c', traceparent: '00-a-b-01', ce_subject: 's' }, partition: 0, payload: null }), event(2, { key: null }));
+  const [first, second] = await messages();
+  expect(first).toMatchObject({ value: null, partition: 0, headers: { 'correlation-id': 'c', traceparent: '00-a-b-01', ce_subject: 's' } });
+  expect(second).toMatchObject({ key: null });
+  expect(second?.headers).not.toHaveProperty('ce_subject');
+  expect(second).not.toHaveProperty('partition');
+  await empty();
+});
+
+test('the payload is kept byte for byte', async () => {
+  const payload = '{ "b":1.00,"a":"Ünï\\u0000 ✓ 😀 \\" \' \\\\", "b": 2 }\n';
+  await write(event(1, { payload }));
+  expect((await messages())[0]?.value).toBe(payload);
+  await empty();
+});
+
+test('nothing is written for no events, and nothing of a transaction that rolled back', async () => {
+  await write();
+  await pool.query(`with ${outboxInsert(1)} select 1`, outboxColumns([]));
+  await transaction(pool, async (client) => {
+    await writeOutbox(client, [event(1)]);
+    throw new Error('no');
+  }).catch(() => undefined);
+  expect((await pool.query('select from outbox_batches')).rowCount).toBe(0);
+});
+
+test('the CTEs stand beside others in one statement', async () => {
+  await pool.query('create table accounts (id int)');
+  const text = `with accounts_written as (insert into accounts select unnest($1::int[])), ${outboxInsert(2)} select count(*) from outbox_batch`;
+  const columns = outboxColumns([event(1), event(2)]);
+  expect(columns).toHaveLength(outboxParameters);
+  await pool.query(text, [intArray([1, 2]), ...columns]);
+  expect((await messages()).map((message) => message.value)).toEqual(['{"n":1}', '{"n":2}']);
+  await empty();
+});
+
+test('reading goes by batch and position, in chunks, also within one batch', async () => {
+  await write(event(0), event(1));
+  await write(...Array.from({ length: 7 }, (_, n) => event(n + 2)));
+  await write(event(9));
+  const read: string[] = [];
+  const completed: bigint[] = [];
+  let cursor = start;
+  for (;;) {
+    const rows = await readChunk(pool, cursor, 3);
+    if (rows.length === 0) break;
+    expect(rows.length).toBeLessThanOrEqual(3);
+    read.push(...rows.map((row) => row.payload ?? ''));
+    const { complete, next } = progress(rows);
+    await pool.query('update outbox_batches set published_at = now() where batch_id = any($1)', [complete.map(String)]);
+    completed.push(...complete);
+    cursor = next;
+  }
+  expect(read).toEqual(Array.from({ length: 10 }, (_, n) => `{"n":${n}}`));
+  expect(completed).toEqual([1n, 2n, 3n]);
+  await empty();
+});
+
+test('purging takes old published batches from the front and leaves the others', async () => {
+  for (let n = 0; n < 25; n += 1) await write(event(n), event(100 + n));
+  await pool.query(`update outbox_batches set published_at = now() - interval '2 hours' where batch_id <= 22`);
+  await pool.query(`update outbox_batches set published_at = now() where batch_id = 23`);
+  expect(await purge(pool, 3_600_000)).toBe(true);
+  expect(await purge(pool, 3_600_000)).toBe(false);
+  expect((await pool.query('select batch_id from outbox_batches order by 1')).rows).toEqual([{ batch_id: 23n }, { batch_id: 24n }, { batch_id: 25n }]);
+  expect((await pool.query('select from outbox')).rowCount).toBe(6);
+  await empty();
 });
