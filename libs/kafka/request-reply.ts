@@ -161,7 +161,8 @@ class KafkaRequester implements Requester {
 
   #refusal(): string | undefined {
     if (this.#stopping.signal.aborted) return 'the process stops';
-    if (!this.#ready) return `no message comes back over ${this.#options.topic}`;
+    const { ok, reason } = this.health();
+    if (!ok) return reason;
     return this.#pending.size >= this.#options.maxPending ? `${this.#pending.size} requests wait already` : undefined;
   }
 

@@ -56,6 +56,7 @@ export class FaultProxy {
   cuts = 0;
   readonly #servers = new Map<string, net.Server>();
   readonly #ports = new Map<string, number>();
+  readonly #stalled = new WeakSet<net.Socket>();
   readonly #pairs = new Set<{ client: net.Socket; server: net.Socket }>();
 
   /** Opens a proxy port for each broker; use `route` as the client's. */
@@ -83,12 +84,21 @@ export class FaultProxy {
       for (const socket of [client, server]) {
         if (mode === 'refuse') socket.destroy();
         else if (mode === 'freeze') socket.pause();
-        else socket.resume();
+        else if (!this.#stalled.has(socket)) socket.resume();
       }
     }
     for (const [address, server] of this.#servers) {
       if (mode === 'refuse' && before !== 'refuse') await new Promise((resolve) => { server.close(resolve); });
       if (mode !== 'refuse' && before === 'refuse') await listen(server, this.#ports.get(address) ?? 0);
+    }
+  }
+
+  /** The connections that there are stand still for ever, as when a host vanishes; new ones pass. */
+  stall(): void {
+    for (const { client, server } of this.#pairs) {
+      client.pause();
+      server.pause();
+      this.#stalled.add(client).add(server);
     }
   }
 

@@ -1,4 +1,3 @@
-import kafkajs from 'kafkajs';
 import type { Admin } from 'kafkajs';
 import type { KafkaClient } from './client.ts';
 import { pause } from './wait.ts';
@@ -105,13 +104,6 @@ export async function groupLag(kafka: KafkaClient, groupId: string, topics: read
         return { topic, partition, lag: lag > 0n ? lag : 0n };
       });
     }));
-    return lags.flat();
+    return lags.flat().sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
   });
-}
-
-/** Deletes topics; for tests and for undoing a trial only, as deleting upsets producers that know the topic (kafkajs issue 1622). */
-export async function deleteTopics(kafka: KafkaClient, topics: readonly string[]): Promise<void> {
-  await kafka.withAdmin(async (admin) => admin.deleteTopics({ topics: [...topics], timeout: createTimeoutMs }).catch((error: unknown) => {
-    if (!(error instanceof kafkajs.KafkaJSProtocolError && error.type === 'UNKNOWN_TOPIC_OR_PARTITION')) throw error;
-  }));
 }

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { expect, test, vi } from 'vitest';
+import { consume } from './consume.ts';
+import type { ReceivedMessage } from './consume.ts';
+import { deadLetter } from './dead-letter.ts';
+import { createPublisher } from './publish.ts';
+import { logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { endOffsets, ensureTopics, groupLag, partitionCounts } from './topics.ts';
+
+const kafka = testKafka();
+
+test('an idle publisher and consumer set hardly any timers', async () => {
+  const topic = await testTopic(kafka, 'idle', 2);
+  const publisher = createPublisher(kafka, { logger, name: 'idle' });
+  await publisher.start();
+  const consumer = consume(kafka, { groupId: unique('idle'), topics: [topic], handle: async () => undefined, logger });
+  await consumer.start();
+  await publisher.publish({ topic, key: null, value: 'x', headers: {} }, { timeoutMs: 5_000 });
+  await sleep(500);
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  await sleep(1_000);
+  const count = timers.mock.calls.length;
+  timers.mockRestore();
+  await consumer.stop();
+  await publisher.stop();
+  // Unpatched, each of the four connections sets one every millisecond.
+  expect(count).toBeLessThan(50);
+});
+
+test('a dead letter keeps key and bytes, and says why and where from', async () => {
+  const topic = await testTopic(kafka, 'poison', 1);
+  await ensureTopics(kafka, [{ name: `${topic}.dlq`, partitions: 1, replication_factor: 1, config: {} }]);
+  const publisher = createPublisher(kafka, { logger, name: 'dlq' });
+  await publisher.start();
+  const bytes = Buffer.from([0, 255, 254, 10, 0xc3, 0x28]);
+  await publisher.publishAll([
+    { topic, key: 'ключ', value: bytes, headers: { traceparent: 't', 'dlq-reason': 'old' } },
+    { topic, key: null, value: null, headers: {} },
+  ], { timeoutMs: 5_000 });
+  const dead: ReceivedMessage[] = [];
+  const source = consume(kafka, { groupId: unique('source'), topics: [topic], logger, handle: async (messages) => {
+    for (const message of messages) await deadLetter(publisher, message, { reason: 'no JSON', code: 'malformed_json' });
+  } });
+  const reader = consume(kafka, { groupId: unique('reader'), topics: [`${topic}.dlq`], logger, handle: async (messages) => { dead.push(...messages); } });
+  await Promise.all([source.start(), reader.start()]);
+  await until(() => dead.length === 2);
+  expect(dead[0]).toMatchObject({ key: 'ключ', headers: { traceparent: 't', 'dlq-reason': 'no JSON', 'dlq-code': 'malformed_json', 'dlq-topic': topic, 'dlq-partition': '0', 'dlq-offset': '0' } });
+  expect(dead[0]?.value?.equals(bytes)).toBe(true);
+  expect(dead[0]?.headers['dlq-time']).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+  expect(dead[1]).toMatchObject({ key: null, value: null, headers: { 'dlq-offset': '1' } });
+  await Promise.all([source.stop(), reader.stop()]);
+  await publisher.stop();
+});
+
+test('topics are made once, by however many at once, and never changed', async () => {
+  const names = [unique('made'), unique('made')];
+  const specs = names.map((name) => ({ name, partitions: 3, replication_factor: 1, config: { 'retention.ms': '600000' } }));
+  const made = await Promise.all([ensureTopics(kafka, specs), ensureTopics(kafka, specs), ensureTopics(kafka, specs)]);
+  expect(new Set(made.flat())).toEqual(new Set(names));
+  expect(await ensureTopics(kafka, specs.map((spec) => ({ ...spec, partitions: 5 })))).toEqual([]);
+  expect(await partitionCounts(kafka, names)).toEqual(new Map(names.map((name) => [name, 3])));
+  await expect(partitionCounts(kafka, [unique('nowhere')])).rejects.toThrow();
+  expect(await endOffsets(kafka, names.slice(0, 1))).toEqual(new Map([[names[0], new Map([[0, 0n], [1, 0n], [2, 0n]])]]));
+});
+
+test('the lag of a group counts what it has not committed', async () => {
+  const topic = await testTopic(kafka, 'lag', 2);
+  const groupId = unique('lag');
+  const publisher = createPublisher(kafka, { logger, name: 'lag' });
+  await publisher.start();
+  const publish = (count: number) => publisher.publishAll(Array.from({ length: count }, () => ({ topic, key: null, value: 'x', headers: {}, partition: 1 })), { timeoutMs: 5_000 });
+  const lag = async () => (await groupLag(kafka, groupId, [topic])).map((part) => part.lag);
+  await publish(5);
+  expect(await lag()).toEqual([0n, 5n]);
+  const consumer = consume(kafka, { groupId, topics: [topic], logger, handle: async () => undefined });
+  await consumer.start();
+  await until(async () => (await lag())[1] === 0n);
+  await consumer.stop();
+  await publish(3);
+  expect(await lag()).toEqual([0n, 3n]);
+  await publisher.stop();
+});
+
+test('kafkajs is imported by this folder alone, in the version that it is patched for', () => {
+  const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
+  expect(dependencies.kafkajs).toBe('2.2.4');
+});

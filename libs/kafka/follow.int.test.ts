@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { KafkaClient } from './client.ts';
+import { follow } from './follow.ts';
+import type { Follower } from './follow.ts';
+import { createPublisher } from './publish.ts';
+import type { Publisher } from './publish.ts';
+import { FaultProxy, logger, testKafka, testTopic, until } from './test-kit.ts';
+
+let kafka: KafkaClient;
+let proxy: FaultProxy;
+let publisher: Publisher;
+const followers: Follower[] = [];
+
+beforeAll(async () => {
+  kafka = testKafka();
+  proxy = await new FaultProxy().open();
+  publisher = createPublisher(kafka, { logger, name: 'test' });
+  await publisher.start();
+});
+
+afterAll(async () => {
+  await Promise.all(followers.map((follower) => follower.stop()));
+  await publisher.stop();
+  await proxy.set('refuse');
+});
+
+async function put(topic: string, key: string, value: string | null): Promise<void> {
+  await publisher.publish({ topic, key, value, headers: { kind: 'state' } }, { timeoutMs: 5_000 });
+}
+
+function following(topic: string, client = kafka) {
+  const state = new Map<string | null, string>();
+  const log: string[] = [];
+  const follower = follow(client, {
+    topic,
+    groupId: 'follow',
+    logger,
+    sessionTimeoutMs: 1_000,
+    onMessage: (key, value, headers) => {
+      log.push(`${key} ${value} ${headers.kind}`);
+      if (key === 'bad') throw new Error('cannot read it');
+      if (value === null) state.delete(key);
+      else state.set(key, String(value));
+    },
+  });
+  followers.push(follower);
+  return { follower, state, log };
+}
+
+test('start resolves with everything taken, then it sees updates and removals', async () => {
+  const topic = await testTopic(kafka, 'state', 3, { 'cleanup.policy': 'compact' });
+  await publisher.publishAll(Array.from({ length: 1_000 }, (_, i) => ({ topic, key: `key-${i % 100}`, value: String(i), headers: { kind: 'state' } })), { timeoutMs: 10_000 });
+  await put(topic, 'bad', 'x');
+  await put(topic, 'key-7', null);
+  const [one, two] = [following(topic), following(topic)];
+  await Promise.all([one.follower.start(), two.follower.start()]);
+  for (const { state, log } of [one, two]) {
+    expect(log).toHaveLength(1_002);
+    expect(state.size).toBe(99);
+    expect(state.get('key-42')).toBe('942');
+    expect(state.has('key-7')).toBe(false);
+  }
+  const begun = Date.now();
+  await put(topic, 'key-1', 'new');
+  await put(topic, 'key-2', null);
+  await until(() => one.state.get('key-1') === 'new' && !two.state.has('key-2'));
+  expect(Date.now() - begun).toBeLessThan(1_000);
+});
+
+test('an empty topic is read at once, one that does not exist never', async () => {
+  const { follower } = following(await testTopic(kafka, 'empty', 3));
+  await follower.start();
+  expect(follower.health()).toEqual({ ok: true });
+  await expect(following('nowhere-at-all').follower.start({ timeoutMs: 500 })).rejects.toThrow();
+});
+
+test('after an outage it goes on where it was', async () => {
+  const topic = await testTopic(kafka, 'outage', 2);
+  await put(topic, 'a', '1');
+  const { follower, state, log } = following(topic, testKafka(proxy.route));
+  await follower.start();
+  await proxy.set('refuse');
+  await put(topic, 'b', '2');
+  await until(() => !follower.health().ok, 5_000);
+  await proxy.set('pass');
+  await until(() => state.get('b') === '2');
+  expect(log).toEqual(['a 1 state', 'b 2 state']);
+});

@@ -1,0 +1,175 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { KafkaClient } from './client.ts';
+import { consume } from './consume.ts';
+import type { Consumer, ReceivedMessage } from './consume.ts';
+import { createPublisher } from './publish.ts';
+import type { Publisher } from './publish.ts';
+import { createRequester, RequestError } from './request-reply.ts';
+import type { Requester, RequesterOptions } from './request-reply.ts';
+import { FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+
+const partitions = 8;
+let kafka: KafkaClient;
+let proxy: FaultProxy;
+let publisher: Publisher;
+let commands: string;
+let replies: string;
+let service: Consumer;
+let requesters: Requester[] = [];
+let received: ReceivedMessage[] = [];
+/** How long the service takes for one batch. */
+let delayMs = 0;
+
+beforeAll(async () => {
+  kafka = testKafka();
+  proxy = await new FaultProxy().open();
+  commands = await testTopic(kafka, 'commands', 4);
+  replies = await testTopic(kafka, 'replies', partitions);
+  publisher = createPublisher(kafka, { logger, name: 'test' });
+  await publisher.start();
+  service = consume(kafka, { groupId: unique('service'), topics: [commands], handle: answer, logger });
+  await service.start();
+});
+
+beforeEach(async () => {
+  await proxy.set('pass');
+  received = [];
+  delayMs = 0;
+});
+
+afterEach(async () => {
+  await Promise.all(requesters.map((requester) => requester.stop({ timeoutMs: 500 })));
+  requesters = [];
+});
+
+afterAll(async () => {
+  await service.stop();
+  await publisher.stop();
+  await proxy.set('refuse');
+});
+
+/** The service: gives every request back, but those for nobody. */
+async function answer(messages: ReceivedMessage[]): Promise<void> {
+  if (delayMs > 0) await sleep(delayMs);
+  received.push(...messages);
+  await publisher.publishAll(messages.filter(({ key }) => key !== 'silent').map(({ value, headers }) => ({
+    topic: headers['reply-topic'] ?? '',
+    key: null,
+    value,
+    headers: { 'correlation-id': headers['correlation-id'] ?? '', status: 'done' },
+    partition: Number(headers['reply-partition']),
+  })), { timeoutMs: 5_000 });
+}
+
+async function started(options: Partial<RequesterOptions> = {}, client = kafka, over = publisher): Promise<Requester> {
+  const requester = createRequester(client, over, { topic: replies, partitions, instance: unique('instance'), logger, sessionTimeoutMs: 2_000, ...options });
+  requesters.push(requester);
+  await requester.start();
+  return requester;
+}
+
+function ask(requester: Requester, value: string, key = 'key', ackTimeoutMs = 3_000, replyTimeoutMs = 5_000): Promise<string> {
+  return requester.request({ topic: commands, key, value, headers: { 'x-own': '1' } }, { ackTimeoutMs, replyTimeoutMs }).then((reply) => String(reply.value));
+}
+
+async function stageOf(promise: Promise<unknown>): Promise<string> {
+  const error = await promise.then(() => undefined, (reason: unknown) => reason);
+  expect(error).toBeInstanceOf(RequestError);
+  return (error as RequestError).stage;
+}
+
+describe('replies', () => {
+  test('two requesters at once, each gets its own, also on one partition', async () => {
+    const same = { partitions: 1 };
+    const [one, two] = [await started(same), await started(same)];
+    const late: string[] = [];
+    const third = await started({ onLate: (id) => late.push(id) });
+    const values = Array.from({ length: 500 }, (_, i) => i);
+    const answers = await Promise.all(values.flatMap((i) => [ask(one, `one ${i}`), ask(two, `two ${i}`), ask(third, `three ${i}`)]));
+    expect(answers).toEqual(values.flatMap((i) => [`one ${i}`, `two ${i}`, `three ${i}`]));
+    expect(late).toEqual([]);
+    expect([one, two, third].map((requester) => requester.pending())).toEqual([0, 0, 0]);
+    expect(received[0]?.headers).toMatchObject({ 'x-own': '1', 'reply-topic': replies, 'correlation-id': expect.any(String) });
+  });
+
+  test('a lone round trip takes milliseconds', async () => {
+    const requester = await started();
+    const times: number[] = [];
+    for (let i = 0; i < 100; i++) {
+      const begun = performance.now();
+      await ask(requester, 'x');
+      times.push(performance.now() - begun);
+    }
+    expect(times.sort((a, b) => a - b)[50]).toBeLessThan(25);
+  });
+
+  test('foreign ids are dropped, late replies are counted', async () => {
+    const late: string[] = [];
+    const requester = await started({ onLate: (id) => late.push(id) });
+    await ask(requester, 'known');
+    const partition = Number(received[0]?.headers['reply-partition']);
+    for (const id of ['foreign.1', '']) await publisher.publish({ topic: replies, key: null, value: 'x', headers: { 'correlation-id': id }, partition }, { timeoutMs: 5_000 });
+    delayMs = 700;
+    expect(await stageOf(ask(requester, 'slow', 'key', 300, 300))).toBe('no_reply');
+    await until(() => late.length === 1);
+    expect(await ask(requester, 'next')).toBe('next');
+    expect(late).toHaveLength(1);
+  });
+});
+
+describe('failures name their stage', () => {
+  test('no_reply: acknowledged, nobody answers', async () => {
+    const requester = await started();
+    const begun = Date.now();
+    expect(await stageOf(ask(requester, 'x', 'silent', 300, 400))).toBe('no_reply');
+    expect(Date.now() - begun).toBeLessThan(700);
+  });
+
+  test('not_sent: too many wait, not ready, broker away; unacknowledged: the broker is silent', async () => {
+    const proxied = createPublisher(testKafka(proxy.route), { logger, name: 'proxied' });
+    await proxied.start();
+    const requester = await started({ maxPending: 1 }, kafka, proxied);
+    const first = ask(requester, 'first');
+    expect(await stageOf(ask(requester, 'second'))).toBe('not_sent');
+    await first;
+    await proxy.set('freeze');
+    expect(await stageOf(ask(requester, 'x', 'key', 300))).toBe('unacknowledged');
+    await proxy.set('refuse');
+    await sleep(50);
+    expect(await stageOf(ask(requester, 'x', 'key', 300))).toBe('not_sent');
+    await requester.stop({ timeoutMs: 0 });
+    expect(await stageOf(ask(requester, 'x'))).toBe('not_sent');
+    await proxied.stop({ timeoutMs: 0 });
+  });
+
+  test('stop waits for the replies under way', async () => {
+    const requester = await started();
+    delayMs = 300;
+    const last = ask(requester, 'last');
+    await until(() => requester.pending() === 1);
+    await requester.stop();
+    expect(await last).toBe('last');
+  });
+});
+
+describe('a reply consumer that has gone deaf', () => {
+  test('is found by its probe, built again, and reads on where it was', async () => {
+    const requester = await started({}, testKafka(proxy.route));
+    expect(await ask(requester, 'before')).toBe('before');
+    proxy.stall();
+    const meanwhile = ask(requester, 'meanwhile', 'key', 3_000, 20_000);
+    await until(() => !requester.health().ok);
+    expect(await stageOf(ask(requester, 'x'))).toBe('not_sent');
+    await until(() => requester.health().ok);
+    expect(await ask(requester, 'after')).toBe('after');
+    expect(await meanwhile).toBe('meanwhile');
+  });
+
+  test('start is bounded when nothing comes back', async () => {
+    await proxy.set('refuse');
+    const requester = createRequester(testKafka(proxy.route), publisher, { topic: replies, partitions, instance: 'x', logger });
+    const begun = Date.now();
+    await expect(requester.start({ timeoutMs: 600 })).rejects.toThrow();
+    expect(Date.now() - begun).toBeLessThan(2_000);
+  });
+});
