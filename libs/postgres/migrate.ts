@@ -20,7 +20,9 @@ export interface MigrateOptions {
 
 /** One lock for all schemas of a database: migrations of two services run one after the other. */
 const lockKey = 7_241_865_001;
-const lockTimeoutMs = 120_000;
+const turnTimeoutMs = 120_000;
+/** A migration that waits for a table lock makes every query behind it wait too: it had better fail and be repeated. */
+const tableLockTimeoutMs = 10_000;
 const migrationsTable = 'migrations';
 
 /**
@@ -37,8 +39,9 @@ export async function migrate(options: MigrateOptions, logger: Logger): Promise<
   client.on('error', (error) => logger.warn({ err: error }, 'migration connection lost'));
   await client.connect();
   try {
-    await client.query(`set lock_timeout = ${lockTimeoutMs}`);
+    await client.query(`set lock_timeout = ${turnTimeoutMs}`);
     await client.query('select pg_advisory_lock($1)', [lockKey]);
+    await client.query(`set lock_timeout = ${tableLockTimeoutMs}`);
     await ensureRole(client, options, logger);
     await client.query(`create schema if not exists ${pg.escapeIdentifier(options.schema)}`);
     await runFiles(client, options, logger);

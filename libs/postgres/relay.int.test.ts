@@ -218,6 +218,26 @@ describe('one at a time', () => {
     expect(rows.map((row) => (JSON.parse(row.value) as { n: number }).n)).toEqual(range(1, 40));
   });
 
+  test('a process that stalls between reading and publishing publishes nothing when it goes on', async () => {
+    await write(event(1));
+    const next = processWith('next');
+    await next.active;
+    next.child.kill('SIGSTOP');
+    await write(event(2));
+    const broker = fakeBroker();
+    let stalls = 1;
+    const stallOnce = (topic: string) => {
+      next.child.kill('SIGCONT');
+      if (stalls-- > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000);
+      return topic;
+    };
+    relayWith(broker, { topicName: stallOnce });
+    await drained();
+    expect(stalls).toBeLessThan(1);
+    expect(broker.numbers()).toEqual([]);
+    expect((await published()).map((row) => row.value)).toEqual(['{"n":1}', '{"n":2}']);
+  });
+
   test('a lease lost while publishing: not marked by the loser, published again by the other, in order', async () => {
     let steal = true;
     const broker = fakeBroker(async () => {

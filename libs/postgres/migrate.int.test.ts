@@ -1,0 +1,126 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { migrate } from './migrate.ts';
+import type { MigrateOptions } from './migrate.ts';
+import { createPool } from './pool.ts';
+import type { Pool } from './pool.ts';
+import { createTestDatabase, silent } from './test-database.ts';
+import type { TestDatabase } from './test-database.ts';
+
+const files = fileURLToPath(new URL('./test-migrations', import.meta.url));
+
+let database: TestDatabase;
+let options: MigrateOptions;
+let owner: Pool;
+let folder: string;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  folder = mkdtempSync(join(tmpdir(), 'migrate-'));
+  cpSync(files, folder, { recursive: true });
+  owner = createPool({ url: database.url, application_name: 'owner', schema: 'ledger' }, silent);
+  options = {
+    owner_url: database.url, schema: 'ledger', role: `${database.name}_ledger`, role_password: "p'ss w@rd/%1", dir: folder,
+    grants: (role) => [`grant select, insert on things to ${role}`],
+  };
+});
+
+afterEach(async () => {
+  await owner.end();
+  await database.drop();
+  rmSync(folder, { recursive: true });
+});
+
+function rolePool(password: string): Pool {
+  const url = new URL(database.url);
+  url.username = options.role;
+  url.password = encodeURIComponent(password);
+  return createPool({ url: url.href, application_name: 'service', schema: 'ledger', max: 1 }, silent);
+}
+
+/** What the role gets for each statement: ok, or the SQLSTATE. */
+async function asRole(password: string, ...statements: string[]): Promise<string[]> {
+  const pool = rolePool(password);
+  const said: string[] = [];
+  for (const statement of statements) {
+    said.push(await pool.query(statement).then(() => 'ok', (error: unknown) => String(Reflect.get(error as object, 'code'))));
+  }
+  await pool.end();
+  return said;
+}
+
+const applied = async () => (await owner.query<{ name: string }>('select name from migrations order by id')).rows.map((row) => row.name);
+
+test('three at once on an empty database, and again later', async () => {
+  await Promise.all([migrate(options, silent), migrate(options, silent), migrate(options, silent)]);
+  expect(await applied()).toEqual(['0001-first', '0002-second']);
+  await migrate(options, silent);
+  expect((await owner.query('select id, note from things')).rows).toEqual([{ id: 1, note: "{id} it's" }]);
+});
+
+test('the role may do what was granted and nothing else', async () => {
+  await migrate(options, silent);
+  expect(await asRole(options.role_password,
+    'select * from things', 'insert into things (id) values (2)', 'update things set id = 3', 'delete from things',
+    'truncate things', 'drop table things', 'create table mine (id int)', 'select * from migrations', 'create table public.mine (id int)',
+  )).toEqual(['ok', 'ok', '42501', '42501', '42501', '42501', '42501', '42501', '42501']);
+});
+
+test('a changed password takes effect, an unchanged one is not set again', async () => {
+  await migrate(options, silent);
+  const stored = async () => (await owner.query<{ rolpassword: string }>('select rolpassword from pg_authid where rolname = $1', [options.role])).rows[0]?.rolpassword;
+  const first = await stored();
+  await migrate(options, silent);
+  expect(await stored()).toBe(first);
+  await migrate({ ...options, role_password: 'another' }, silent);
+  expect(await stored()).not.toBe(first);
+  expect(await asRole('another', 'select 1')).toEqual(['ok']);
+  expect(await asRole(options.role_password, 'select 1')).toEqual(['28P01']);
+});
+
+test('a new file is run, a failing one leaves nothing of itself and is run again when mended', async () => {
+  await migrate(options, silent);
+  const third = join(folder, '0003-third.sql');
+  writeFileSync(third, 'create table more (id int); select 1/0;');
+  await expect(migrate(options, silent)).rejects.toThrow('division by zero');
+  expect(await applied()).toEqual(['0001-first', '0002-second']);
+  writeFileSync(third, 'create table more (id int);');
+  await migrate(options, silent);
+  expect(await applied()).toEqual(['0001-first', '0002-second', '0003-third']);
+});
+
+test('a file put before those already run is refused', async () => {
+  await migrate(options, silent);
+  writeFileSync(join(folder, '0000-late.sql'), 'select 1;');
+  await expect(migrate(options, silent)).rejects.toThrow('0000-late');
+});
+
+test('files of another kind are left alone', async () => {
+  writeFileSync(join(folder, 'README.md'), 'no SQL');
+  await migrate(options, silent);
+  expect(await applied()).toHaveLength(2);
+});
+
+test('two services of one database, and the same role from two databases', async () => {
+  const other = await createTestDatabase();
+  await Promise.all([
+    migrate(options, silent),
+    migrate({ ...options, schema: 'accounts', role: `${database.name}_accounts` }, silent),
+    migrate({ ...options, owner_url: other.url }, silent),
+  ]);
+  expect(await asRole(options.role_password, 'select * from things', 'select * from accounts.things')).toEqual(['ok', '42501']);
+  await other.drop();
+});
+
+test('a password that SCRAM would have to normalise is refused', async () => {
+  await expect(migrate({ ...options, role_password: 'pässword' }, silent)).rejects.toThrow('printable ASCII');
+});
+
+test('a database that is not there, or an owner that may not log in, rejects', async () => {
+  const nowhere = new URL(database.url);
+  nowhere.pathname = '/missing_database';
+  await expect(migrate({ ...options, owner_url: nowhere.href }, silent)).rejects.toMatchObject({ code: '3D000' });
+});
