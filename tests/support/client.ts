@@ -1,0 +1,254 @@
+import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+import { expect } from 'vitest';
+import type { Account, ApiKey, Client, Entry, StatusTransition, Transaction, Transfer } from '#libs/contracts/resources.ts';
+
+/**
+ * A small REST client over fetch for end-to-end tests. It adds nothing to a request but the credentials and, where there is a
+ * body, Content-Type; a body may be given as raw text, so that a test decides every character.
+ */
+
+/** A resource as REST shows it: money as JSON numbers. */
+type Rest<T> = { [K in keyof T]: K extends 'balance' | 'amount' | 'balance_after' ? number : T[K] };
+export type RestAccount = Rest<Account>;
+export type RestTransaction = Rest<Transaction>;
+export type RestTransfer = Rest<Transfer>;
+export type RestEntry = Rest<Entry>;
+export type RestClient = Client;
+export type RestTransition = StatusTransition;
+export type RestKey = ApiKey & { api_key?: string };
+
+export interface ErrorBody {
+  status: string;
+  message: string;
+  code: string;
+  request_id: string;
+  errors?: { field: string; code: string; message: string }[];
+  details?: Record<string, string>;
+}
+
+export class Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+
+  constructor(status: number, headers: Headers, text: string) {
+    this.status = status;
+    this.headers = headers;
+    this.text = text;
+  }
+
+  /** The body as JSON. */
+  get body(): unknown {
+    return JSON.parse(this.text);
+  }
+
+  /** `data` of a success envelope. */
+  data<T = Record<string, unknown>>(): T {
+    return (this.body as { data: T }).data;
+  }
+
+  list<T = Record<string, unknown>>(): T[] {
+    return this.data<T[]>();
+  }
+
+  get error(): ErrorBody {
+    return this.body as ErrorBody;
+  }
+
+  header(name: string): string | null {
+    return this.headers.get(name);
+  }
+
+  /** The path and query of Link rel="next", or undefined on the last page. */
+  get next(): string | undefined {
+    const link = /<([^>]+)>;\s*rel="next"/.exec(this.header('link') ?? '')?.[1];
+    if (link === undefined) return undefined;
+    const url = new URL(link, 'http://localhost');
+    return url.pathname + url.search;
+  }
+}
+
+export type HeaderFields = Record<string, string>;
+const timeoutMs = 20_000;
+
+export class Api {
+  readonly #baseUrl: () => string;
+  readonly #credentials: () => HeaderFields;
+
+  constructor(baseUrl: () => string, credentials: () => HeaderFields) {
+    this.#baseUrl = baseUrl;
+    this.#credentials = credentials;
+  }
+
+  get baseUrl(): string {
+    return this.#baseUrl();
+  }
+
+  /** The same gateway with other credentials. */
+  with(credentials: HeaderFields): Api {
+    return new Api(this.#baseUrl, () => credentials);
+  }
+
+  withKey(apiKey: string): Api {
+    return this.with({ 'x-api-key': apiKey });
+  }
+
+  withToken(token: string): Api {
+    return this.with({ authorization: `Bearer ${token}` });
+  }
+
+  /** One request, its path as it stands (no encoding is added). */
+  async send(method: string, path: string, options: { body?: unknown; raw?: string | Buffer<ArrayBuffer>; headers?: HeaderFields } = {}): Promise<Answer> {
+    const text = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+    const headers = { ...this.#credentials(), ...(text === undefined ? {} : { 'content-type': 'application/json' }), ...options.headers };
+    const response = await fetch(this.#baseUrl() + path, {
+      method,
+      headers,
+      body: text,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    return new Answer(response.status, response.headers, await response.text());
+  }
+
+  get(path: string, headers?: HeaderFields): Promise<Answer> {
+    return this.send('GET', path, { headers });
+  }
+
+  post(path: string, body: unknown = {}, headers?: HeaderFields): Promise<Answer> {
+    return this.send('POST', path, { body, headers });
+  }
+
+  patch(path: string, body: unknown): Promise<Answer> {
+    return this.send('PATCH', path, { body });
+  }
+
+  /** POST with an Idempotency-Key. */
+  once(key: string, path: string, body: unknown = {}): Promise<Answer> {
+    return this.post(path, body, { 'idempotency-key': key });
+  }
+
+  /** Every item of a list, page by page. */
+  async all<T>(path: string): Promise<T[]> {
+    const items: T[] = [];
+    for (let next: string | undefined = path; next !== undefined;) {
+      const page: Answer = await this.get(next);
+      expect(page.status, page.text).toBe(200);
+      items.push(...page.list<T>());
+      next = page.next;
+    }
+    return items;
+  }
+
+  // What nearly every test needs; each asserts its success.
+
+  async client(fields: Record<string, unknown> = {}): Promise<RestClient> {
+    return created<RestClient>(await this.post('/clients', { ...retail(), ...fields }));
+  }
+
+  async account(clientId: string, fields: Record<string, unknown> = {}): Promise<RestAccount> {
+    return created<RestAccount>(await this.post('/accounts', { client_id: clientId, account_type: 'Savings', currency: 'USD', ...fields }));
+  }
+
+  /** An account of a new client. */
+  async newAccount(fields: Record<string, unknown> = {}): Promise<RestAccount> {
+    return this.account((await this.client()).client_id, fields);
+  }
+
+  async transact(accountId: string, type: 'Deposit' | 'Withdrawal', amount: number, fields: Record<string, unknown> = {}): Promise<RestTransaction> {
+    const answer = await this.post('/transactions', { account_id: accountId, transaction_type: type, amount, ...fields });
+    expect(answer.status, answer.text).toBe(201);
+    return answer.body as RestTransaction;
+  }
+
+  async transfer(from: string, to: string, amount: number, fields: Record<string, unknown> = {}): Promise<RestTransfer> {
+    return created<RestTransfer>(await this.post('/transfers', { from_account_id: from, to_account_id: to, amount, ...fields }));
+  }
+
+  async setStatus(accountId: string, status: string, reason?: string): Promise<RestAccount> {
+    const answer = await this.post(`/accounts/${accountId}/status-transitions`, { status, reason });
+    expect(answer.status, answer.text).toBe(200);
+    return answer.data<RestAccount>();
+  }
+
+  async balance(accountId: string): Promise<number> {
+    const answer = await this.get(`/accounts/${accountId}`);
+    expect(answer.status, answer.text).toBe(200);
+    return answer.data<RestAccount>().balance;
+  }
+
+  async entries(accountId: string): Promise<RestEntry[]> {
+    return this.all<RestEntry>(`/accounts/${accountId}/entries`);
+  }
+
+  async key(fields: { scopes: string[] } & Record<string, unknown>): Promise<RestKey & { api_key: string }> {
+    return created(await this.post('/admin/api-keys', { name: 'test', ...fields }));
+  }
+}
+
+function created<T>(answer: Answer): T {
+  expect(answer.status, answer.text).toBe(201);
+  return answer.data<T>();
+}
+
+/** The least that a Retail client needs. */
+export function retail(): Record<string, unknown> {
+  return { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001' };
+}
+
+export function corporate(): Record<string, unknown> {
+  return {
+    client_type: 'Corporate',
+    company_name: 'Analytical Engines Ltd',
+    registration_number: 'C-1843',
+    email: 'office@example.com',
+    contact_number: '+442071234567',
+  };
+}
+
+let phones = Math.floor(Math.random() * 1e8);
+
+/** A phone number that no other client has. */
+export function newPhone(): string {
+  phones += 1;
+  return `+2547${String(phones).padStart(9, '0')}`;
+}
+
+export function newKey(): string {
+  return `test-${randomUUID()}`;
+}
+
+export const unknownId = (prefix: string): string => `${prefix}_${randomUUID().replaceAll('-', '')}`;
+
+/** Asserts an error of the contract: status, code, and the error body's shape. */
+export function expectError(answer: Answer, status: number, code: string, message?: RegExp): ErrorBody {
+  expect({ status: answer.status, code: (JSON.parse(answer.text || '{}') as { code?: string }).code }, answer.text).toEqual({ status, code });
+  const { error } = answer;
+  const known = ['status', 'message', 'code', 'request_id', 'errors', 'details'];
+  expect(Object.keys(error).filter((field) => !known.includes(field))).toEqual([]);
+  expect(error).toMatchObject({ status: 'error', message: expect.any(String), request_id: answer.header('x-request-id') });
+  expect(error.message.length).toBeGreaterThan(0);
+  expect(answer.header('content-type')).toMatch(/^application\/json/);
+  if (message) expect(error.message).toMatch(message);
+  return error;
+}
+
+/** Sends bytes as they are over a socket and gives back what came until the server closed, or stayed silent for two seconds. */
+export function rawHttp(baseUrl: string, text: string): Promise<string> {
+  const { hostname, port } = new URL(baseUrl);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname, () => socket.write(text));
+    let received = '';
+    const done = () => {
+      socket.destroy();
+      resolve(received);
+    };
+    socket.setTimeout(2000, done);
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1');
+    });
+    socket.on('close', done);
+    socket.on('error', done);
+  });
+}

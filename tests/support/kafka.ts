@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto';
+import { type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
+import { consume, type ReceivedMessage } from '#libs/kafka/consume.ts';
+import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish.ts';
+import { topicRanges } from '#libs/kafka/topics.ts';
+import { silent } from '#libs/postgres/test-database.ts';
+import type { Bank } from './bank.ts';
+import { eventually } from './world.ts';
+
+/** What tests do with Kafka themselves; only through libs/kafka. */
+
+export function kafkaOf(bank: Bank): KafkaClient {
+  return createKafka({ brokers: bank.kafka_brokers.split(','), client_id: 'test' }, silent);
+}
+
+/** Everything that a topic holds now, in order per partition. Positions left by compaction are not waited for longer than needed. */
+export async function readTopics(bank: Bank, names: TopicName[], timeoutMs = 30_000): Promise<Map<TopicName, ReceivedMessage[]>> {
+  const kafka = kafkaOf(bank);
+  const byTopic = new Map(names.map((name) => [topicName(bank.topic_prefix, name), name]));
+  const wanted = new Map<string, bigint>();
+  for (const topic of byTopic.keys()) {
+    for (const { partition, low, high } of await topicRanges(kafka, topic)) if (high > low) wanted.set(`${topic}/${partition}`, high);
+  }
+  const read = new Map(names.map((name) => [name, [] as ReceivedMessage[]]));
+  const reached = new Map<string, bigint>();
+  const consumer = consume(kafka, {
+    groupId: `test-${randomUUID()}`,
+    topics: [...byTopic.keys()],
+    logger: silent,
+    handle: async (messages) => {
+      for (const message of messages) {
+        read.get(byTopic.get(message.topic) as TopicName)?.push(message);
+        reached.set(`${message.topic}/${message.partition}`, message.offset + 1n);
+      }
+    },
+  });
+  await consumer.start();
+  try {
+    await eventually(async () => [...wanted].every(([place, high]) => (reached.get(place) ?? 0n) >= high), timeoutMs);
+  } finally {
+    await consumer.stop();
+  }
+  return read;
+}
+
+export async function readTopic(bank: Bank, name: TopicName): Promise<ReceivedMessage[]> {
+  return (await readTopics(bank, [name])).get(name) ?? [];
+}
+
+/** How many messages a topic holds now. */
+export async function countMessages(bank: Bank, name: TopicName): Promise<bigint> {
+  const ranges = await topicRanges(kafkaOf(bank), topicName(bank.topic_prefix, name));
+  return ranges.reduce((sum, { low, high }) => sum + high - low, 0n);
+}
+
+/** A publisher for as long as `use` runs. */
+export async function withPublisher<T>(bank: Bank, use: (publisher: Publisher) => Promise<T>): Promise<T> {
+  const publisher = createPublisher(kafkaOf(bank), { logger: silent, name: 'test', maxTopicBytes: 229_376 });
+  await publisher.start();
+  try {
+    return await use(publisher);
+  } finally {
+    await publisher.stop();
+  }
+}
+
+/** The same message again: topic, partition, key, value and headers. */
+export function again({ topic, partition, key, value, headers }: ReceivedMessage): OutgoingMessage {
+  return { topic, partition, key, value, headers };
+}
+
+export async function publish(bank: Bank, messages: OutgoingMessage[]): Promise<void> {
+  await withPublisher(bank, (publisher) => publisher.publishAll(messages, { timeoutMs: 20_000 }));
+}
+
+/** Resolves when the groups of a service have committed everything that its topics hold. */
+export async function caughtUp(bank: Bank, group: 'ledger' | 'accounts', timeoutMs = 30_000): Promise<void> {
+  const topic = topicName(bank.topic_prefix, `${group}.commands`);
+  const groupId = `${bank.topic_prefix}${group}`;
+  const kafka = kafkaOf(bank);
+  await eventually(
+    () =>
+      kafka.withAdmin(async (admin) => {
+        const [committed] = await admin.fetchOffsets({ groupId, topics: [topic] });
+        const ends = await admin.fetchTopicOffsets(topic);
+        const done = new Map(committed?.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
+        return ends.every(({ partition, high, low }) => high === low || (done.get(partition) ?? -1n) >= BigInt(high));
+      }),
+    timeoutMs,
+  );
+}

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect } from 'vitest';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test-database.ts';
+import { verifyBooks } from '#services/ledger/verify-books.ts';
+import { type Bank, type BankOptions, startBank } from './bank.ts';
+import { Api } from './client.ts';
+
+/** A running bank and what tests look at it with; everything is there from `beforeAll` on. */
+export interface World {
+  readonly bank: Bank;
+  /** The owner's connections to the bank's database, search_path ledger. */
+  readonly pool: Pool;
+  /** A REST client of the first gateway with every scope. */
+  api: Api;
+  /** One of each gateway. */
+  gateway(index: number): Api;
+  /** Rows of a read-only query. */
+  sql<T extends object = Record<string, unknown>>(text: string, values?: unknown[]): Promise<T[]>;
+  expectBooksInOrder(): Promise<void>;
+}
+
+/** One bank for all tests of a file; at its end the books must be in order. */
+export function useBank(options: BankOptions = {}): World {
+  let bank: Bank | undefined;
+  let pool: Pool | undefined;
+  const running = (): Bank => bank ?? fail();
+  const apiOf = (index: number) =>
+    new Api(
+      () => running().base_urls[index] ?? fail(),
+      () => ({ 'x-api-key': running().api_key }),
+    );
+  const world: World = {
+    get bank() {
+      return running();
+    },
+    get pool() {
+      return pool ?? fail();
+    },
+    api: apiOf(0),
+    gateway: apiOf,
+    async sql<T extends object>(text: string, values: unknown[] = []) {
+      return (await world.pool.query<T & Record<string, unknown>>(text, values)).rows;
+    },
+    async expectBooksInOrder() {
+      expect(await verifyBooks(world.pool)).toEqual([]);
+    },
+  };
+  beforeAll(async () => {
+    bank = await startBank(options);
+    pool = createPool({ url: bank.database_url, application_name: 'test', schema: 'ledger', max: 3 }, silent);
+  });
+  afterAll(async () => {
+    try {
+      if (pool) await world.expectBooksInOrder();
+    } finally {
+      await pool?.end();
+      await bank?.stop();
+    }
+  });
+  return world;
+}
+
+function fail(): never {
+  throw new Error('the bank does not run yet: use it inside of tests and hooks');
+}
+
+/** Waits until `check` gives something, looking every 50 ms, for at most `timeoutMs`; a check that throws counts as not yet. */
+export async function eventually<T>(check: () => Promise<T | undefined | false>, timeoutMs = 15_000): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  let last: unknown = 'nothing';
+  for (;;) {
+    try {
+      const result = await check();
+      if (result !== undefined && result !== false) return result;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > deadline) throw new Error(`not so within ${timeoutMs} ms; the last look gave ${String(last)}`, { cause: last });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
+  }
+}
+
+/** The calls side by side. */
+export function together<T>(count: number, call: (index: number) => Promise<T>): Promise<T[]> {
+  return Promise.all(Array.from({ length: count }, (_, index) => call(index)));
+}
