@@ -1,0 +1,105 @@
+import type { Logger } from 'pino';
+import { hashApiKey, parseApiKey, sameHash } from '#libs/contracts/api-key.ts';
+import { events } from '#libs/contracts/events.ts';
+import type { EventData } from '#libs/contracts/events.ts';
+import type { Caller } from './caller.ts';
+
+type KeyState = EventData<'corebanking.api_key.v1'>;
+
+interface KnownKey {
+  state: KeyState;
+  expiresMs: number;
+  caller: Caller;
+  usedMs: number;
+}
+
+export interface ApiKeysOptions {
+  pepper: string;
+  logger: Logger;
+  /** Told of a use, at most once a minute per key. Must not throw. */
+  onUse(keyId: string, at: Date): void;
+  now?: () => number;
+}
+
+/** Every API key there is, as the topic `api-keys` tells it: no look-up leaves the process. */
+export interface ApiKeys {
+  /** Takes one message of the topic; an older version than the known one changes nothing. */
+  take(key: string | null, value: Buffer | null): void;
+  /** The caller of a key; undefined for one that is malformed, unknown, expired or revoked. */
+  find(apiKey: string): Caller | undefined;
+  /** live or test; undefined for an unknown key. */
+  environment(keyId: string): KeyState['environment'] | undefined;
+  /** True as soon as the key's state is as asked; false when it is not within `timeoutMs`. */
+  seen(keyId: string, test: (state: KeyState) => boolean, timeoutMs: number): Promise<boolean>;
+}
+
+const useEveryMs = 60_000;
+const schema = events['corebanking.api_key.v1'].data;
+
+export function createApiKeys({ pepper, logger, onUse, now = Date.now }: ApiKeysOptions): ApiKeys {
+  const known = new Map<string, KnownKey>();
+  const waiting = new Set<() => void>();
+  // What an unknown key is compared with: it must cost as much as a known one.
+  const nobodysHash = hashApiKey(pepper, '');
+
+  return {
+    take(key, value) {
+      if (key === null) return;
+      if (value === null) known.delete(key);
+      else {
+        const state = readState(key, value, logger);
+        const before = known.get(key);
+        if (!state || (before && before.state.version > state.version)) return;
+        known.set(key, { state, expiresMs: Date.parse(state.expires_at), caller: callerOf(state), usedMs: before?.usedMs ?? -Infinity });
+      }
+      for (const check of [...waiting]) check();
+    },
+    find(apiKey) {
+      const parsed = parseApiKey(apiKey);
+      if (!parsed) return undefined;
+      const key = known.get(parsed.key_id);
+      const isRight = sameHash(hashApiKey(pepper, apiKey), key?.state.secret_hash ?? nobodysHash);
+      const nowMs = now();
+      if (!key || !isRight || key.state.revoked_at !== null || key.expiresMs <= nowMs) return undefined;
+      if (nowMs - key.usedMs >= useEveryMs) {
+        key.usedMs = nowMs;
+        onUse(key.state.key_id, new Date(nowMs));
+      }
+      return key.caller;
+    },
+    environment: (keyId) => known.get(keyId)?.state.environment,
+    seen(keyId, test, timeoutMs) {
+      const holds = (): boolean => {
+        const key = known.get(keyId);
+        return key !== undefined && test(key.state);
+      };
+      if (holds()) return Promise.resolve(true);
+      return new Promise((resolve) => {
+        const done = (result: boolean): void => {
+          clearTimeout(timer);
+          waiting.delete(check);
+          resolve(result);
+        };
+        const check = (): void => {
+          if (holds()) done(true);
+        };
+        const timer = setTimeout(() => done(false), timeoutMs);
+        waiting.add(check);
+      });
+    },
+  };
+}
+
+function readState(key: string, value: Buffer, logger: Logger): KeyState | undefined {
+  try {
+    return schema.parse(JSON.parse(value.toString()));
+  } catch (error) {
+    // The key stays as it was; a message that cannot be read must not lock out, nor let in, anybody else.
+    logger.error({ err: error, key_id: key }, 'a message of the topic api-keys cannot be read');
+    return undefined;
+  }
+}
+
+function callerOf(state: KeyState): Caller {
+  return { actor: `key:${state.family_id}`, scopes: new Set(state.scopes), boundClientId: state.client_id ?? undefined, keyId: state.key_id };
+}

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import fastifyJwt from '@fastify/jwt';
+import { fastify } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { createAuthenticate } from './auth.ts';
+import { parseBody } from './body.ts';
+import { answerClientError } from './client-errors.ts';
+import { createCors } from './cors.ts';
+import { addDocs } from './docs.ts';
+import { internalError, refusalOf, Refused, sendRefusal } from './errors.ts';
+import { checkRoute, createGate, undecodable } from './gate.ts';
+import type { GatewayMetrics } from './gateway-metrics.ts';
+import { createLimiter } from './limits.ts';
+import { addRoutes } from './routes.ts';
+import type { RouteDependencies } from './routes.ts';
+import { createTokenVerifier } from './tokens.ts';
+import type { TokenOptions } from './tokens.ts';
+
+export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
+  tokens: TokenOptions;
+  rateLimitPerMinute: number;
+  authFailuresPerMinute: number;
+  trustProxy: string[];
+  corsOrigins: string[];
+  docs: boolean;
+  logger: Logger;
+  metrics: GatewayMetrics;
+  now?: () => number;
+}
+
+const bodyLimit = 64 * 1024;
+/** Room for ids of 10 KB in a path: they are unknown ones, no more. */
+const maxHeaderBytes = 32 * 1024;
+
+const securityHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'strict-transport-security': 'max-age=31536000; includeSubDomains',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+
+/** The public API as a function of what it depends on; it listens to nothing yet. */
+export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
+  const now = deps.now ?? Date.now;
+  const app = fastify({
+    // One child logger per request is too dear: what is worth a line is logged by hand, with the request's id.
+    logger: false,
+    genReqId: requestId,
+    bodyLimit,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    http: { maxHeaderSize: maxHeaderBytes, headersTimeout: 15_000, connectionsCheckingInterval: 5_000 },
+    forceCloseConnections: 'idle',
+    // While it stops, requests on connections that are still open are answered, and the connections closed.
+    return503OnClosing: false,
+    trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false,
+    routerOptions: { maxParamLength: maxHeaderBytes },
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (_error, request, reply) => refuseBeforeRouting(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
+  });
+  app.decorateRequest('caller', null);
+  await app.register(fastifyJwt, { secret: randomUUID() });
+  const gate = createGate({
+    authenticate: createAuthenticate(createTokenVerifier(app.jwt, deps.tokens, now), deps.apiKeys),
+    callerLimit: createLimiter(deps.rateLimitPerMinute, now),
+    failureLimit: createLimiter(deps.authFailuresPerMinute, now),
+  });
+  const cors = createCors(deps.corsOrigins);
+  const begin = (request: FastifyRequest, reply: FastifyReply): void => {
+    reply.headers(securityHeaders);
+    reply.header('x-request-id', request.id);
+    cors.mark(request, reply);
+  };
+  const refuseBeforeRouting = (request: FastifyRequest, reply: FastifyReply): void => {
+    begin(request, reply);
+    gate(request, reply, (refused) => void answerError(refused ?? undecodable(request), request, reply));
+  };
+  const answerError = errorHandler(deps);
+
+  app.addHook('onRequest', (request, reply, done) => {
+    begin(request, reply);
+    if (cors.isPreflight(request)) return void cors.answerPreflight(request, reply);
+    if (request.routeOptions.config.public === true) return done();
+    gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    deps.metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
+    if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
+    done();
+  });
+  app.setErrorHandler(answerError);
+  // The gate has refused it already.
+  app.setNotFoundHandler(() => {
+    throw new TypeError('the gate let an unknown path through');
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseBody(body as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  if (deps.docs) await addDocs(app, deps.apiVersion);
+  addRoutes(app, { ...deps, now });
+  return app;
+}
+
+const requestIdForm = /^[\x20-\x7e]{1,128}$/;
+
+/** The caller's own X-Request-Id, or a new one. */
+function requestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
+}
+
+function errorHandler({ logger, metrics }: AppDependencies) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const refusal = refusalOf(error) ?? internalError;
+    metrics.refused(refusal.code);
+    if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a request failed');
+    return sendRefusal(reply, refusal, error instanceof Refused ? error.headers : undefined);
+  };
+}
+
+function logAnswer(logger: Logger, request: FastifyRequest, reply: FastifyReply): void {
+  logger.debug(
+    { request_id: request.id, actor: request.caller?.actor, method: request.method, route: request.routeOptions.url, status: reply.statusCode, duration_ms: Math.round(reply.elapsedTime) },
+    'answered',
+  );
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { flag, kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+import { asymmetricAlgorithms } from './tokens.ts';
+
+const secret = z.string().min(16, 'must have at least 16 characters');
+
+export const gatewayConfig = z
+  .object({
+    ...processConfig,
+    ...kafkaConfig,
+    HOST: z.string().default('0.0.0.0').describe('Address of the public API'),
+    PORT: port.prefault('3000').describe('Port of the public API'),
+    JWT_ISSUER: z.string().optional().describe('The iss of accepted tokens; without it only API keys are accepted'),
+    JWT_AUDIENCE: z.string().optional().describe('The aud of accepted tokens'),
+    JWKS_URL: url('http', 'https').optional().describe("Where the issuer's public keys are"),
+    JWT_ALGORITHMS: list
+      .pipe(z.array(z.enum(asymmetricAlgorithms)))
+      .prefault(asymmetricAlgorithms.join(','))
+      .describe('Signature algorithms accepted in tokens'),
+    JWT_HS256_SECRET: z.string().min(32, 'must have at least 32 characters').optional().describe('Accepts HS256 tokens signed with this secret: for tests, never together with a real issuer'),
+    API_KEY_PEPPER: secret.describe('Secret under which API keys are hashed; the same for every gateway and for bootstrap-key'),
+    IDEMPOTENCY_SECRET: secret.describe('Secret from which command ids and cursors are derived; the same for every gateway, and never changed'),
+    RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000_000).prefault('6000').describe('Requests of one caller a minute, counted by each gateway for itself; 0 for no limit'),
+    AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000_000).prefault('60').describe('Failed authentications of one address a minute that are answered 401, the rest 429; 0 for no limit'),
+    TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is believed'),
+    CORS_ORIGINS: list.prefault('*').describe('Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none'),
+    MAX_PENDING: wholeNumber(1, 100_000).prefault('5000').describe('Requests that may wait for a reply; more are answered 503'),
+    SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000).prefault('0').describe('How long requests are still taken after the readiness probe says no'),
+    DOCS: flag.prefault('true').describe('Serves /docs and the OpenAPI file, without credentials'),
+  })
+  .refine((config) => (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) || (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined), {
+    message: 'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
+  });
+
+export type GatewayConfig = z.output<typeof gatewayConfig>;
+
+export function loadGatewayConfig(): GatewayConfig {
+  return loadConfig(gatewayConfig);
+}

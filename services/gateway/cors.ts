@@ -1,0 +1,39 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/**
+ * CORS for an API whose credentials travel in headers, never in cookies. By hand, because @fastify/cors answers every
+ * OPTIONS request without credentials, and only a preflight may be.
+ */
+export interface Cors {
+  /** Headers of any answer to a page of an allowed origin. */
+  mark(request: FastifyRequest, reply: FastifyReply): void;
+  isPreflight(request: FastifyRequest): boolean;
+  answerPreflight(request: FastifyRequest, reply: FastifyReply): FastifyReply;
+}
+
+const exposed = 'Link, Location, X-Request-Id, Idempotent-Replayed, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, WWW-Authenticate';
+const preflight = {
+  'access-control-allow-methods': 'GET, HEAD, POST, PATCH',
+  'access-control-allow-headers': 'Authorization, X-Api-Key, Content-Type, Idempotency-Key, X-Request-Id, Traceparent',
+  'access-control-max-age': '600',
+};
+
+export function createCors(origins: readonly string[]): Cors {
+  const isAny = origins.includes('*');
+  const allowed = (origin: string): string | undefined => (isAny ? '*' : origins.includes(origin) ? origin : undefined);
+  return {
+    mark(request, reply) {
+      const { origin } = request.raw.headers;
+      if (!isAny && origins.length > 0) reply.header('vary', 'Origin');
+      const allow = origin === undefined ? undefined : allowed(origin);
+      if (allow !== undefined) reply.headers({ 'access-control-allow-origin': allow, 'access-control-expose-headers': exposed });
+    },
+    isPreflight: (request) =>
+      request.method === 'OPTIONS' && request.raw.headers.origin !== undefined && request.raw.headers['access-control-request-method'] !== undefined,
+    answerPreflight(request, reply) {
+      const { origin } = request.raw.headers;
+      if (origin !== undefined && allowed(origin) !== undefined) reply.headers(preflight);
+      return reply.code(204).send();
+    },
+  };
+}

@@ -1,0 +1,18 @@
+import fastifySwagger from '@fastify/swagger';
+import fastifySwaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import { openApiDocument } from './openapi.ts';
+
+/** /docs for people, /docs/json and /openapi.json for programs. Without credentials: they hold no data. */
+export async function addDocs(app: FastifyInstance, apiVersion: string): Promise<void> {
+  const document = openApiDocument(apiVersion);
+  const text = JSON.stringify(document);
+  await app.register(async (docs) => {
+    docs.addHook('onRoute', (route) => {
+      route.config = { ...route.config, public: true };
+    });
+    await docs.register(fastifySwagger, { mode: 'static', specification: { document: document as never } });
+    await docs.register(fastifySwaggerUi, { routePrefix: '/docs', staticCSP: true, uiConfig: { persistAuthorization: true } });
+    docs.get('/openapi.json', async (_request, reply) => reply.header('content-type', 'application/json; charset=utf-8').send(text));
+  });
+}

@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import type { Logger } from 'pino';
+import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
+import { bucketOf } from '#libs/contracts/ids.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import type { TopicName } from '#libs/contracts/topics.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import { RequestError } from '#libs/kafka/request-reply.ts';
+import type { Reply, Requester } from '#libs/kafka/request-reply.ts';
+import { createBreaker } from './breaker.ts';
+import type { Breaker } from './breaker.ts';
+import type { Caller } from './caller.ts';
+import type { GatewayMetrics } from './gateway-metrics.ts';
+
+/** How long an answer may wait for its reply (contract: Idempotency and time-outs). */
+export const replyWaitMs = 5_000;
+/** Until when the first service may begin a command. */
+export const deadlineMs = 30_000;
+
+/** Whose request a message belongs to. */
+export interface Origin {
+  caller: Caller;
+  requestId: string;
+  traceparent: string | undefined;
+  idempotencyKey?: string;
+  fingerprint?: string;
+}
+
+export interface Command {
+  name: MessageName;
+  /** ce_id: the same on every repeat. */
+  id: string;
+  /** What decides its order: commands of one key are taken one after the other. */
+  key: string;
+  data: unknown;
+  /** The moment of acceptance: becomes created_at. */
+  acceptedAt: Date;
+}
+
+export type Outcome =
+  | { kind: 'done'; data: unknown; replayed: boolean }
+  | { kind: 'refused'; refusal: Refusal; replayed: boolean }
+  /** not_sent: nothing was or will be executed. no_reply: the broker has it. unacknowledged, malformed: not known. */
+  | { kind: 'failed'; stage: 'not_sent' | 'unacknowledged' | 'no_reply' | 'malformed' };
+
+export interface Forwarder {
+  /** Asks for data. `bucket`: into this bucket of the ledger's commands, to be answered behind what waits there. */
+  query<N extends MessageName>(name: N, data: MessageData<N>, key: string, origin: Origin, bucket?: number): Promise<Outcome>;
+  command(command: Command, origin: Origin): Promise<Outcome>;
+  stop(): void;
+}
+
+export interface ForwarderOptions {
+  request: Requester['request'];
+  prefix: string;
+  logger: Logger;
+  metrics: GatewayMetrics;
+}
+
+const notSent: Outcome = { kind: 'failed', stage: 'not_sent' };
+const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
+
+/** Turns requests into messages and their replies into outcomes. Never rejects. */
+export function createForwarder({ request, prefix, logger, metrics }: ForwarderOptions): Forwarder {
+  const breakers = {
+    ledger: createBreaker({ name: 'ledger', logger, isSilence }),
+    accounts: createBreaker({ name: 'accounts', logger, isSilence }),
+  };
+  const breakerOf = (topic: TopicName): Breaker => (topic.startsWith('ledger') ? breakers.ledger : breakers.accounts);
+  const nextQueryId = idSequence('qry_');
+
+  const ask = async (name: MessageName, topic: TopicName, message: OutgoingMessage): Promise<Outcome> => {
+    const begun = performance.now();
+    try {
+      const reply = breakerOf(topic).run(() => request(message, { ackTimeoutMs: replyWaitMs, replyTimeoutMs: replyWaitMs }));
+      if (!reply) return notSent;
+      return readReply(name, await reply, logger);
+    } catch (error) {
+      const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
+      logger.warn({ err: error, message: name, request_id: message.headers['request-id'], stage }, 'no reply');
+      return { kind: 'failed', stage };
+    } finally {
+      metrics.replied(name, (performance.now() - begun) / 1000);
+    }
+  };
+
+  return {
+    query(name, data, key, origin, bucket) {
+      const topic = bucket === undefined ? messages[name].topic : 'ledger.commands';
+      const partition = commandPartition(bucket ?? bucketOf(key));
+      return ask(name, topic, encode({ name, id: nextQueryId(), key, data, acceptedAt: new Date() }, origin, topicName(prefix, topic), partition));
+    },
+    command(command, origin) {
+      const { topic } = messages[command.name];
+      return ask(command.name, topic, encode(command, origin, topicName(prefix, topic), commandPartition(bucketOf(command.key))));
+    },
+    stop() {
+      breakers.ledger.stop();
+      breakers.accounts.stop();
+    },
+  };
+}
+
+function idSequence(prefix: string): () => string {
+  const origin = `${prefix}${randomBytes(9).toString('base64url')}-`;
+  let count = 0;
+  return () => origin + (count++).toString(36);
+}
+
+/** A command or query as a message. Where the reply goes is added by the requester. */
+export function encode({ name, id, key, data, acceptedAt }: Command, origin: Origin, topic: string, partition: number): OutgoingMessage {
+  const ms = acceptedAt.getTime();
+  const headers = toHeaders({
+    message_id: id,
+    type: messageType(name),
+    source: source.gateway,
+    time: acceptedAt.toISOString(),
+    subject: key,
+    request_id: origin.requestId,
+    actor: origin.caller.actor,
+    deadline: new Date(ms + deadlineMs).toISOString(),
+    reply_by: new Date(ms + replyWaitMs).toISOString(),
+    idempotency_key: origin.idempotencyKey,
+    fingerprint: origin.fingerprint,
+    bound_client_id: origin.caller.boundClientId,
+    traceparent: origin.traceparent,
+  });
+  return { topic, partition, key, value: JSON.stringify(data), headers };
+}
+
+function readReply(name: MessageName, { value, headers }: Reply, logger: Logger): Outcome {
+  try {
+    const reply = replySchema.parse(JSON.parse(value === null ? '' : value.toString()));
+    const replayed = reply.replayed === true;
+    if (!reply.ok) return { kind: 'refused', refusal: reply.refusal, replayed };
+    return { kind: 'done', data: messages[name].result.parse(reply.data), replayed };
+  } catch (error) {
+    logger.error({ err: error, message: name, correlation_id: headers['correlation-id'] }, 'a reply cannot be read');
+    return { kind: 'failed', stage: 'malformed' };
+  }
+}

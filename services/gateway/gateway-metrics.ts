@@ -1,0 +1,45 @@
+import type { Metrics } from '#libs/service/metrics.ts';
+
+/** What this process counts. Labels are routes, codes and message names: few values, whatever callers send. */
+export interface GatewayMetrics {
+  answered(route: string, status: number, seconds: number): void;
+  refused(code: string): void;
+  replied(message: string, seconds: number): void;
+  lateReply(): void;
+}
+
+/** Counters and histograms, with the objects of each label kept: finding them anew costs more than counting. */
+export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
+  const requests = metrics.counter('gateway_requests_total', 'Answers by route and status', ['route', 'status']);
+  const durations = metrics.histogram('gateway_request_seconds', 'Time from request to answer, by route', ['route']);
+  const refusals = metrics.counter('gateway_refusals_total', 'Answers other than success, by error code', ['code']);
+  const replies = metrics.histogram('gateway_reply_wait_seconds', 'Time from publishing a message to its reply, or to giving up', ['message']);
+  const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
+  const requestOf = memo((key: string) => {
+    const [route = '', status = ''] = key.split('\0');
+    return requests.labels(route, status);
+  });
+  const durationOf = memo((route: string) => durations.labels(route));
+  const replyOf = memo((message: string) => replies.labels(message));
+  return {
+    answered(route, status, seconds) {
+      requestOf(`${route}\0${status}`).inc();
+      durationOf(route).observe(seconds);
+    },
+    refused: (code) => refusals.inc({ code }),
+    replied: (message, seconds) => replyOf(message).observe(seconds),
+    lateReply: () => late.inc(),
+  };
+}
+
+function memo<T>(make: (key: string) => T): (key: string) => T {
+  const made = new Map<string, T>();
+  return (key) => {
+    let value = made.get(key);
+    if (value === undefined) {
+      value = make(key);
+      made.set(key, value);
+    }
+    return value;
+  };
+}

@@ -1,0 +1,41 @@
+import { z } from 'zod';
+
+/** From the resources of messages to those of REST: the same, with money as JSON numbers. */
+
+type Present = (value: unknown) => unknown;
+
+const exactDigits = 15;
+// In V8 since Node 21, not in the compiler's library yet.
+const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
+
+/** A decimal string as a JSON number. Beyond 15 digits (Vault only) the text itself is written, so that no digit is lost. */
+export function jsonNumber(decimal: string): unknown {
+  return decimal.length <= exactDigits ? Number(decimal) : rawJSON(decimal);
+}
+
+/** A function that turns what the schema marks as money into numbers; undefined where it holds none. */
+export function presenterOf(schema: z.ZodType): Present | undefined {
+  if (z.globalRegistry.get(schema)?.['money'] === true) return (value) => (typeof value === 'string' ? jsonNumber(value) : value);
+  if (schema instanceof z.ZodArray) return eachItem(presenterOf(schema.element as z.ZodType));
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return presenterOf(schema.unwrap() as z.ZodType);
+  if (schema instanceof z.ZodObject) return eachField(schema.shape as Record<string, z.ZodType>);
+  return undefined;
+}
+
+function eachItem(present: Present | undefined): Present | undefined {
+  return present && ((value) => (Array.isArray(value) ? value.map(present) : value));
+}
+
+function eachField(shape: Record<string, z.ZodType>): Present | undefined {
+  const fields = Object.entries(shape).flatMap(([name, field]) => {
+    const present = presenterOf(field);
+    return present ? [[name, present] as const] : [];
+  });
+  if (fields.length === 0) return undefined;
+  return (value) => {
+    if (typeof value !== 'object' || value === null) return value;
+    const shown: Record<string, unknown> = { ...value };
+    for (const [name, present] of fields) if (shown[name] !== undefined) shown[name] = present(shown[name]);
+    return shown;
+  };
+}

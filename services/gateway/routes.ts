@@ -1,0 +1,174 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import { outcomeUnknown, send } from './answer.ts';
+import type { Caller } from './caller.ts';
+import { createPlanners } from './commands.ts';
+import type { CommandDependencies, Plan, Planner } from './commands.ts';
+import { listName } from './cursor.ts';
+import type { Cursors } from './cursor.ts';
+import { Refused, refuse, refuseViolations, sendRefusal, unavailable } from './errors.ts';
+import type { Origin, Outcome } from './forward.ts';
+import { derivedBits, fingerprint, freshBits } from './ids.ts';
+import { parseFields, parseQuery } from './input.ts';
+import { presenterOf } from './present.ts';
+import { readAccount, readAccounts, readBalance, readOne, readPage, readPosting } from './reads.ts';
+import type { Page, ReadDependencies, ReadInput } from './reads.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the gate before anything else looks at the request. */
+    caller: Caller | null;
+  }
+  interface FastifyContextConfig {
+    endpoint?: EndpointName;
+    scope?: string | null;
+    /** Answered without credentials; holds no data. */
+    public?: boolean;
+  }
+}
+
+export interface RouteDependencies extends ReadDependencies, CommandDependencies {
+  cursors: Cursors;
+  idempotencySecret: string;
+  apiVersion: string;
+  now: () => number;
+}
+
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+
+/** One route per row of the endpoints table. */
+export function addRoutes(app: FastifyInstance, deps: RouteDependencies): void {
+  const planners = createPlanners(deps) as unknown as Record<string, Planner | undefined>;
+  for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
+    const planner = planners[name];
+    const handler = name === 'health' ? health(deps) : planner ? write(endpoint, planner, deps) : read(name, endpoint, deps);
+    app.route({ method: endpoint.method, url: endpoint.path, config: { endpoint: name, scope: endpoint.scope }, handler });
+  }
+}
+
+function health({ apiVersion }: RouteDependencies): Handler {
+  const body = { status: 'success', message: 'the service is running', apiVersion };
+  return async (request, reply) => {
+    parseQuery(endpoints.health.query, request.query as Record<string, unknown>);
+    return send(reply, 200, body, true);
+  };
+}
+
+/** The caller that the gate has let in. */
+function callerOf(request: FastifyRequest): Caller {
+  if (!request.caller) throw new TypeError('a route was reached without authentication');
+  return request.caller;
+}
+
+const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+function originOf(request: FastifyRequest): Origin {
+  const { traceparent } = request.headers;
+  const isTrace = typeof traceparent === 'string' && traceparentForm.test(traceparent);
+  return { caller: callerOf(request), requestId: request.id, traceparent: isTrace ? traceparent : undefined };
+}
+
+function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): Handler {
+  const present = presenterOf(endpoint.result);
+  const ask = reader(name, endpoint);
+  const isWholeBank = name === 'get_trial_balance' || name === 'get_system_accounts';
+  return async (request, reply) => {
+    const query = parseQuery(endpoint.query, request.query as Record<string, unknown>) as Record<string, unknown>;
+    const origin = originOf(request);
+    if (isWholeBank && origin.caller.boundClientId !== undefined) throw refuse('insufficient_scope', 'credentials bound to one client cannot see the whole bank');
+    const params = request.params as Record<string, string>;
+    if (endpoint.shape !== 'page') {
+      const data = await ask({ params, query, after: undefined, origin }, deps);
+      const show = present && (endpoint.shape === 'list' ? (items: unknown) => (items as unknown[]).map(present) : present);
+      return send(reply, endpoint.success, show ? show(data) : data);
+    }
+    const path = request.url.split('?', 1)[0] ?? '';
+    const list = listName(path, query);
+    const cursor = query['cursor'];
+    const after = typeof cursor === 'string' ? deps.cursors.read(list, cursor) : undefined;
+    const page = (await ask({ params, query, after, origin }, deps)) as Page;
+    if (page.next) reply.header('link', nextLink(path, request.url, deps.cursors.make(list, page.next)));
+    return send(reply, endpoint.success, present ? page.items.map(present) : page.items);
+  };
+}
+
+type Ask = (input: ReadInput, deps: ReadDependencies) => Promise<unknown>;
+
+/** How an endpoint reads: the composed ones by hand, the rest by their message. */
+function reader(name: EndpointName, { message, shape }: Endpoint): Ask {
+  switch (name) {
+    case 'get_account':
+      return readAccount;
+    case 'list_accounts':
+      return readAccounts;
+    case 'get_balance_by_number':
+      return readBalance;
+    case 'get_transaction':
+      return (input, deps) => readPosting('transaction', input, deps);
+    case 'get_transfer':
+      return (input, deps) => readPosting('transfer', input, deps);
+  }
+  if (message === null) throw new TypeError(`endpoint ${name} has no message`);
+  return (input, deps) => (shape === 'page' ? readPage : readOne)(message, input, deps);
+}
+
+/** The same request with the cursor of the next page (RFC 8288; relative to the request's URL). */
+function nextLink(path: string, url: string, cursor: string): string {
+  const parameters = new URLSearchParams(url.slice(path.length));
+  parameters.set('cursor', cursor);
+  return `<${path}?${parameters.toString()}>; rel="next"`;
+}
+
+function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Handler {
+  const route = `${endpoint.method} ${endpoint.path}`;
+  const schema = endpoint.body;
+  if (!schema) throw new TypeError(`${route} has no body`);
+  const needsBody = !schema.safeParse({}).success;
+  const present = presenterOf(endpoint.result);
+  const show = (data: unknown): unknown => (present ? present(data) : data);
+  return async (request, reply) => {
+    const acceptedAt = new Date(deps.now());
+    parseQuery(endpoint.query, request.query as Record<string, unknown>);
+    const idempotencyKey = endpoint.method === 'POST' ? idempotencyKeyOf(request) : undefined;
+    if (request.body === undefined && needsBody) throw refuse('validation_failed', 'the request needs a JSON body');
+    const body = parseFields(schema, request.body ?? {});
+    const params = request.params as Record<string, string>;
+    const caller = callerOf(request);
+    const bits = idempotencyKey === undefined ? freshBits() : derivedBits(deps.idempotencySecret, caller.actor, route, idempotencyKey);
+    const planned = plan({ params, body, caller, bits, acceptedAt });
+    const origin = originOf(request);
+    if (idempotencyKey !== undefined) Object.assign(origin, { idempotencyKey, fingerprint: fingerprint(params, body) });
+    const outcome = await deps.forwarder.command({ ...planned, acceptedAt }, origin);
+    if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
+    if (outcome.kind === 'refused') return sendRefusal(reply, outcome.refusal);
+    if (outcome.kind === 'failed') return answerFailed(reply, endpoint, planned, outcome, { caller, hasKey: idempotencyKey !== undefined, show, deps });
+    if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
+    const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed) : outcome.data;
+    return send(reply, endpoint.success, show(data), endpoint.shape === 'bare');
+  };
+}
+
+interface FailedContext {
+  caller: Caller;
+  hasKey: boolean;
+  show: (data: unknown) => unknown;
+  deps: RouteDependencies;
+}
+
+/** 503 when nothing was sent, 202 where the broker has the command and the endpoint knows Pending, else 504. */
+function answerFailed(reply: FastifyReply, endpoint: Endpoint, plan: Plan, { stage }: Outcome & { kind: 'failed' }, context: FailedContext): FastifyReply {
+  if (stage === 'not_sent') throw new Refused(unavailable);
+  if (stage !== 'no_reply' || !plan.pending || !endpoint.pending) throw outcomeUnknown(plan.resource, context.hasKey);
+  context.deps.pending.remember(plan.id, plan.pending, context.caller);
+  reply.headers({ location: plan.location, 'retry-after': '1' });
+  return send(reply, 202, context.show(plan.pending), endpoint.shape === 'bare');
+}
+
+const keyForm = /^[\x20-\x7e]{1,255}$/;
+
+function idempotencyKeyOf(request: FastifyRequest): string | undefined {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined || (typeof key === 'string' && keyForm.test(key))) return key;
+  throw refuseViolations([{ field: 'Idempotency-Key', code: 'validation_failed', message: 'Idempotency-Key must have 1 to 255 printable ASCII characters' }]);
+}

@@ -1,0 +1,118 @@
+import type { JWT } from '@fastify/jwt';
+import { z } from 'zod';
+import type { Caller } from './caller.ts';
+import { KeysUnavailable } from './jwks.ts';
+import type { KeySet } from './jwks.ts';
+
+export const asymmetricAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const;
+export type TokenAlgorithm = (typeof asymmetricAlgorithms)[number];
+
+export interface TokenOptions {
+  issuer: string;
+  audience: string;
+  algorithms: readonly TokenAlgorithm[];
+  /** undefined: tokens are refused unless hs256Secret is given. */
+  keySet: KeySet | undefined;
+  /** Only by explicit configuration; used for tokens of alg HS256 and for nothing else. */
+  hs256Secret?: string;
+}
+
+/**
+ * The caller that a bearer token stands for; undefined for a token that is not valid, for whatever reason. Rejects with
+ * KeysUnavailable only.
+ */
+export type VerifyToken = (token: string) => Caller | Promise<Caller | undefined>;
+
+const skewMs = 30_000;
+const maxRemembered = 10_000;
+/** A token is looked at again after this time, so that a key withdrawn by the issuer ends what it signed. */
+const rememberMs = 300_000;
+
+const claimsSchema = z.object({
+  iss: z.string(),
+  sub: z.string().regex(/^[^\u0000-\u001f\u007f-\u009f]{1,255}$/),
+  exp: z.number(),
+  scope: z.unknown(),
+  /** A malformed binding is no credential: it must never turn into an unbound one. */
+  bank_client_id: z.string().min(1).max(64).optional(),
+});
+const headerSchema = z.object({ alg: z.string(), kid: z.string().optional() });
+
+interface Remembered {
+  caller: Caller;
+  untilMs: number;
+}
+
+/**
+ * Verifies with @fastify/jwt, told everything that it takes for granted otherwise: algorithms, issuer, audience and a
+ * numeric exp. Headers that name a key (jku, x5u, jwk) are never followed. Valid tokens are remembered until they expire.
+ */
+export function createTokenVerifier(jwt: JWT, options: TokenOptions, now: () => number = Date.now): VerifyToken {
+  const remembered = new Map<string, Remembered>();
+
+  const remember = (token: string, caller: Caller, expiresMs: number): void => {
+    const oldest = remembered.size >= maxRemembered ? remembered.keys().next().value : undefined;
+    if (oldest !== undefined) remembered.delete(oldest);
+    remembered.set(token, { caller, untilMs: Math.min(expiresMs + skewMs, now() + rememberMs) });
+  };
+
+  return (token) => {
+    const known = remembered.get(token);
+    if (known) {
+      remembered.delete(token);
+      if (known.untilMs > now()) {
+        // The least recently used one is the first of the map.
+        remembered.set(token, known);
+        return known.caller;
+      }
+    }
+    return verifyToken(jwt, options, token).then((claims) => {
+      if (!claims) return undefined;
+      const caller = callerOf(claims);
+      remember(token, caller, claims.exp * 1000);
+      return caller;
+    });
+  };
+}
+
+type Claims = z.output<typeof claimsSchema>;
+
+async function verifyToken(jwt: JWT, options: TokenOptions, token: string): Promise<Claims | undefined> {
+  try {
+    const decoded = jwt.decode<{ header: unknown; payload: { iss?: unknown } }>(token, { complete: true });
+    const header = headerSchema.parse(decoded?.header);
+    // What is not even said to be from our issuer does not make us ask it for keys.
+    if (decoded?.payload.iss !== options.issuer) return undefined;
+    const found = await keyFor(header, options);
+    if (!found) return undefined;
+    const claims = jwt.verify(token, {
+      key: found.key,
+      algorithms: found.algorithms,
+      allowedIss: options.issuer,
+      allowedAud: options.audience,
+      requiredClaims: ['iss', 'aud', 'exp', 'sub'],
+      clockTolerance: skewMs,
+      cache: false,
+    });
+    return claimsSchema.parse(claims);
+  } catch (error) {
+    if (error instanceof KeysUnavailable) throw error;
+    return undefined;
+  }
+}
+
+type Header = z.output<typeof headerSchema>;
+
+/** A key never meets an algorithm of the other kind: that is how a public key becomes an HMAC secret. */
+async function keyFor({ alg, kid }: Header, { algorithms, keySet, hs256Secret }: TokenOptions): Promise<{ key: string; algorithms: ('HS256' | TokenAlgorithm)[] } | undefined> {
+  if (alg === 'HS256') return hs256Secret === undefined ? undefined : { key: hs256Secret, algorithms: ['HS256'] };
+  const algorithm = algorithms.find((allowed) => allowed === alg);
+  if (algorithm === undefined || kid === undefined) return undefined;
+  const key = await keySet?.find(kid, algorithm);
+  return key === undefined ? undefined : { key, algorithms: [algorithm] };
+}
+
+function callerOf({ iss, sub, scope, bank_client_id }: Claims): Caller {
+  const scopes = new Set(typeof scope === 'string' ? scope.split(' ').filter((name) => name !== '') : []);
+  return { actor: `jwt:${iss}|${sub}`, scopes, boundClientId: bank_client_id };
+}
