@@ -1,17 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
-import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { messageType } from '#libs/contracts/messages.ts';
 import { source } from '#libs/contracts/envelope.ts';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { idOf } from '#libs/contracts/ids.ts';
+import { messageType } from '#libs/contracts/messages.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { writeOutbox } from '#libs/postgres/outbox.ts';
+import { wakeRelay, writeOutbox } from '#libs/postgres/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import { wakeRelay } from '#libs/postgres/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { clientNotFound } from './clients.ts';
@@ -19,7 +18,7 @@ import { expireKey, insertKey, keyOf, lockKey, revokeKey } from './key-store.ts'
 import type { KeyRow } from './key-store.ts';
 import { done, eventOf, refused } from './outcome.ts';
 import type { Outcome, Work } from './outcome.ts';
-import { clientExists } from './store.ts';
+import { existingClients } from './store.ts';
 
 /** How long a key lives when its maker does not say: 365 days. */
 export const defaultLifetimeMs = 365 * 24 * 60 * 60 * 1000;
@@ -46,7 +45,7 @@ function outOfBounds(context: MessageContext, clientId: string | null): boolean 
 export async function createApiKey(work: Work, data: MessageData<'create_api_key'>): Promise<Outcome> {
   const { client, context, now } = work;
   if (outOfBounds(context, data.client_id)) return refused(refusal('insufficient_scope', 'credentials bound to one client can only make keys bound to it'));
-  if (data.client_id !== null && !(await clientExists(client, data.client_id))) return refused(clientNotFound(data.client_id));
+  if (data.client_id !== null && !(await existingClients(client, [data.client_id])).has(data.client_id)) return refused(clientNotFound(data.client_id));
   const expires_at = new Date(data.expires_at).toISOString();
   if (expires_at <= now) {
     return refused(violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: 'expires_at must be in the future' }]));

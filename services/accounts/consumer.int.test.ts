@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import { commandConsumer } from './consumer.ts';
-import { commandHandlers } from './handlers.ts';
+import { batchedCommandHandlers, commandHandlers } from './handlers.ts';
 import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, startHarness } from './harness.ts';
 import type { Harness } from './harness.ts';
 import { batchedQueryHandlers, queryHandlers } from './queries.ts';
@@ -18,7 +18,7 @@ const correlationOf = (message: { headers: Record<string, string> }) => message.
 
 test('every message of both topics has a handler', () => {
   const names = (Object.keys(messages) as MessageName[]).filter((name) => messages[name].topic.startsWith('accounts.'));
-  expect([...Object.keys(commandHandlers), 'record_api_key_use', ...Object.keys(queryHandlers), ...Object.keys(batchedQueryHandlers)].sort()).toEqual(names.sort());
+  expect([...Object.keys(commandHandlers), ...Object.keys(batchedCommandHandlers), 'record_api_key_use', ...Object.keys(queryHandlers), ...Object.keys(batchedQueryHandlers)].sort()).toEqual(names.sort());
 });
 
 test('what cannot be read goes to the dead letters, is answered where it can be, and holds up nothing', async () => {

@@ -10,10 +10,11 @@ import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { decode } from './decode.ts';
 import type { Decoded } from './decode.ts';
-import { applyLedgerReply, executeCommand } from './execute.ts';
+import { applyLedgerReplies, executeCommands } from './execute.ts';
 import type { Answer, Executed } from './execute.ts';
-import { isCommandName } from './handlers.ts';
 import { recordUse } from './key-store.ts';
+import { nextGroups } from './lanes.ts';
+import type { Item } from './lanes.ts';
 import { batchedQueryHandlers, queryHandlers } from './queries.ts';
 import type { BatchedQuery, BatchedQueryName, QueryName, Read } from './queries.ts';
 
@@ -28,73 +29,77 @@ export interface ConsumerDeps {
   deadLetter(message: ReceivedMessage, why: { code: string; reason: string }): Promise<void>;
   wakeRelay(): void;
   now(): Date;
-  /** Told of each message: its name and how it ended. */
-  observe(name: string, outcome: 'ok' | 'refused' | 'begun' | 'bad' | 'late', startedAt: number): void;
+  /** Told of `count` messages of that name which were handled together since startedAt (of performance.now). */
+  observe(name: string, count: number, startedAt: number): void;
 }
 
 type Handle = (messages: ReceivedMessage[]) => Promise<void>;
 type Request = Extract<Decoded, { kind: 'request' }>;
 
 /**
- * Handles what waits on accounts.commands: the messages of one partition in order, partitions side by side. Replies leave
- * after each commit, and the batch is done when all are sent. A message that can never work goes to the dead letters; a
- * fault of the database is thrown, so that the batch comes again, of which what was done is skipped.
+ * Handles what waits on accounts.commands: the messages of one partition in order, partitions side by side, and steps of
+ * sagas of all partitions together (see nextGroups). Replies leave after each commit, and the batch is done when all are
+ * sent. A message that can never work goes to the dead letters; a fault of the database is thrown, so that the batch comes
+ * again, of which what was done is skipped.
  */
 export function commandConsumer(deps: ConsumerDeps): Handle {
   const handled = new WeakSet<ReceivedMessage>();
   return async (messages) => {
     const sent: Promise<void>[] = [];
-    const lanes = [...Map.groupBy(messages, (message) => message.partition).values()];
+    const items = messages.filter((message) => !handled.has(message)).map((message) => ({ message, decoded: decode(message, 'accounts.commands', deps.prefix) }));
+    const lanes = [...Map.groupBy(items, ({ message }) => message.partition).values()];
     try {
-      await inParallel(lanes, deps.concurrency, async (lane) => {
-        for (const message of lane) {
-          if (handled.has(message)) continue;
-          const answers = await handleCommand(deps, message);
+      for (let groups = nextGroups(lanes); groups.length > 0; groups = nextGroups(lanes)) {
+        await inParallel(groups, deps.concurrency, async (group) => {
+          const answers = await handleGroup(deps, group);
           sent.push(...answers.map((answer) => send(deps, answer)));
-          handled.add(message);
-        }
-      });
+          for (const { message } of group) handled.add(message);
+        });
+      }
     } finally {
       await Promise.all(sent);
     }
   };
 }
 
-async function handleCommand(deps: ConsumerDeps, message: ReceivedMessage): Promise<Answer[]> {
-  const startedAt = performance.now();
-  const decoded = decode(message, 'accounts.commands', deps.prefix);
+/** Handles a group as one; where one of it can never work, each on its own. */
+async function handleGroup(deps: ConsumerDeps, group: Item[]): Promise<Answer[]> {
+  const [first] = group;
+  if (!first) return [];
+  const { message, decoded } = first;
   if (decoded.kind === 'bad') return setAside(deps, message, decoded);
+  const startedAt = performance.now();
   try {
-    const { answers, wrote } = await execute(deps, decoded);
+    const { answers, wrote } = await execute(deps, group.map((item) => item.decoded));
     if (wrote) deps.wakeRelay();
-    deps.observe(nameOf(decoded), outcomeOf(answers, wrote), startedAt);
+    deps.observe(nameOf(decoded), group.length, startedAt);
     return answers;
   } catch (error) {
     if (!isPoison(error)) throw error;
-    deps.logger.error({ err: error, message: nameOf(decoded), offset: String(message.offset), partition: message.partition }, 'a message that cannot be processed');
-    const address = decoded.kind === 'request' ? decoded.address : undefined;
-    return setAside(deps, message, { code: 'internal_error', reason: describe(error), address });
+    if (group.length === 1) {
+      deps.logger.error({ err: error, message: nameOf(decoded), offset: String(message.offset), partition: message.partition }, 'a message that cannot be processed');
+      return setAside(deps, message, { code: 'internal_error', reason: describe(error), address: decoded.kind === 'request' ? decoded.address : undefined });
+    }
   }
+  const answers: Answer[] = [];
+  for (const item of group) answers.push(...(await handleGroup(deps, [item])));
+  return answers;
 }
 
-async function execute(deps: ConsumerDeps, decoded: Exclude<Decoded, { kind: 'bad' }>): Promise<Executed> {
+/** All of one kind: see groupKey. */
+async function execute(deps: ConsumerDeps, group: Decoded[]): Promise<Executed> {
   const options = { pool: deps.pool, prefix: deps.prefix, now: deps.now().toISOString() };
-  if (decoded.kind === 'ledger_reply') return applyLedgerReply(decoded.step_id, decoded.body, options);
-  const { name, data } = decoded;
-  if (isCommandName(name)) return executeCommand({ ...decoded, name }, options);
-  if (name !== 'record_api_key_use') throw new TypeError(`no handler for ${name}`);
-  const use = data as MessageData<'record_api_key_use'>;
+  const requests = group.filter((decoded) => decoded.kind === 'request');
+  const [request] = requests;
+  if (!request) return applyLedgerReplies(group.filter((decoded) => decoded.kind === 'ledger_reply'), options);
+  if (request.name !== 'record_api_key_use') return executeCommands(request.name, requests, options);
+  const use = request.data as MessageData<'record_api_key_use'>;
   await recordUse(deps.pool, use.key_id, use.used_at);
   return { answers: [], wrote: false };
 }
 
 function nameOf(decoded: Exclude<Decoded, { kind: 'bad' }>): string {
   return decoded.kind === 'request' ? decoded.name : 'ledger_reply';
-}
-
-function outcomeOf(answers: Answer[], wrote: boolean): 'ok' | 'refused' | 'begun' {
-  if (answers.some((answer) => !answer.body.ok)) return 'refused';
-  return answers.length === 0 && wrote ? 'begun' : 'ok';
 }
 
 /** How long after the gateway's wait a query is still worth answering: clocks differ. */
@@ -110,7 +115,7 @@ export function queryConsumer(deps: ConsumerDeps): Handle {
       const decoded = decode(message, 'accounts.queries', deps.prefix);
       if (decoded.kind === 'ledger_reply') throw new TypeError('decode knows no replies among queries');
       if (decoded.kind === 'bad') sent.push(...(await setAside(deps, message, decoded)).map((answer) => send(deps, answer)));
-      else if (isLate(decoded.context, deps.now())) deps.observe(decoded.name, 'late', startedAt);
+      else if (isLate(decoded.context, deps.now())) deps.observe('late_query', 1, startedAt);
       else waiting.push({ message, request: decoded });
     }
     const groups = [...Map.groupBy(waiting, ({ request, message }) => (Object.hasOwn(batchedQueryHandlers, request.name) ? request.name : message)).values()];
@@ -121,9 +126,9 @@ export function queryConsumer(deps: ConsumerDeps): Handle {
           deps.logger.error({ err: error, message: group[0]?.request.name }, 'a query that cannot be answered');
           return group.map(() => internalError);
         });
+        deps.observe(group[0]?.request.name ?? '', group.length, startedAt);
         for (const [i, { request }] of group.entries()) {
           const body = bodies[i] ?? internalError;
-          deps.observe(request.name, body.ok ? 'ok' : 'refused', startedAt);
           if (request.address) sent.push(send(deps, { address: request.address, body }));
         }
       });
@@ -155,7 +160,7 @@ const internalError: ReplyBody = { ok: false, refusal: refusal('internal_error',
 async function setAside(deps: ConsumerDeps, message: ReceivedMessage, why: { code: string; reason: string; address: ReplyAddress | undefined }): Promise<Answer[]> {
   await deps.deadLetter(message, why);
   deps.logger.error({ code: why.code, reason: why.reason, topic: message.topic, partition: message.partition, offset: String(message.offset) }, 'put among the dead letters');
-  deps.observe('unreadable', 'bad', performance.now());
+  deps.observe('dead_letter', 1, performance.now());
   return why.address ? [{ address: why.address, body: internalError }] : [];
 }
 

@@ -1,16 +1,15 @@
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
-import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import { writeOutbox } from '#libs/postgres/outbox.ts';
+import type { MessageName } from '#libs/contracts/messages.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { commandHandlers } from './handlers.ts';
-import type { CommandName } from './handlers.ts';
-import { addWaiter, claim, forgetCommand, insertStep, keepReply, stepMessage, takeStep, takeWaiters } from './inbox.ts';
-import type { KnownCommand } from './inbox.ts';
-import { finishOpening } from './opening.ts';
+import { handle } from './handlers.ts';
+import { addWaiter, claim, closeCommands, stepMessage, takeSteps, takeWaiters, writeEffects } from './inbox.ts';
+import type { Effects, KnownCommand } from './inbox.ts';
+import { finishOpenings } from './opening.ts';
 import { refused } from './outcome.ts';
-import type { Outcome, Work } from './outcome.ts';
+import type { Finished, Outcome } from './outcome.ts';
 import { finishStatusChange } from './status.ts';
 
 /** A reply that may be sent, because what it says is committed. */
@@ -25,8 +24,7 @@ export interface Executed {
   wrote: boolean;
 }
 
-interface Command {
-  name: CommandName;
+export interface Command {
   context: MessageContext;
   data: unknown;
   address: ReplyAddress | undefined;
@@ -39,53 +37,57 @@ export interface ExecuteOptions {
   now: string;
 }
 
-/** Rolls back what led to a refusal that is not kept. */
-class Unkept extends Error {
-  readonly body: ReplyBody;
-  constructor(body: ReplyBody) {
-    super('not kept');
-    this.body = body;
-  }
-}
-
 /**
- * Executes a command exactly once, in one transaction: its record, its work and its events. A repeat gets the kept reply,
- * or waits for the saga that the first one began; another request under the same id is refused. Throws on faults only,
- * with nothing done: try again.
+ * Executes commands of one name, no id twice, each exactly once, in one transaction: their records, their work and their
+ * events. A repeat gets the kept reply, or waits for the saga that the first one began; another request under the same id
+ * is refused. Throws on faults only, with nothing done: try again.
  */
-export async function executeCommand(command: Command, options: ExecuteOptions): Promise<Executed> {
-  try {
-    return await transaction(options.pool, (client) => decide(client, command, options));
-  } catch (error) {
-    if (!(error instanceof Unkept)) throw error;
-    return { answers: answer(command.address, error.body), wrote: false };
-  }
-}
-
-async function decide(client: PoolClient, command: Command, { now, prefix }: ExecuteOptions): Promise<Executed> {
-  const { context, address } = command;
-  const known = await claim(client, context.message_id, context.fingerprint);
-  if (known) return { answers: answer(address, await repeat(client, command, known)), wrote: false };
-  const outcome = await firstOutcome({ client, context, now }, command);
-  if (outcome.kind === 'begun') {
-    if (address) await addWaiter(client, context.message_id, address, false);
-    await insertStep(client, outcome.step);
-    await writeOutbox(client, [stepMessage(outcome.step, prefix)]);
-    return { answers: [], wrote: true };
-  }
-  if (!outcome.kept) throw new Unkept(outcome.body);
-  await keepReply(client, context.message_id, outcome.body);
-  await writeOutbox(client, outcome.events);
-  return { answers: answer(address, outcome.body), wrote: outcome.events.length > 0 };
+export function executeCommands(name: MessageName, commands: readonly Command[], options: ExecuteOptions): Promise<Executed> {
+  return transaction(options.pool, async (client) => {
+    const known = await claim(client, commands.map(({ context }) => ({ id: context.message_id, fingerprint: context.fingerprint })));
+    const answers: Answer[] = [];
+    const fresh: Command[] = [];
+    for (const command of commands) {
+      const before = known.get(command.context.message_id);
+      if (!before) fresh.push(command);
+      else reply(answers, command.address, await repeat(client, command, before));
+    }
+    const outcomes = await decide(client, name, fresh, options.now);
+    const effects = effectsOf(fresh, outcomes, options.prefix, answers);
+    if (fresh.length > 0) await writeEffects(client, effects);
+    return { answers, wrote: effects.events.length > 0 };
+  });
 }
 
 /** The deadline is checked here only: what has begun in time is finished. */
-async function firstOutcome(work: Work, { name, data, context }: Command): Promise<Outcome> {
-  if (context.deadline !== undefined && context.deadline < work.now) {
-    return refused(refusal('deadline_exceeded', 'the command came after its deadline and was not executed'));
+async function decide(client: PoolClient, name: MessageName, fresh: Command[], now: string): Promise<Outcome[]> {
+  const isLate = ({ context }: Command) => context.deadline !== undefined && context.deadline < now;
+  const inTime = fresh.filter((command) => !isLate(command));
+  const outcomes = inTime.length > 0 ? await handle(client, name, inTime, now) : [];
+  if (outcomes.length !== inTime.length) throw new TypeError(`${name} gave ${outcomes.length} outcomes for ${inTime.length} commands`);
+  const decided = outcomes.values();
+  const tooLate = refused(refusal('deadline_exceeded', 'the command came after its deadline and was not executed'));
+  return fresh.map((command) => (isLate(command) ? tooLate : decided.next().value ?? tooLate));
+}
+
+function effectsOf(fresh: Command[], outcomes: Outcome[], prefix: string, answers: Answer[]): Effects {
+  const effects: Effects = { kept: [], unkept: [], waiters: [], steps: [], events: [] };
+  for (const [i, { context, address }] of fresh.entries()) {
+    const outcome = outcomes[i];
+    const id = context.message_id;
+    if (!outcome) continue;
+    if (outcome.kind === 'begun') {
+      if (address) effects.waiters.push({ id, address });
+      effects.steps.push(outcome.step);
+      effects.events.push(stepMessage(outcome.step, prefix));
+      continue;
+    }
+    if (outcome.kept) effects.kept.push({ id, body: outcome.body });
+    else effects.unkept.push(id);
+    effects.events.push(...outcome.events);
+    reply(answers, address, outcome.body);
   }
-  const handler = commandHandlers[name] as (work: Work, data: MessageData<MessageName>) => Promise<Outcome>;
-  return handler(work, data as MessageData<MessageName>);
+  return effects;
 }
 
 /** What a known command is answered with; undefined where the saga's end will answer. */
@@ -94,37 +96,55 @@ async function repeat(client: PoolClient, { context, address }: Command, known: 
     return { ok: false, refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request') };
   }
   if (known.reply) return { ...known.reply, replayed: true };
-  if (!address || (await addWaiter(client, context.message_id, address, true))) return undefined;
+  if (!address || (await addWaiter(client, context.message_id, address))) return undefined;
   return { ok: false, refusal: refusal('outcome_unknown', 'too many requests wait for this one: repeat it later with the same Idempotency-Key') };
 }
 
-function answer(address: ReplyAddress | undefined, body: ReplyBody | undefined): Answer[] {
-  return address && body ? [{ address, body }] : [];
+function reply(answers: Answer[], address: ReplyAddress | undefined, body: ReplyBody | undefined): void {
+  if (address && body) answers.push({ address, body });
 }
 
 /**
- * Applies the ledger's reply to a step, once, and returns the replies to everyone who waits. A fault of the ledger (5xx)
- * decides nothing: the step stays, to be sent again.
+ * Applies replies of the ledger to their steps, each once, in one transaction, and returns the replies to everyone who
+ * waits. A fault of the ledger (5xx) decides nothing: the step stays, to be sent again.
  */
-export async function applyLedgerReply(stepId: string, body: ReplyBody, { pool, now }: ExecuteOptions): Promise<Executed> {
-  if (!body.ok && errorCodes[body.refusal.code].status >= 500) return { answers: [], wrote: false };
+export async function applyLedgerReplies(replies: readonly { step_id: string; body: ReplyBody }[], { pool, now }: ExecuteOptions): Promise<Executed> {
+  const decided = new Map(replies.filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500).map(({ step_id, body }) => [step_id, body]));
+  if (decided.size === 0) return { answers: [], wrote: false };
   return transaction(pool, async (client) => {
-    const step = await takeStep(client, stepId);
-    if (!step) return { answers: [], wrote: false };
-    const work: Work = { client, context: step.context, now };
-    const finish = step.message === 'open_ledger_account' ? finishOpening : finishStatusChange;
-    const outcome = await finish(work, step, body);
-    return conclude(work, outcome);
+    const steps = new Map((await takeSteps(client, [...decided.keys()].sort())).map((step) => [step.step_id, step]));
+    const finished = [...decided].flatMap(([stepId, body]): Finished[] => {
+      const step = steps.get(stepId);
+      return step ? [{ step, body }] : [];
+    });
+    if (finished.length === 0) return { answers: [], wrote: false };
+    const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
+    const changes = finished.filter(({ step }) => step.message === 'change_ledger_account_status');
+    const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
+    for (const change of changes) outcomes.push(await finishStatusChange(client, change, now));
+    return conclude(client, [...openings, ...changes], outcomes);
   });
 }
 
-async function conclude({ client, context }: Work, outcome: Outcome): Promise<Executed> {
-  if (outcome.kind === 'begun') throw new TypeError('a saga of accounts has one step');
-  const commandId = context.message_id;
-  if (outcome.kept) await keepReply(client, commandId, outcome.body);
-  else await forgetCommand(client, commandId);
-  const waiters = await takeWaiters(client, commandId);
-  await writeOutbox(client, outcome.events);
-  const answers = waiters.map(({ replayed, ...address }) => ({ address, body: replayed ? { ...outcome.body, replayed } : outcome.body }));
-  return { answers, wrote: outcome.events.length > 0 };
+async function conclude(client: PoolClient, finished: Finished[], outcomes: Outcome[]): Promise<Executed> {
+  const bodies = new Map<string, ReplyBody>();
+  const kept: Effects['kept'] = [];
+  const unkept: string[] = [];
+  const events: OutboxEvent[] = [];
+  for (const [i, { step }] of finished.entries()) {
+    const outcome = outcomes[i];
+    if (outcome?.kind !== 'decided') throw new TypeError('a saga of accounts has one step');
+    const id = step.context.message_id;
+    bodies.set(id, outcome.body);
+    if (outcome.kept) kept.push({ id, body: outcome.body });
+    else unkept.push(id);
+    events.push(...outcome.events);
+  }
+  await closeCommands(client, kept, unkept);
+  const waiters = await takeWaiters(client, [...bodies.keys()], events);
+  const answers = waiters.flatMap(({ command_id, replayed, ...address }): Answer[] => {
+    const body = bodies.get(command_id);
+    return body ? [{ address, body: replayed ? { ...body, replayed } : body }] : [];
+  });
+  return { answers, wrote: events.length > 0 };
 }

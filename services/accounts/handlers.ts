@@ -1,26 +1,42 @@
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { PoolClient } from '#libs/postgres/pool.ts';
 import { createApiKey, revokeApiKey, rotateApiKey } from './api-keys.ts';
 import { createClient, updateClient } from './clients.ts';
-import { openAccount } from './opening.ts';
-import type { Outcome, Work } from './outcome.ts';
-import { changeAccountStatus } from './status.ts';
+import { openAccounts } from './opening.ts';
+import type { Asked, Outcome, Work } from './outcome.ts';
+import { changeAccountStatuses } from './status.ts';
 
 /**
- * One handler per command of accounts.commands that has a reply. A handler runs inside the command's transaction; a refusal
- * is a value that it returns, what it throws is a fault.
+ * One handler per command that has a reply. A handler runs inside the transaction that keeps the command's record; a
+ * refusal is a value that it returns, having written nothing; what it throws is a fault.
  */
 export const commandHandlers = {
   create_client: createClient,
   update_client: updateClient,
-  open_account: openAccount,
-  change_account_status: changeAccountStatus,
   create_api_key: createApiKey,
   rotate_api_key: rotateApiKey,
   revoke_api_key: revokeApiKey,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
-export type CommandName = keyof typeof commandHandlers;
+/** Commands of which many are decided together, with an outcome for each, in order: the sagas. */
+export const batchedCommandHandlers = {
+  open_account: openAccounts,
+  change_account_status: changeAccountStatuses,
+} satisfies { [N in MessageName]?: (client: PoolClient, asked: Asked<MessageData<N>>[]) => Promise<Outcome[]> };
 
-export function isCommandName(name: string): name is CommandName {
-  return Object.hasOwn(commandHandlers, name);
+export function isBatched(name: string): name is keyof typeof batchedCommandHandlers {
+  return Object.hasOwn(batchedCommandHandlers, name);
+}
+
+/** The outcomes of commands of one name, in order; more than one only where they are batched. */
+export async function handle(client: PoolClient, name: MessageName, asked: Asked<unknown>[], now: string): Promise<Outcome[]> {
+  if (isBatched(name)) {
+    const handler = batchedCommandHandlers[name] as (client: PoolClient, asked: Asked<unknown>[]) => Promise<Outcome[]>;
+    return handler(client, asked);
+  }
+  if (!Object.hasOwn(commandHandlers, name)) throw new TypeError(`no handler for ${name}`);
+  const handler = commandHandlers[name as keyof typeof commandHandlers] as (work: Work, data: unknown) => Promise<Outcome>;
+  const outcomes: Outcome[] = [];
+  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now }, data));
+  return outcomes;
 }

@@ -3,6 +3,8 @@ import { bucketOf } from '#libs/contracts/ids.ts';
 import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import { intArray, textArray } from '#libs/postgres/arrays.ts';
+import { outboxColumns, outboxInsert } from '#libs/postgres/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
 import type { Step } from './outcome.ts';
@@ -17,79 +19,129 @@ export interface KnownCommand {
 }
 
 /**
- * Claims the command for this transaction: undefined when it is new. Waits for a rival that has just claimed the same id
- * (at most lock_timeout), and claims it after all when that one is undone.
+ * Claims commands (no id twice) for this transaction and returns those that were known before; all others are new. Waits
+ * for rivals that have just claimed the same ids (at most lock_timeout), and claims what they undo.
  */
-export async function claim(client: PoolClient, commandId: string, fingerprint: string | undefined): Promise<KnownCommand | undefined> {
-  for (let attempt = 0; attempt < 5; attempt++) {
-    const inserted = await client.query('insert into commands (command_id, fingerprint) values ($1, $2) on conflict (command_id) do nothing', [
-      commandId,
-      fingerprint ?? null,
-    ]);
-    if (inserted.rowCount === 1) return undefined;
-    // A statement of its own sees what the rival committed. The lock keeps a saga from ending between this and addWaiter.
-    const found = await client.query<{ fingerprint: string | null; reply: unknown }>(
-      'select fingerprint, reply from commands where command_id = $1 for update',
-      [commandId],
+export async function claim(client: PoolClient, commands: readonly { id: string; fingerprint: string | undefined }[]): Promise<Map<string, KnownCommand>> {
+  const known = new Map<string, KnownCommand>();
+  // In the order of ids, so that two batches with the same commands queue up instead of locking each other out.
+  let open = commands.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  for (let attempt = 0; attempt < 5 && open.length > 0; attempt++) {
+    const claimed = await client.query<{ command_id: string }>(
+      'insert into commands (command_id, fingerprint) select * from unnest($1::text[], $2::text[]) on conflict (command_id) do nothing returning command_id',
+      [textArray(open.map(({ id }) => id)), textArray(open.map(({ fingerprint }) => fingerprint ?? null))],
     );
-    const row = found.rows[0];
-    if (row) return { fingerprint: row.fingerprint, reply: row.reply === null ? undefined : replySchema.parse(row.reply) };
+    const ours = new Set(claimed.rows.map((row) => row.command_id));
+    open = open.filter(({ id }) => !ours.has(id));
+    if (open.length === 0) break;
+    for (const [id, command] of await lockKnown(client, open.map(({ id }) => id))) known.set(id, command);
+    open = open.filter(({ id }) => !known.has(id));
   }
-  throw new Error(`command ${commandId} comes and goes`);
+  if (open.length > 0) throw new Error(`command ${open[0]?.id} comes and goes`);
+  return known;
 }
 
-/** Keeps the reply, so that every repeat gets it. */
-export async function keepReply(client: PoolClient, commandId: string, body: ReplyBody): Promise<void> {
-  await client.query('update commands set reply = $2 where command_id = $1', [commandId, JSON.stringify(body)]);
+/** In a statement of its own, which sees what rivals committed. The locks keep a saga from ending before addWaiter. */
+async function lockKnown(client: PoolClient, ids: string[]): Promise<[string, KnownCommand][]> {
+  const found = await client.query<{ command_id: string; fingerprint: string | null; reply: unknown }>(
+    'select command_id, fingerprint, reply from commands where command_id = any($1::text[]) order by command_id for update',
+    [textArray(ids)],
+  );
+  return found.rows.map((row) => [row.command_id, { fingerprint: row.fingerprint, reply: row.reply === null ? undefined : replySchema.parse(row.reply) }]);
 }
 
-export async function forgetCommand(client: PoolClient, commandId: string): Promise<void> {
-  await client.query('delete from commands where command_id = $1', [commandId]);
+/** What new commands have led to, to be written as one. */
+export interface Effects {
+  kept: { id: string; body: ReplyBody }[];
+  /** Claims that are given back, because the refusal is not kept. */
+  unkept: string[];
+  waiters: { id: string; address: ReplyAddress }[];
+  steps: Step[];
+  events: OutboxEvent[];
+}
+
+const firstRetryS = 2;
+const maxRetryS = 60;
+
+const effectsStatement = `with kept as (
+    update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id
+  ), unkept as (
+    delete from commands where command_id = any($3::text[])
+  ), waiting as (
+    insert into waiting_replies (command_id, correlation_id, topic, "partition", replayed)
+    select w.*, false from unnest($4::text[], $5::text[], $6::text[], $7::int4[]) as w on conflict do nothing
+  ), begun as (
+    insert into saga_steps (step_id, message, account_id, payload, context, detail, next_attempt_at)
+    select step_id, message, account_id, payload::json, context::json, detail::json, clock_timestamp() + interval '${firstRetryS} seconds'
+    from unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]) as s (step_id, message, account_id, payload, context, detail)
+  ), ${outboxInsert(14)} select 1`;
+
+/** Writes the effects by one statement, the last of its transaction: the rows that order the events are locked by then. */
+export async function writeEffects(client: PoolClient, { kept, unkept, waiters, steps, events }: Effects): Promise<void> {
+  await client.query(effectsStatement, [
+    textArray(kept.map(({ id }) => id)),
+    textArray(kept.map(({ body }) => JSON.stringify(body))),
+    textArray(unkept),
+    textArray(waiters.map(({ id }) => id)),
+    textArray(waiters.map(({ address }) => address.correlation_id)),
+    textArray(waiters.map(({ address }) => address.topic)),
+    intArray(waiters.map(({ address }) => address.partition)),
+    textArray(steps.map((step) => step.step_id)),
+    textArray(steps.map((step) => step.message)),
+    textArray(steps.map((step) => step.account_id)),
+    textArray(steps.map((step) => JSON.stringify(step.payload))),
+    textArray(steps.map((step) => JSON.stringify(step.context))),
+    textArray(steps.map((step) => JSON.stringify(step.detail))),
+    ...outboxColumns(events),
+  ]);
 }
 
 /** How many replies one command may owe. */
 const maxWaiters = 1000;
 
-/** Notes where the saga's reply goes, once per correlation id. False when too many wait already. */
-export async function addWaiter(client: PoolClient, commandId: string, address: ReplyAddress, replayed: boolean): Promise<boolean> {
+/** Notes where the reply of a command under way goes too, once per correlation id. False when too many wait already. */
+export async function addWaiter(client: PoolClient, commandId: string, address: ReplyAddress): Promise<boolean> {
   const added = await client.query(
     `insert into waiting_replies (command_id, correlation_id, topic, "partition", replayed)
-     select $1, $2, $3, $4, $5 where (select count(*) from waiting_replies where command_id = $1) < $6
-     on conflict do nothing returning 1`,
-    [commandId, address.correlation_id, address.topic, address.partition, replayed, maxWaiters],
+     select $1, $2, $3, $4, true where (select count(*) from waiting_replies where command_id = $1) < $5
+     on conflict do nothing`,
+    [commandId, address.correlation_id, address.topic, address.partition, maxWaiters],
   );
   if (added.rowCount === 1) return true;
   const there = await client.query('select from waiting_replies where command_id = $1 and correlation_id = $2', [commandId, address.correlation_id]);
   return there.rowCount === 1;
 }
 
+/** Ends sagas: keeps or forgets their commands. From here on nobody is added to those who wait for them. */
+export async function closeCommands(client: PoolClient, kept: Effects['kept'], unkept: string[]): Promise<void> {
+  await client.query(
+    `with kept as (update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id)
+     delete from commands where command_id = any($3::text[])`,
+    [textArray(kept.map(({ id }) => id)), textArray(kept.map(({ body }) => JSON.stringify(body))), textArray(unkept)],
+  );
+}
+
 export interface Waiter extends ReplyAddress {
+  command_id: string;
   replayed: boolean;
 }
 
-/** Everyone who waits for the command; whoever comes later finds the kept reply. */
-export async function takeWaiters(client: PoolClient, commandId: string): Promise<Waiter[]> {
-  const taken = await client.query<Waiter>('delete from waiting_replies where command_id = $1 returning topic, "partition", correlation_id, replayed', [commandId]);
-  return taken.rows;
-}
-
-const firstRetryS = 2;
-const maxRetryS = 60;
-
-export async function insertStep(client: PoolClient, step: Step): Promise<void> {
-  await client.query(
-    `insert into saga_steps (step_id, message, account_id, payload, context, detail, next_attempt_at)
-     values ($1, $2, $3, $4, $5, $6, clock_timestamp() + make_interval(secs => $7))`,
-    [step.step_id, step.message, step.account_id, JSON.stringify(step.payload), JSON.stringify(step.context), JSON.stringify(step.detail), firstRetryS],
+/** After closeCommands, in a new statement that sees the last one who was added: all who wait; and writes the events. */
+export async function takeWaiters(client: PoolClient, commandIds: string[], events: OutboxEvent[]): Promise<Waiter[]> {
+  const taken = await client.query<Waiter>(
+    `with ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
+     returning command_id, topic, "partition", correlation_id, replayed`,
+    [textArray(commandIds), ...outboxColumns(events)],
   );
+  return taken.rows;
 }
 
 const stepColumns = 'step_id, message, account_id, payload, context, detail';
 
-/** Takes the step out, to be finished in this transaction; undefined when it is finished already. Waits for a rival. */
-export async function takeStep(client: PoolClient, stepId: string): Promise<Step | undefined> {
-  const taken = await client.query<Step>(`delete from saga_steps where step_id = $1 returning ${stepColumns}`, [stepId]);
-  return taken.rows[0];
+/** Takes steps out, to be finished in this transaction; those finished already are left out. Waits for a rival. */
+export async function takeSteps(client: PoolClient, stepIds: string[]): Promise<Step[]> {
+  const taken = await client.query<Step>(`delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`, [textArray(stepIds)]);
+  return taken.rows;
 }
 
 /** Steps without an answer for 2 s, then 4, 8 … 60 s; each is given to one process only. */

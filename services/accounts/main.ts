@@ -116,10 +116,10 @@ function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<Consumer
 }
 
 function observer(metrics: Metrics): ConsumerDeps['observe'] {
-  const count = metrics.counter('accounts_messages_total', 'Messages handled, by name and how they ended', ['name', 'outcome']);
-  const duration = metrics.histogram('accounts_message_seconds', 'From the start of handling to the commit or answer', ['name']);
-  return (name, outcome, startedAt) => {
-    count.inc({ name, outcome });
+  const handled = metrics.counter('accounts_messages_total', 'Messages handled, by name', ['name']);
+  const duration = metrics.histogram('accounts_batch_seconds', 'From the start of handling a batch of one name to its commit or answer', ['name']);
+  return (name, count, startedAt) => {
+    handled.inc({ name }, count);
     duration.observe({ name }, (performance.now() - startedAt) / 1000);
   };
 }

@@ -1,49 +1,64 @@
 import { randomInt } from 'node:crypto';
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Account } from '#libs/contracts/resources.ts';
+import type { PoolClient } from '#libs/postgres/pool.ts';
 import { accountNumber, numbersPerPrefix } from './account-number.ts';
 import { clientNotFound } from './clients.ts';
-import { done, eventOf, refused } from './outcome.ts';
-import type { Outcome, Step, Work } from './outcome.ts';
-import { clientExists, closeOpening, insertOpening } from './store.ts';
-import type { NewAccount } from './store.ts';
+import { begun, done, eventOf, refused } from './outcome.ts';
+import type { Asked, Finished, Outcome } from './outcome.ts';
+import { closeOpenings, existingClients, insertOpenings } from './store.ts';
+import type { ClosedOpening, NewAccount } from './store.ts';
 
 /**
  * The opening saga. open_account leaves the account as opening and asks the ledger to open its side, with the initial
  * deposit; the ledger's reply makes it open or refused. Until then the account is shown to nobody.
  */
-export async function openAccount(work: Work, data: MessageData<'open_account'>): Promise<Outcome> {
-  const { client, context } = work;
-  const { account_id, client_id, account_type, currency, initial_deposit, status } = data;
-  const bound = context.bound_client_id;
-  const allowed = bound === undefined || bound === client_id;
-  if (!allowed || !(await clientExists(client, client_id))) return refused(clientNotFound(client_id));
-  const account_number = await drawNumber(work, { account_id, client_id, account_type, currency, status, created_at: context.time });
-  const payload = { account_id, client_id, account_number, account_type, currency, status, initial_deposit };
-  return { kind: 'begun', step: { step_id: account_id, message: 'open_ledger_account', account_id, payload, context, detail: {} } };
+export async function openAccounts(client: PoolClient, asked: Asked<MessageData<'open_account'>>[]): Promise<Outcome[]> {
+  const clients = await existingClients(client, asked.map(({ data }) => data.client_id));
+  const mayOpen = ({ context, data }: Asked<MessageData<'open_account'>>) =>
+    clients.has(data.client_id) && (context.bound_client_id === undefined || context.bound_client_id === data.client_id);
+  const numbers = await drawNumbers(client, asked.filter(mayOpen));
+  return asked.map(({ context, data }) => {
+    const account_number = numbers.get(data.account_id);
+    if (account_number === undefined) return refused(clientNotFound(data.client_id));
+    const { account_id, client_id, account_type, currency, status, initial_deposit } = data;
+    const payload = { account_id, client_id, account_number, account_type, currency, status, initial_deposit };
+    return begun({ step_id: account_id, message: 'open_ledger_account', account_id, payload, context, detail: {} });
+  });
 }
 
 const maxDraws = 50;
 
-/** Inserts the account under a number that nobody has; draws again where one is taken. */
-async function drawNumber(work: Work, account: NewAccount): Promise<string> {
-  for (let i = 0; i < maxDraws; i++) {
-    const number = accountNumber(account.account_type, randomInt(numbersPerPrefix));
-    if (await insertOpening(work.client, account, number)) return number;
+/** Inserts the accounts, each under a number that nobody has; draws again where one is taken. Returns the numbers by id. */
+async function drawNumbers(client: PoolClient, asked: Asked<MessageData<'open_account'>>[]): Promise<Map<string, string>> {
+  const numbers = new Map<string, string>();
+  for (let rest = asked, draws = 0; rest.length > 0; draws++) {
+    if (draws === maxDraws) throw new Error(`no free account number in ${maxDraws} draws`);
+    const drawn: NewAccount[] = rest.map(({ context, data }) => {
+      const { account_id, client_id, account_type, currency, status } = data;
+      return { account_id, client_id, account_number: accountNumber(account_type, randomInt(numbersPerPrefix)), account_type, currency, status, created_at: context.time };
+    });
+    const inserted = await insertOpenings(client, drawn);
+    for (const { account_id, account_number } of drawn) if (inserted.has(account_id)) numbers.set(account_id, account_number);
+    rest = rest.filter(({ data }) => !inserted.has(data.account_id));
   }
-  throw new Error(`no free account number in ${maxDraws} draws`);
+  return numbers;
 }
 
 /** The ledger has answered: open, with an event, or refused for good, which is kept as the command's outcome. */
-export async function finishOpening(work: Work, step: Step, body: ReplyBody): Promise<Outcome> {
-  if (!body.ok) {
-    await closeOpening(work.client, step.account_id, 'refused');
-    return refused(body.refusal, true);
-  }
-  const { status, status_version, balance } = messages.open_ledger_account.result.parse(body.data);
-  const account = await closeOpening(work.client, step.account_id, 'open', status, status_version);
-  const full: Account = { ...account, balance };
-  return done(full, [eventOf(work, 'corebanking.account.opened.v1', step.account_id, { account })]);
+export async function finishOpenings(client: PoolClient, finished: Finished[], now: string): Promise<Outcome[]> {
+  const results = finished.map(({ step, body }) => ({ step, body, result: body.ok ? messages.open_ledger_account.result.parse(body.data) : undefined }));
+  const closed = results.map(({ step, result }): ClosedOpening => {
+    const { status = null, status_version = 0 } = result ?? {};
+    return { account_id: step.account_id, state: result ? 'open' : 'refused', status, status_version };
+  });
+  const accounts = await closeOpenings(client, closed);
+  return results.map(({ step, body, result }) => {
+    const account = accounts.get(step.account_id);
+    if (!account) throw new TypeError(`account ${step.account_id} is not opening`);
+    if (!body.ok) return refused(body.refusal, true);
+    const full: Account = { ...account, balance: result?.balance ?? '' };
+    return done(full, [eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, { account })]);
+  });
 }

@@ -7,12 +7,28 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
 
-/** What a handler works with: the open transaction, who asks, and the moment that all its decisions share. */
-export interface Work {
-  client: PoolClient;
+/** Who asks, and the moment that all decisions of a transaction share. */
+export interface Moment {
   context: MessageContext;
   /** ISO 8601 UTC */
   now: string;
+}
+
+/** What a handler of one command works with: with the open transaction. */
+export interface Work extends Moment {
+  client: PoolClient;
+}
+
+/** One of the commands that are decided together. */
+export interface Asked<D> {
+  context: MessageContext;
+  data: D;
+}
+
+/** A step with the ledger's answer to it. */
+export interface Finished {
+  step: Step;
+  body: ReplyBody;
 }
 
 export type StepMessage = 'open_ledger_account' | 'change_ledger_account_status';
@@ -41,6 +57,10 @@ export function done(data: unknown, written: OutboxEvent[] = []): Outcome {
   return { kind: 'decided', body: { ok: true, data }, events: written, kept: true };
 }
 
+export function begun(step: Step): Outcome {
+  return { kind: 'begun', step };
+}
+
 /** `kept` is given where the rule of keptRefusals does not hold. */
 export function refused(refusal: Refusal, kept: boolean = keptRefusals.has(refusal.code)): Outcome {
   return { kind: 'decided', body: { ok: false, refusal }, events: [], kept };
@@ -52,6 +72,6 @@ export function traceHeaders(context: MessageContext): Record<string, string> {
 }
 
 /** An event of this transaction. The rows that order the events of `key` must be locked. */
-export function eventOf<T extends EventType>(work: Work, type: T, key: string, data: EventData<T>): OutboxEvent {
-  return { id: randomUUID(), topic: events[type].topic, key, type, time: work.now, headers: traceHeaders(work.context), payload: JSON.stringify(data) };
+export function eventOf<T extends EventType>({ context, now }: Moment, type: T, key: string, data: EventData<T>): OutboxEvent {
+  return { id: randomUUID(), topic: events[type].topic, key, type, time: now, headers: traceHeaders(context), payload: JSON.stringify(data) };
 }

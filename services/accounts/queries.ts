@@ -10,7 +10,7 @@ import { keyColumns, keyOf } from './key-store.ts';
 import type { KeyRow } from './key-store.ts';
 import { byCreation, readPage } from './page.ts';
 import { accountNotFound } from './status.ts';
-import { accountColumns, clientColumns, clientOf, findAccount } from './store.ts';
+import { accountColumns, clientColumns, clientOf, findAccounts } from './store.ts';
 import type { ClientRow, TransitionRow } from './store.ts';
 
 /** Reads. A caller bound to one client is shown that client's own things and nothing else exists for it. */
@@ -90,18 +90,17 @@ async function listAccounts({ pool, context }: Read, data: MessageData<'list_acc
 }
 
 async function getAccounts(pool: Pool, queries: BatchedQuery<MessageData<'get_account'>>[]): Promise<ReplyBody[]> {
-  const ids = queries.map(({ data }) => data.account_id).filter((id) => isId('account', id));
-  const result = await pool.query<AccountMaster>(`select ${accountColumns} from accounts where account_id = any($1) and state = 'open'`, [ids]);
-  const rows = new Map(result.rows.map((row) => [row.account_id, row]));
+  const accounts = await findAccounts(pool, queries.map(({ data }) => data.account_id));
   return queries.map(({ context, data }) => {
-    const row = rows.get(data.account_id);
-    return row && visible(context, row.client_id) ? found(row) : { ok: false, refusal: accountNotFound(data.account_id) };
+    const account = accounts.get(data.account_id);
+    return account && visible(context, account.client_id) ? found(account) : { ok: false, refusal: accountNotFound(data.account_id) };
   });
 }
 
 /** In the ledger's order: its clock may give two changes the same moment, its versions differ. */
 async function listTransitions({ pool, context }: Read, data: MessageData<'list_status_transitions'>): Promise<ReplyBody> {
-  if (!(await findAccount(pool, data.account_id, context.bound_client_id))) return { ok: false, refusal: accountNotFound(data.account_id) };
+  const account = (await findAccounts(pool, [data.account_id])).get(data.account_id);
+  if (!account || !visible(context, account.client_id)) return { ok: false, refusal: accountNotFound(data.account_id) };
   const source = {
     from: 'status_transitions',
     columns: 'transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at',

@@ -1,5 +1,6 @@
 import { isId } from '#libs/contracts/ids.ts';
 import type { AccountMaster, AccountStatus, AccountType, Client } from '#libs/contracts/resources.ts';
+import { intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { uniqueViolation } from '#libs/postgres/transaction.ts';
 
@@ -68,52 +69,60 @@ export async function updateClientRow(client: PoolClient, row: ClientRow): Promi
   }
 }
 
-/** Clients are never deleted, so that no lock is needed to rely on the answer. */
-export async function clientExists(client: Pool | PoolClient, clientId: string): Promise<boolean> {
-  if (!isId('client', clientId)) return false;
-  const found = await client.query('select from clients where client_id = $1', [clientId]);
-  return found.rowCount === 1;
+/** Those of the ids that are clients. Clients are never deleted, so that no lock is needed to rely on the answer. */
+export async function existingClients(client: PoolClient, ids: string[]): Promise<Set<string>> {
+  const wellFormed = ids.filter((id) => isId('client', id));
+  const found = await client.query<{ client_id: string }>('select client_id from clients where client_id = any($1::text[])', [textArray(wellFormed)]);
+  return new Set(found.rows.map((row) => row.client_id));
 }
 
 export interface NewAccount {
   account_id: string;
   client_id: string;
+  account_number: string;
   account_type: AccountType;
   currency: string;
   status: AccountStatus;
   created_at: string;
 }
 
-/** Inserts the account as opening. False when the number is taken. */
-export async function insertOpening(client: PoolClient, account: NewAccount, accountNumber: string): Promise<boolean> {
-  const inserted = await client.query(
+/** Inserts accounts as opening; returns the ids of those inserted. The numbers of the others are taken. */
+export async function insertOpenings(client: PoolClient, accounts: NewAccount[]): Promise<Set<string>> {
+  const column = (field: keyof NewAccount) => textArray(accounts.map((account) => account[field]));
+  const inserted = await client.query<{ account_id: string }>(
     `insert into accounts (account_id, client_id, account_number, account_type, currency, status, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $7) on conflict on constraint accounts_number do nothing`,
-    [account.account_id, account.client_id, accountNumber, account.account_type, account.currency, account.status, account.created_at],
+     select a.*, created_at from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
+       as a (account_id, client_id, account_number, account_type, currency, status, created_at)
+     on conflict on constraint accounts_number do nothing returning account_id`,
+    [column('account_id'), column('client_id'), column('account_number'), column('account_type'), column('currency'), column('status'), timestampArray(accounts.map((account) => account.created_at))],
   );
-  return inserted.rowCount === 1;
+  return new Set(inserted.rows.map((row) => row.account_id));
 }
 
-/** Ends an opening: the account is open with the ledger's status, or refused for good. */
-export async function closeOpening(client: PoolClient, accountId: string, state: 'open' | 'refused', status?: AccountStatus, version?: number): Promise<AccountMaster> {
+export interface ClosedOpening {
+  account_id: string;
+  state: 'open' | 'refused';
+  /** The ledger's, where it opened the account. */
+  status: AccountStatus | null;
+  status_version: number;
+}
+
+/** Ends openings: the accounts are open with the ledger's status, or refused for good. Returns them all, by id. */
+export async function closeOpenings(client: PoolClient, closed: ClosedOpening[]): Promise<Map<string, AccountMaster>> {
   const updated = await client.query<AccountMaster>(
-    `update accounts set state = $2, status = coalesce($3, status), status_version = greatest(status_version, coalesce($4, 0))
-     where account_id = $1 and state = 'opening' returning ${accountColumns}`,
-    [accountId, state, status ?? null, version ?? null],
+    `update accounts as a set state = c.state, status = coalesce(c.status, a.status), status_version = c.status_version
+     from unnest($1::text[], $2::text[], $3::text[], $4::int4[]) as c (account_id, state, status, status_version)
+     where a.account_id = c.account_id and a.state = 'opening' returning ${accountColumns.replaceAll(/\w+/g, 'a.$&')}`,
+    [textArray(closed.map((row) => row.account_id)), textArray(closed.map((row) => row.state)), textArray(closed.map((row) => row.status)), intArray(closed.map((row) => row.status_version))],
   );
-  const row = updated.rows[0];
-  if (!row) throw new TypeError(`account ${accountId} is not opening`);
-  return row;
+  return new Map(updated.rows.map((row) => [row.account_id, row]));
 }
 
-/** An open account, of that client where one is named; undefined otherwise. */
-export async function findAccount(client: Pool | PoolClient, accountId: string, boundClientId: string | undefined): Promise<AccountMaster | undefined> {
-  if (!isId('account', accountId)) return undefined;
-  const found = await client.query<AccountMaster>(
-    `select ${accountColumns} from accounts where account_id = $1 and state = 'open' and ($2::text is null or client_id = $2)`,
-    [accountId, boundClientId ?? null],
-  );
-  return found.rows[0];
+/** The open accounts among the ids. */
+export async function findAccounts(db: Pool | PoolClient, ids: string[]): Promise<Map<string, AccountMaster>> {
+  const wellFormed = ids.filter((id) => isId('account', id));
+  const found = await db.query<AccountMaster>(`select ${accountColumns} from accounts where account_id = any($1::text[]) and state = 'open'`, [textArray(wellFormed)]);
+  return new Map(found.rows.map((row) => [row.account_id, row]));
 }
 
 /** Follows the ledger to a status version, only forward, and returns the account as it is then. */
