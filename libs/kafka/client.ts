@@ -40,12 +40,12 @@ const metadataMaxAgeMs = 60_000;
 const adminTimeoutMs = 15_000;
 
 // The defaults (300 ms doubling to 30 s) bring the first message after a broker restart 30 s late.
-const clusterRetry: RetryOptions = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 400, retries: 4 };
-// A producer must not give up by itself: a send with an unknown outcome is exact only while it is retried
-// under the same sequence numbers. The publisher ends it through the gate when nobody waits any more.
-const producerRetry: RetryOptions = { ...clusterRetry, retries: Number.MAX_SAFE_INTEGER };
-// A consumer's end is handled by our own supervisor, so that there is one way to come back, not two.
-const consumerRetry: RetryOptions = { ...clusterRetry, retries: 6, restartOnFailure: async () => false };
+const boundedRetry: RetryOptions = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 400, retries: 4 };
+// Producers and consumers must not give up by themselves. A send with an unknown outcome is exact only while it
+// is retried under the same sequence numbers; and a member that comes back under its own id is in its group at
+// once, where a new one waits for the session time-out of the old. The publisher and the supervisor end them
+// through the gate; after errors that are final a consumer is built anew by us, so that there is one way, not two.
+const endlessRetry: RetryOptions = { ...boundedRetry, retries: Number.MAX_SAFE_INTEGER, restartOnFailure: async () => false };
 
 /**
  * A client for one process. It connects nothing by itself. Throws when the installed kafkajs is not the
@@ -55,21 +55,20 @@ export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient 
   patchRequestQueueTimer();
   if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
   const log = logger.child({ component: 'kafkajs' });
-  const kafka = (gate: SocketGate) => new kafkajs.Kafka(kafkaConfig(options, gate, log));
-  const newAdmin = () => link(new SocketGate(options.route), (gate) => kafka(gate).admin({ retry: clusterRetry }));
+  const kafka = (gate: SocketGate, retry: RetryOptions) => new kafkajs.Kafka(kafkaConfig(options, gate, log, retry));
+  const newAdmin = () => link(new SocketGate(options.route), (gate) => kafka(gate, boundedRetry).admin());
   return {
     clientId: options.client_id,
-    newProducer: () => link(new SocketGate(options.route), (gate) => kafka(gate).producer({
+    newProducer: () => link(new SocketGate(options.route), (gate) => kafka(gate, endlessRetry).producer({
       idempotent: true,
       allowAutoTopicCreation: false,
       metadataMaxAge: metadataMaxAgeMs,
       createPartitioner: createStickyPartitioner,
-      retry: producerRetry,
     })),
-    newConsumer: (config) => link(new SocketGate(options.route), (gate) => kafka(gate).consumer({
+    newConsumer: (config) => link(new SocketGate(options.route), (gate) => kafka(gate, endlessRetry).consumer({
       allowAutoTopicCreation: false,
       metadataMaxAge: metadataMaxAgeMs,
-      retry: consumerRetry,
+      retry: endlessRetry,
       ...config,
     })),
     withAdmin: async (run, timeoutMs = adminTimeoutMs) => {
@@ -92,7 +91,7 @@ function link<T extends { disconnect(): Promise<void> }>(gate: SocketGate, creat
   return { client, gate, close };
 }
 
-function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger): KafkaConfig {
+function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry: RetryOptions): KafkaConfig {
   return {
     clientId: options.client_id,
     // No broker at all is the one answer that kafkajs does not retry: so a closed gate ends its loops too.
@@ -103,7 +102,7 @@ function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger): Kafk
     connectionTimeout: connectionTimeoutMs,
     authenticationTimeout: requestTimeoutMs,
     requestTimeout: requestTimeoutMs,
-    retry: clusterRetry,
+    retry,
     logLevel: log.isLevelEnabled('trace') ? kafkajs.logLevel.DEBUG : kafkajs.logLevel.INFO,
     logCreator: () => (entry) => forward(log, gate, entry),
   };

@@ -45,6 +45,7 @@ export interface ConsumerSession {
 const maxWaitMs = 400;
 const maxHeartbeatMs = 1_000;
 const rebalanceTimeoutMs = 20_000;
+const leaveTimeoutMs = 3_000;
 
 /** The heartbeat interval that goes with a session time-out: a third of it, at most a second. */
 export function heartbeatMs(sessionTimeoutMs: number): number {
@@ -132,7 +133,7 @@ function listen(link: Link<KafkaJsConsumer>, reader: Reader, logger: Logger, on:
 
 async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: number): Promise<void> {
   await withTimeout(reader.beforeStop(), timeoutMs, 'finishing').catch(() => undefined);
-  const closed = link.close(timeoutMs);
+  const closed = link.close(Math.min(timeoutMs, leaveTimeoutMs));
   // Only now, with kafkajs told to stop, may the calls that it still waits for come back.
   reader.onLost(false);
   await closed;

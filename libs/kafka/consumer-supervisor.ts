@@ -8,6 +8,7 @@ import { createBackoff, pause, withTimeout } from './wait.ts';
 const firstBackoffMs = 100;
 const maxBackoffMs = 1_000;
 const joinGraceMs = 30_000;
+const silentSessions = 3;
 /** Failed starts in a row that are nothing to worry about: brokers that start, groups that move. */
 const quietFailures = 3;
 
@@ -82,19 +83,31 @@ export class Supervisor {
     const counts = await partitionCounts(this.#kafka, reader.topics);
     if (this.#stopping.signal.aborted) return new Error('stopped');
     const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
-    let lastSign = Date.now();
-    let graceMs = joinGraceMs;
-    const session = openSession(this.#kafka, reader, partitions, this.#logger, () => { lastSign = this.#lastSign = Date.now(); });
+    const session = openSession(this.#kafka, reader, partitions, this.#logger, () => { this.#lastSign = Date.now(); });
     this.#session = session;
     void session.joined.then(() => {
-      graceMs = 0;
       this.#failures = 0;
       this.#firstJoin.resolve();
     });
-    const watchdog = setInterval(() => {
-      const silentMs = Date.now() - lastSign;
-      if (silentMs > 3 * reader.sessionTimeoutMs + graceMs) session.kill(new Error(`nothing heard of the brokers for ${silentMs} ms`));
-    }, reader.sessionTimeoutMs / 4);
-    return session.ended.finally(() => clearInterval(watchdog));
+    const over = new AbortController();
+    void this.#watch(session, reader, over.signal);
+    return session.ended.finally(() => over.abort());
+  }
+
+  /**
+   * Ends a session that hears nothing although the brokers answer. While they do not, it is left alone: kafkajs
+   * tries on, and gets back under its old member id sooner than a new member would.
+   */
+  async #watch(session: ConsumerSession, reader: Reader, over: AbortSignal): Promise<void> {
+    let patienceMs = joinGraceMs;
+    void session.joined.then(() => { patienceMs = silentSessions * reader.sessionTimeoutMs; });
+    let reachableSince = Date.now();
+    while (!over.aborted) {
+      await pause(reader.sessionTimeoutMs / 2, over);
+      if (Date.now() - Math.max(this.#lastSign, reachableSince) <= patienceMs) continue;
+      const isReachable = await partitionCounts(this.#kafka, reader.topics).then(() => true, () => false);
+      if (!isReachable) reachableSince = Date.now();
+      else if (!over.aborted) session.kill(new Error(`nothing heard for ${Date.now() - this.#lastSign} ms, although the brokers answer`));
+    }
   }
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Assignment } from './consumer-session.ts';
 import { OffsetTracker } from './offset-tracker.ts';
 import type { Chunk } from './offset-tracker.ts';
-import { createBackoff, pause } from './wait.ts';
+import { createBackoff, pause, withTimeout } from './wait.ts';
 
 export interface ReceivedMessage {
   topic: string;
@@ -53,6 +53,7 @@ interface Tenure {
 }
 
 const commitIntervalMs = 500;
+const lastCommitTimeoutMs = 2_000;
 const goneTypes = new Set(['REBALANCE_IN_PROGRESS', 'NOT_COORDINATOR_FOR_GROUP', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID']);
 
 /**
@@ -114,7 +115,7 @@ export class MessagePool {
     this.#stopping = true;
     this.#tenure.over.abort();
     await Promise.allSettled(this.#active);
-    await this.#commit(this.#tenure);
+    await withTimeout(this.#commit(this.#tenure), lastCommitTimeoutMs, 'committing').catch(() => undefined);
   }
 
   /** Waits one turn of the event loop, so that all partitions of a fetch land in one batch. */

@@ -263,7 +263,7 @@ class KafkaPublisher implements Publisher {
       } catch (error) {
         await link.close(0);
         this.#lastError = error;
-        logger[attempt === 5 ? 'warn' : 'debug']({ publisher: name, attempt, err: error }, 'cannot connect to Kafka');
+        logger[attempt === 1 ? 'warn' : 'debug']({ publisher: name, attempt, err: error }, 'cannot connect to Kafka');
         await pause(backoff.next(), this.#stopping.signal);
       } finally {
         this.#stopping.signal.removeEventListener('abort', abort);

@@ -253,7 +253,9 @@ class KafkaRequester implements Requester {
     try {
       await this.#publisher.publish(message, { timeoutMs: probe.publishMs });
     } catch {
+      // Without a broker, this says nothing about the consumer: its time begins when there is one again.
       this.#ready = false;
+      this.#joinedAt = Date.now();
       return undefined;
     }
     const isBack = await withTimeout(back, this.#ready ? probe.waitMs : probe.firstWaitMs, 'the probe').catch(() => this.#ready && this.#takenAt > sentAt);
