@@ -73,6 +73,7 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     connectionTimeoutMillis: options.connection_timeout_ms ?? 3000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     pipeline: options.pipeline ?? false,
     options: Object.entries(settings).map(sessionSetting).join(' '),
     types,

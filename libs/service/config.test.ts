@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { ConfigError, databaseConfig, flag, kafkaConfig, loadConfig, processConfig, wholeNumber } from './config.ts';
+import { ConfigError, databaseConfig, describeConfig, flag, kafkaConfig, loadConfig, processConfig, wholeNumber } from './config.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -46,4 +46,10 @@ test('NAME_FILE gives the value from a file, without its last line end', () => {
   expect(loadConfig(schema, { ...others, DATABASE_URL_FILE: file }).DATABASE_URL).toBe('postgres://u:p@h/d');
   expect(failure({ ...good, DATABASE_URL_FILE: file })).toContain('is given twice');
   expect(failure({ ...others, DATABASE_URL_FILE: join(folder, 'none') })).toContain('DATABASE_URL: the file named by DATABASE_URL_FILE cannot be read');
+});
+
+test('a schema can be described', () => {
+  const described = describeConfig(z.object({ ...databaseConfig, ...kafkaConfig }));
+  expect(described).toContainEqual({ name: 'DATABASE_URL', description: "The service role's own database URL", required: true });
+  expect(described).toContainEqual({ name: 'TOPIC_PREFIX', description: 'Put before every topic and group name', required: false });
 });

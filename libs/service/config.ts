@@ -114,3 +114,18 @@ export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, 
     ...(mechanism && username !== undefined && password !== undefined ? { sasl: { mechanism, username, password } } : {}),
   };
 }
+
+export interface VariableDescription {
+  name: string;
+  description: string;
+  required: boolean;
+}
+
+/** What a schema reads, for the generated configuration page. */
+export function describeConfig(schema: z.ZodObject): VariableDescription[] {
+  return Object.entries(schema.shape).map(([name, type]) => ({
+    name,
+    description: z.globalRegistry.get(type)?.description ?? '',
+    required: !z.safeParse(type, undefined).success,
+  }));
+}

@@ -41,7 +41,8 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
 
   closeWithGrace({ delay: stopMs, logger: { error: (message: unknown) => log.fatal({ err: message }, 'stopped by force') } }, async ({ err, signal }) => {
     ignoreFurtherSignals();
-    if (err !== undefined) log.fatal({ err }, 'uncaught error, stopping');
+    // Not fatal: pino writes that level at once, before the lines that are still on their way.
+    if (err !== undefined) log.error({ err }, 'uncaught error, stopping');
     else log.info({ signal }, 'stopping');
     await stopAll(stops, stopStepMs, log);
     log.info('stopped');
