@@ -27,48 +27,46 @@ export type Side = z.infer<typeof side>;
 
 const time = z.string();
 
-const clientBase = {
-  client_id: z.string(),
-  email: z.string(),
-  contact_number: z.string(),
-  address: z.string().nullable(),
-  created_at: time,
-  updated_at: time,
-};
+const contact = { email: z.string(), contact_number: z.string(), address: z.string().nullable() };
+const stamps = { created_at: time, updated_at: time };
 
 export const clientSchema = z.discriminatedUnion('client_type', [
   z.object({
-    ...clientBase,
+    client_id: z.string(),
     client_type: z.literal('Retail'),
     first_name: z.string(),
     last_name: z.string(),
+    ...contact,
     ussd_phone_number: z.string().nullable(),
     ussd_status: ussdStatus,
+    ...stamps,
   }),
   z.object({
-    ...clientBase,
+    client_id: z.string(),
     client_type: z.literal('Corporate'),
     company_name: z.string(),
     registration_number: z.string(),
+    ...contact,
+    ...stamps,
   }),
 ]);
 export type Client = z.infer<typeof clientSchema>;
 
-/** An account without what the ledger knows better: balance and the status that decides. */
-export const accountMasterSchema = z.object({
+export const accountSchema = z.object({
   account_id: z.string(),
   client_id: z.string(),
   account_number: z.string(),
   account_type: accountType,
   currency: z.string(),
+  balance: money,
   status: accountStatus,
-  created_at: time,
-  updated_at: time,
+  ...stamps,
 });
-export type AccountMaster = z.infer<typeof accountMasterSchema>;
-
-export const accountSchema = accountMasterSchema.extend({ balance: money });
 export type Account = z.infer<typeof accountSchema>;
+
+/** An account without its balance, which the ledger alone knows. */
+export const accountMasterSchema = accountSchema.omit({ balance: true });
+export type AccountMaster = z.infer<typeof accountMasterSchema>;
 
 /** What the ledger knows of an account. */
 export const ledgerAccountSchema = z.object({
