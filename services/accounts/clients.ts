@@ -1,9 +1,10 @@
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { ErrorCode, Refusal, Violation } from '#libs/contracts/errors.ts';
+import type { PoolClient } from '#libs/postgres/pool.ts';
 import { done, eventOf, refused } from './outcome.ts';
-import type { Outcome, Work } from './outcome.ts';
-import { clientOf, insertClient, lockClient, updateClientRow } from './store.ts';
+import type { Asked, Outcome, Work } from './outcome.ts';
+import { clientOf, insertClients, lockClient, updateClientRow } from './store.ts';
 import type { ClientRow } from './store.ts';
 
 export function clientNotFound(clientId: string): Refusal {
@@ -12,13 +13,16 @@ export function clientNotFound(clientId: string): Refusal {
 
 const phoneTaken = refusal('duplicate_ussd_phone', 'another client has this USSD phone number active');
 
-export async function createClient(work: Work, data: MessageData<'create_client'>): Promise<Outcome> {
-  const { client, context } = work;
-  if (context.bound_client_id !== undefined) return refused(refusal('insufficient_scope', 'credentials bound to one client cannot create clients'));
-  const row = newRow(data, context.time);
-  if (!(await insertClient(client, row))) return refused(phoneTaken);
-  const { client_id, client_type, created_at } = row;
-  return done(clientOf(row), [eventOf(work, 'corebanking.client.created.v1', client_id, { client_id, client_type, created_at })]);
+export async function createClients(client: PoolClient, asked: Asked<MessageData<'create_client'>>[], now: string): Promise<Outcome[]> {
+  const rows = asked.map(({ context, data }) => (context.bound_client_id === undefined ? newRow(data, context.time) : undefined));
+  const inserted = await insertClients(client, rows.filter((row) => row !== undefined));
+  return asked.map(({ context }, i) => {
+    const row = rows[i];
+    if (!row) return refused(refusal('insufficient_scope', 'credentials bound to one client cannot create clients'));
+    const { client_id, client_type, created_at } = row;
+    if (!inserted.has(client_id)) return refused(phoneTaken);
+    return done(clientOf(row), [eventOf({ context, now }, 'corebanking.client.created.v1', client_id, { client_id, client_type, created_at })]);
+  });
 }
 
 function newRow({ client_id, client: body }: MessageData<'create_client'>, time: string): ClientRow {

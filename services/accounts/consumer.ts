@@ -37,8 +37,8 @@ type Handle = (messages: ReceivedMessage[]) => Promise<void>;
 type Request = Extract<Decoded, { kind: 'request' }>;
 
 /**
- * Handles what waits on accounts.commands: the messages of one partition in order, partitions side by side, and steps of
- * sagas of all partitions together (see nextGroups). Replies leave after each commit, and the batch is done when all are
+ * Handles what waits on accounts.commands: the messages of one partition in order, partitions side by side, and what comes in
+ * bulk put together over all partitions (see nextGroups). Replies leave after each commit, and the batch is done when all are
  * sent. A message that can never work goes to the dead letters; a fault of the database is thrown, so that the batch comes
  * again, of which what was done is skipped.
  */

@@ -1,7 +1,7 @@
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
 import { createApiKey, revokeApiKey, rotateApiKey } from './api-keys.ts';
-import { createClient, updateClient } from './clients.ts';
+import { createClients, updateClient } from './clients.ts';
 import { openAccounts } from './opening.ts';
 import type { Asked, Outcome, Work } from './outcome.ts';
 import { changeAccountStatuses } from './status.ts';
@@ -11,18 +11,18 @@ import { changeAccountStatuses } from './status.ts';
  * refusal is a value that it returns, having written nothing; what it throws is a fault.
  */
 export const commandHandlers = {
-  create_client: createClient,
   update_client: updateClient,
   create_api_key: createApiKey,
   rotate_api_key: rotateApiKey,
   revoke_api_key: revokeApiKey,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
-/** Commands of which many are decided together, with an outcome for each, in order: the sagas. */
+/** Commands of which many are decided together, with an outcome for each, in order: those that come in bulk. */
 export const batchedCommandHandlers = {
+  create_client: createClients,
   open_account: openAccounts,
   change_account_status: changeAccountStatuses,
-} satisfies { [N in MessageName]?: (client: PoolClient, asked: Asked<MessageData<N>>[]) => Promise<Outcome[]> };
+} satisfies { [N in MessageName]?: (client: PoolClient, asked: Asked<MessageData<N>>[], now: string) => Promise<Outcome[]> };
 
 export function isBatched(name: string): name is keyof typeof batchedCommandHandlers {
   return Object.hasOwn(batchedCommandHandlers, name);
@@ -31,8 +31,8 @@ export function isBatched(name: string): name is keyof typeof batchedCommandHand
 /** The outcomes of commands of one name, in order; more than one only where they are batched. */
 export async function handle(client: PoolClient, name: MessageName, asked: Asked<unknown>[], now: string): Promise<Outcome[]> {
   if (isBatched(name)) {
-    const handler = batchedCommandHandlers[name] as (client: PoolClient, asked: Asked<unknown>[]) => Promise<Outcome[]>;
-    return handler(client, asked);
+    const handler = batchedCommandHandlers[name] as (client: PoolClient, asked: Asked<unknown>[], now: string) => Promise<Outcome[]>;
+    return handler(client, asked, now);
   }
   if (!Object.hasOwn(commandHandlers, name)) throw new TypeError(`no handler for ${name}`);
   const handler = commandHandlers[name as keyof typeof commandHandlers] as (work: Work, data: unknown) => Promise<Outcome>;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { nextGroups } from './lanes.ts';
 import type { Item } from './lanes.ts';
 
-const names = ['open_account', 'change_account_status', 'create_client', 'ledger_reply', 'bad'] as const;
+const names = ['open_account', 'change_account_status', 'update_client', 'ledger_reply', 'bad'] as const;
 
 function item(partition: number, name: (typeof names)[number], id: string): Item {
   const message = { topic: 't', partition, offset: 0n, key: null, value: null, headers: {}, timestamp_ms: 0 };

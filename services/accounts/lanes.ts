@@ -10,7 +10,7 @@ export interface Item {
 /** Most messages that one transaction decides. */
 const maxGroup = 100;
 
-/** What may be decided together: the same saga command, or the ledger's replies. Undefined: each on its own. */
+/** What may be decided together: commands of one batched name, or the ledger's replies. Undefined: each on its own. */
 function groupKey({ decoded }: Item): string | undefined {
   if (decoded.kind === 'ledger_reply') return 'ledger_reply';
   return decoded.kind === 'request' && isBatched(decoded.name) ? decoded.name : undefined;

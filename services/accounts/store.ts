@@ -37,14 +37,20 @@ export function clientOf(row: ClientRow): Client {
   return { client_id, client_type: 'Retail', first_name: first_name ?? '', last_name: last_name ?? '', email, contact_number, address, ussd_phone_number, ussd_status, created_at, updated_at };
 }
 
-/** False when another active client has the row's active USSD phone. Waits for a rival that is about to take it. */
-export async function insertClient(client: PoolClient, row: ClientRow): Promise<boolean> {
-  const inserted = await client.query(
-    `insert into clients (${clientColumns}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-     on conflict (ussd_phone_number) where ussd_status = 'active' do nothing`,
-    [row.client_id, row.client_type, row.first_name, row.last_name, row.company_name, row.registration_number, row.email, row.contact_number, row.address, row.ussd_phone_number, row.ussd_status, row.created_at, row.updated_at],
+/**
+ * Inserts clients; returns the ids of those inserted. The others want a USSD phone active that another client has active.
+ * Waits for a rival that is about to take it.
+ */
+export async function insertClients(client: PoolClient, rows: ClientRow[]): Promise<Set<string>> {
+  const fields = clientColumns.split(', ') as (keyof ClientRow)[];
+  const types = fields.map((_, i) => `$${i + 1}::text[]`).join(', ');
+  const values = fields.map((field) => (field.endsWith('_at') ? `${field}::timestamptz` : field)).join(', ');
+  const inserted = await client.query<{ client_id: string }>(
+    `insert into clients (${clientColumns}) select ${values} from unnest(${types}) as c (${clientColumns})
+     on conflict (ussd_phone_number) where ussd_status = 'active' do nothing returning client_id`,
+    fields.map((field) => textArray(rows.map((row) => row[field]))),
   );
-  return inserted.rowCount === 1;
+  return new Set(inserted.rows.map((row) => row.client_id));
 }
 
 export async function lockClient(client: PoolClient, clientId: string): Promise<ClientRow | undefined> {
