@@ -1,3 +1,5 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
@@ -88,19 +90,37 @@ function print(findings: Finding[]): void {
   process.stdout.write(findings.length === 0 ? 'the books balance\n' : `${findings.length} rules are broken\n`);
 }
 
-export const verifyConfig = z.object({ DATABASE_URL: url('postgres', 'postgresql').describe('Any role that may read the schema ledger') });
+export const verifyConfig = z.object({
+  DATABASE_URL: url('postgres', 'postgresql').optional().describe('Any role that may read the schema ledger; default: that of the bank in LOCAL_DIR'),
+  LOCAL_DIR: z.string().default('.local').describe('Where `npm start` keeps connection.json'),
+});
 
-if (import.meta.main) {
+/** The database that is named, or that of the local bank. */
+function databaseUrl(): string {
   const config = loadConfig(verifyConfig);
-  const pool = createPool({ url: config.DATABASE_URL, application_name: 'verify-books', schema: 'ledger', max: 1, idle_in_transaction_session_timeout_ms: 0 }, createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' }));
+  const file = join(config.LOCAL_DIR, 'connection.json');
+  if (config.DATABASE_URL !== undefined) return config.DATABASE_URL;
+  if (!existsSync(file)) throw new Error(`DATABASE_URL is not set, and no bank runs in ${config.LOCAL_DIR} (npm start)`);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { database_url: string }).database_url;
+}
+
+async function main(): Promise<boolean> {
+  const options = { application_name: 'verify-books', schema: 'ledger', max: 1, idle_in_transaction_session_timeout_ms: 0 };
+  const pool = createPool({ ...options, url: databaseUrl() }, createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' }));
   try {
     const findings = await verifyBooks(pool);
     print(findings);
-    process.exitCode = findings.length === 0 ? 0 : 1;
+    return findings.length === 0;
+  } finally {
+    await pool.end();
+  }
+}
+
+if (import.meta.main) {
+  try {
+    process.exitCode = (await main()) ? 0 : 1;
   } catch (error) {
     process.stderr.write(`verify-books cannot run: ${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 2;
-  } finally {
-    await pool.end();
   }
 }
