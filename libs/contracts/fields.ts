@@ -4,7 +4,10 @@ import { canonicalDecimal, isCurrency, NumberText, toMinor } from './money.ts';
 import { accountStatus, accountType, freezeReason, keyEnvironment, ussdStatus } from './resources.ts';
 import { scopes } from './scopes.ts';
 
-/** Fields of requests: what callers may send, normalised on the way in. Violations carry an error code in `params`. */
+/**
+ * Fields of requests: what callers may send, normalised on the way in. Violations carry an error code in `params`; `meta`
+ * says in JSON Schema what a transform hides from the OpenAPI document.
+ */
 
 type Context = { addIssue(issue: { code: 'custom'; params: { code: ErrorCode }; message: string; path?: PropertyKey[] }): void };
 
@@ -24,7 +27,7 @@ function text(min: number, max: number) {
     const length = [...trimmed].length;
     if (length < min || length > max) return violation(ctx, 'validation_failed', `must have ${min} to ${max} characters`);
     return trimmed;
-  });
+  }).meta({ minLength: min, maxLength: max });
 }
 
 /** E.164 with its plus: spaces and dashes go, a leading 00 is a plus. A missing country code cannot be guessed. */
@@ -32,16 +35,18 @@ const phone = z.string().transform((value, ctx) => {
   const bare = value.replace(/[\s-]/g, '').replace(/^00/, '+').replace(/^\+/, '');
   if (!/^\d{7,15}$/.test(bare)) return violation(ctx, 'validation_failed', 'must be a phone number of 7 to 15 digits, such as +254700000001');
   return `+${bare}`;
-});
+}).meta({ description: 'A phone number of 7 to 15 digits; spaces and dashes are dropped, a leading 00 is a plus', examples: ['+254700000001'] });
 
 const email = z
   .string()
   .max(254, 'must have at most 254 characters')
-  .pipe(z.email('must be an e-mail address'));
+  .pipe(z.email('must be an e-mail address'))
+  .meta({ format: 'email' });
 
-const currency = z.string().transform((value, ctx) =>
-  isCurrency(value) ? value : violation(ctx, 'unsupported_currency', 'must be an ISO 4217 currency code in upper case'),
-);
+const currency = z
+  .string()
+  .transform((value, ctx) => (isCurrency(value) ? value : violation(ctx, 'unsupported_currency', 'must be an ISO 4217 currency code in upper case')))
+  .meta({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code', examples: ['USD'] });
 
 /** A JSON number's exact value as a plain decimal; only > 0, or >= 0 where `zero` allows it. */
 function amount(zero: boolean) {
@@ -51,7 +56,7 @@ function amount(zero: boolean) {
     if (decimal === undefined) return violation(ctx, 'invalid_amount', 'must be a JSON number of at most 40 characters');
     if (decimal.startsWith('-') || (decimal === '0' && !zero)) return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
     return decimal;
-  });
+  }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', examples: [12.5] });
 }
 
 /** Checks digits and size of `field` against the currency, where the body names one (else the ledger does). */
@@ -71,7 +76,7 @@ const transactionKind = z.unknown().transform((value, ctx) => {
   if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
   if (value !== 'Deposit' && value !== 'Withdrawal') return violation(ctx, 'invalid_transaction_type', 'must be Deposit or Withdrawal');
   return value as 'Deposit' | 'Withdrawal';
-});
+}).meta({ type: 'string', enum: ['Deposit', 'Withdrawal'] });
 
 const description = text(0, 255).nullish();
 const id = z.string();
@@ -117,7 +122,7 @@ export const bodies = {
       client_id: id,
       account_type: accountType,
       currency,
-      initial_deposit: z.preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true)),
+      initial_deposit: z.preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true)).meta({ default: 0 }),
       status: accountStatus.default('Active'),
     })
     .superRefine(amountFits('initial_deposit')),
@@ -154,7 +159,7 @@ export const bodies = {
     client_id: id.nullish(),
     environment: keyEnvironment.default('live'),
   }),
-  rotateKey: z.strictObject({ overlap_seconds: z.preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400)) }),
+  rotateKey: z.strictObject({ overlap_seconds: z.preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400)).meta({ default: 3600 }) }),
   revokeKey: z.strictObject({}),
 };
 
@@ -164,7 +169,7 @@ function wholeNumber(min: number, max: number) {
     const number = decimal !== undefined && /^\d+$/.test(decimal) ? Number(decimal) : Number.NaN;
     if (!(number >= min && number <= max)) return violation(ctx, 'validation_failed', `must be a whole number from ${min} to ${max}`);
     return number;
-  });
+  }).meta({ type: 'integer', minimum: min, maximum: max });
 }
 
 const limit = z
@@ -173,7 +178,8 @@ const limit = z
   .transform((value, ctx) => {
     const number = /^\d{1,4}$/.test(value) ? Number(value) : 0;
     return number >= 1 && number <= 500 ? number : violation(ctx, 'validation_failed', 'must be a whole number from 1 to 500');
-  });
+  })
+  .meta({ type: 'integer', minimum: 1, maximum: 500, default: 100 });
 
 /** ISO 8601 date or time, as UTC with three decimals. A plus that arrived as a blank is read as a plus. */
 const time = z.string().transform((value, ctx) => {
@@ -182,13 +188,13 @@ const time = z.string().transform((value, ctx) => {
   const ms = known ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms)) return violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z');
   return new Date(ms).toISOString();
-});
+}).meta({ format: 'date-time', examples: ['2026-01-02T03:04:05.678Z'] });
 
 const decimalParameter = z.string().transform((value, ctx) => {
   const decimal = canonicalDecimal(value);
   if (decimal === undefined || decimal.startsWith('-')) return violation(ctx, 'invalid_amount', 'must be a number not below 0');
   return decimal;
-});
+}).meta({ type: 'number', minimum: 0 });
 
 /** `?ussd_phone=+254…` sent unencoded arrives with a leading blank. */
 const phoneParameter = z.preprocess((value) => (typeof value === 'string' && /^\s*\d/.test(value) ? value.trim() : value), phone);
