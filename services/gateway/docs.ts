@@ -3,6 +3,9 @@ import fastifySwaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { openApiDocument } from './openapi.ts';
 
+// The plugin's own policy upgrades to https, which a local start does not speak.
+const contentPolicy = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'";
+
 /** /docs for people, /docs/json and /openapi.json for programs. Without credentials: they hold no data. */
 export async function addDocs(app: FastifyInstance, apiVersion: string): Promise<void> {
   const document = openApiDocument(apiVersion);
@@ -12,7 +15,7 @@ export async function addDocs(app: FastifyInstance, apiVersion: string): Promise
       route.config = { ...route.config, public: true };
     });
     await docs.register(fastifySwagger, { mode: 'static', specification: { document: document as never } });
-    await docs.register(fastifySwaggerUi, { routePrefix: '/docs', staticCSP: true, uiConfig: { persistAuthorization: true } });
+    await docs.register(fastifySwaggerUi, { routePrefix: '/docs', staticCSP: contentPolicy, uiConfig: { persistAuthorization: true } });
     docs.get('/openapi.json', async (_request, reply) => reply.header('content-type', 'application/json; charset=utf-8').send(text));
   });
 }

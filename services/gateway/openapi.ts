@@ -1,1 +1,144 @@
-export function openApiDocument(version: string): object { return { openapi: '3.1.0', info: { title: 'Core Banking', version }, paths: {} }; }
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import { errorCodes } from '#libs/contracts/errors.ts';
+import type { ErrorCode } from '#libs/contracts/errors.ts';
+import { errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
+import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
+import type { Json } from './openapi-schemas.ts';
+
+/** The OpenAPI 3.1 document: nothing in it is written twice, it is the endpoints table in other words. */
+
+const description = `Core banking: clients, accounts, transactions and transfers in double-entry accounting.
+
+Amounts are JSON numbers with at most the decimal places of their currency. Times are ISO 8601 UTC. Success bodies are
+\`{status: "success", data}\`, errors \`{status: "error", message, code, request_id}\`; which HTTP status a code has is the
+same everywhere. Lists are newest first; the \`Link\` header (rel="next") names the next page. A POST with an
+\`Idempotency-Key\` can be repeated: it is done once, and every repeat gets the first outcome.`;
+
+export function openApiDocument(version: string): Json {
+  const paths: Record<string, Json> = {};
+  for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
+    const path = endpoint.path.replace(/:(\w+)/g, '{$1}');
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(name, endpoint) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Core Banking', version, description },
+    servers: [{ url: '/' }],
+    security: [{ bearer: [] }, { api_key: [] }],
+    tags: [...new Set(Object.values(endpoints).map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'A JWT of the identity provider; `scope` holds the permissions' },
+        api_key: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'An API key: `cbk_<live|test>_<id>_<secret>`' },
+      },
+      schemas: componentSchemas(),
+      headers: headerComponents,
+      parameters: headerParameters,
+      responses: responseComponents(),
+      examples: Object.fromEntries((Object.keys(errorCodes) as ErrorCode[]).map((code) => [code, { value: errorExample(code) }])),
+    },
+  };
+}
+
+const text = { type: 'string' };
+const headerComponents: Record<string, Json> = {
+  RequestId: { description: "The caller's X-Request-Id, or a new one", schema: text },
+  Location: { description: 'Path of the resource', schema: text },
+  Link: { description: 'The next page, rel="next"; absent on the last one', schema: text },
+  RetryAfter: { description: 'Seconds to wait', schema: { type: 'integer' } },
+  Replayed: { description: 'true where this answers a repeat', schema: { type: 'string', const: 'true' } },
+  Challenge: { description: 'How to authenticate', schema: text },
+};
+const headerParameters: Record<string, Json> = {
+  RequestId: { name: 'X-Request-Id', in: 'header', schema: { type: 'string', minLength: 1, maxLength: 128 }, description: 'Taken over into logs, events and answers' },
+  IdempotencyKey: { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', minLength: 1, maxLength: 255 }, description: 'Makes the request repeatable: one key, one outcome' },
+};
+const parameter = (name: keyof typeof headerParameters): Json => ({ $ref: `#/components/parameters/${name}` });
+const header = (name: keyof typeof headerComponents): Json => ({ $ref: `#/components/headers/${name}` });
+
+function operation(name: EndpointName, endpoint: Endpoint): Json {
+  const { tag, summary, scope, method, body } = endpoint;
+  return {
+    operationId: name,
+    tags: [tag],
+    summary,
+    description: scope === null ? 'Any authenticated caller.' : `Scope: \`${scope}\`.`,
+    parameters: [...pathParameters(endpoint), ...queryParameters(endpoint), parameter('RequestId'), ...(method === 'POST' ? [parameter('IdempotencyKey')] : [])],
+    ...(body ? { requestBody: requestBody(name, endpoint) } : {}),
+    responses: { ...successes(name, endpoint), ...errors(endpoint) },
+  };
+}
+
+function pathParameters({ path }: Endpoint): Json[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({ name, in: 'path', required: true, schema: text, example: exampleOf(name) }));
+}
+
+function queryParameters({ query }: Endpoint): Json[] {
+  const schema = jsonSchema(query, 'input') as { properties?: Record<string, Json>; required?: string[] };
+  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({ name, in: 'query', required: schema.required?.includes(name) ?? false, schema: property }));
+}
+
+function requestBody(name: EndpointName, { body }: Endpoint): Json {
+  if (!body) return {};
+  return { required: !body.safeParse({}).success, content: { 'application/json': { schema: jsonSchema(body, 'input'), examples: requestExamples(name) } } };
+}
+
+/** The body of a success, around the resource. */
+function envelope({ result, shape }: Endpoint): Json {
+  const item = schemaRef(result);
+  if (shape === 'bare' || shape === 'health') return item;
+  const data = shape === 'one' ? item : { type: 'array', items: item };
+  return { type: 'object', properties: { status: { type: 'string', const: 'success' }, data }, required: ['status', 'data'] };
+}
+
+function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
+  const { method, shape, success, pending } = endpoint;
+  const content = { 'application/json': { schema: envelope(endpoint) } };
+  const headers: Record<string, Json> = { 'X-Request-Id': header('RequestId') };
+  if (success === 201) headers['Location'] = header('Location');
+  if (shape === 'page') headers['Link'] = header('Link');
+  if (method === 'POST') headers['Idempotent-Replayed'] = header('Replayed');
+  const answers: Record<string, Json> = { [success]: { description: success === 201 ? 'Created' : endpoint.summary, headers, content } };
+  if (pending) {
+    const waiting = { 'X-Request-Id': header('RequestId'), Location: header('Location'), 'Retry-After': header('RetryAfter') };
+    answers['202'] = { description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`, headers: waiting, content };
+  }
+  return answers;
+}
+
+const everywhere: ErrorCode[] = ['validation_failed', 'unknown_parameter', 'missing_credentials', 'invalid_credentials', 'ambiguous_credentials', 'rate_limited', 'internal_error'];
+const withBody: ErrorCode[] = ['malformed_json', 'unknown_field', 'body_too_large', 'unsupported_media_type', 'request_timeout'];
+
+/** Every code that the operation can answer, by status. */
+function errors(endpoint: Endpoint): Record<string, Json> {
+  const codes = new Set<ErrorCode>([...everywhere, ...endpoint.errors]);
+  if (endpoint.scope !== null) codes.add('insufficient_scope');
+  if (endpoint.body) withBody.forEach((code) => codes.add(code));
+  // A balance that cannot be fetched is 500, whatever the reason.
+  if (endpoint.message !== null && endpoint.message !== 'get_balance_by_number') codes.add('service_unavailable');
+  const byStatus = Map.groupBy([...codes], (code) => errorCodes[code].status);
+  return Object.fromEntries([...byStatus].sort(([left], [right]) => left - right).map(([status, group]) => [String(status), errorResponseRef(status, group)]));
+}
+
+/** What most operations share has a name; where several codes have one status, the list is the operation's own. */
+function errorResponseRef(status: number, codes: ErrorCode[]): Json {
+  if (status === 401) return { $ref: '#/components/responses/unauthenticated' };
+  return codes.length === 1 ? { $ref: `#/components/responses/${codes[0]}` } : errorResponse(status, codes);
+}
+
+function responseComponents(): Record<string, Json> {
+  const all = Object.keys(errorCodes) as ErrorCode[];
+  const single = all.map((code) => [code, errorResponse(errorCodes[code].status, [code])]);
+  return { unauthenticated: errorResponse(401, all.filter((code) => errorCodes[code].status === 401)), ...Object.fromEntries(single) };
+}
+
+function errorResponse(status: number, codes: ErrorCode[]): Json {
+  const headers: Record<string, Json> = { 'X-Request-Id': header('RequestId') };
+  if (status === 401) headers['WWW-Authenticate'] = header('Challenge');
+  if (status === 429 || status === 503) headers['Retry-After'] = header('RetryAfter');
+  const schema = { allOf: [{ $ref: '#/components/schemas/Error' }, { properties: { code: { enum: codes } } }] };
+  const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
+  return { description: codes.join(', '), headers, content: { 'application/json': { schema, examples } } };
+}

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import { errorBodySchema } from '#libs/contracts/errors.ts';
+import * as resources from '#libs/contracts/resources.ts';
+
+export type Json = Record<string, unknown>;
+
+/** The JSON Schema of what goes in (`input`: before normalisation) or comes out. */
+export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: ({ jsonSchema: made }) => adjust(made as Json, io) }) as Json;
+  return rest;
+}
+
+/** What zod cannot know: money is a number in REST, defaults are optional, and answers may gain fields. */
+function adjust(made: Json, io: 'input' | 'output'): void {
+  if (made['money'] === true) {
+    made['type'] = 'number';
+    delete made['money'];
+    delete made['pattern'];
+  }
+  if (made['format'] === 'date-time') delete made['pattern'];
+  if (made['type'] === 'integer' && typeof made['default'] === 'string') made['default'] = Number(made['default']);
+  if (io === 'output') delete made['additionalProperties'];
+  const { properties, required } = made as { properties?: Record<string, Json>; required?: string[] };
+  if (io === 'input' && properties && required) made['required'] = required.filter((name) => properties[name]?.['default'] === undefined);
+}
+
+const withSecret = endpoints.create_api_key.result;
+
+/** Resources with a name of their own in the document. */
+const named = new Map<z.ZodType, string>([
+  [resources.clientSchema, 'Client'],
+  [resources.accountSchema, 'Account'],
+  [resources.accountBalanceSchema, 'AccountBalance'],
+  [resources.transactionSchema, 'Transaction'],
+  [resources.transferSchema, 'Transfer'],
+  [resources.entrySchema, 'Entry'],
+  [resources.statusTransitionSchema, 'StatusTransition'],
+  [resources.apiKeySchema, 'ApiKey'],
+  [withSecret, 'ApiKeyWithSecret'],
+  [resources.trialBalanceSchema, 'TrialBalance'],
+  [resources.systemAccountSchema, 'SystemAccount'],
+  [errorBodySchema, 'Error'],
+]);
+
+export function componentSchemas(): Record<string, Json> {
+  return Object.fromEntries([...named].map(([schema, name]) => [name, jsonSchema(schema, 'output')]));
+}
+
+/** A reference where the resource has a name, else its schema. */
+export function schemaRef(schema: z.ZodType): Json {
+  const name = named.get(schema);
+  return name === undefined ? jsonSchema(schema, 'output') : { $ref: `#/components/schemas/${name}` };
+}
