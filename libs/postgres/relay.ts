@@ -38,7 +38,10 @@ const maxBackOffMs = 1000;
  * Publishes what transactions wrote into the outbox: at least once (again with the same ce_id and the same bytes), in
  * order per key, marked only when every replica has it. Of all relays of one schema one is active at a time (lease.ts);
  * another takes over within leaseMs + pollMs of its death. Nothing is skipped: while the broker or the database is
- * away it tries again, at most a second apart.
+ * away it tries again, at most a second apart. A message that the broker will never take (too large, no such partition)
+ * therefore holds up all behind it: who writes into the outbox must rule that out; the log names the batch.
+ * No lease can call back what was already handed to the publisher when a process froze: it may then come once more, late,
+ * with its old ce_id.
  */
 export class Relay {
   readonly #options: Required<RelayOptions>;
@@ -49,6 +52,8 @@ export class Relay {
   #endWait: () => void = () => undefined;
   #cursor: Cursor = start;
   #failures = 0;
+  /** For the log: what a failure is about. Undefined where the database failed. */
+  #publishing: { batch_id: string; rows: number } | undefined;
   #lastTurnAt = performance.now();
   #loop: Promise<void> = Promise.resolve();
   #listener: Listener | undefined;
@@ -138,7 +143,9 @@ export class Relay {
     const { publisher, source, topicName, publishTimeoutMs, logger } = this.#options;
     const messages = rows.map((row) => toMessage(row, source, topicName));
     if (this.#stopping || !this.#lease.held()) return;
+    this.#publishing = { batch_id: String(rows[0]?.batch_id), rows: rows.length };
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
+    this.#publishing = undefined;
     const { complete, next } = progress(rows);
     const marked = await this.#lease.mark(complete);
     this.#cursor = marked ? next : start;
@@ -149,7 +156,8 @@ export class Relay {
     this.#failures += 1;
     this.#cursor = start;
     const level = this.#failures % 10 === 0 ? 'error' : 'warn';
-    this.#options.logger[level]({ err: error, failures: this.#failures }, 'publishing from the outbox failed; trying again');
+    this.#options.logger[level]({ err: error, failures: this.#failures, from: this.#publishing }, 'publishing from the outbox failed; trying again');
+    this.#publishing = undefined;
     return Math.min(maxBackOffMs, 50 * 2 ** Math.min(this.#failures, 10));
   }
 
