@@ -1,7 +1,7 @@
 import { idKey, isId } from '#libs/contracts/ids.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
-import { transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
+import { type Finish, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
 import { type SystemKind, systemAccountNumber } from './chart.ts';
 import { balanceEvent, eventsOf } from './events.ts';
 import { type Books, type Command, decide, type Decision, recordId } from './posting.ts';
@@ -37,17 +37,17 @@ const maxCollisions = 10;
 export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<{ replies: ReplyBody[]; events: number }> {
   for (let collisions = 0; ; collisions++) {
     try {
-      return await transaction(pool, (client) => runOnce(client, commands, slot));
+      return await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot));
     } catch (error) {
       if (uniqueViolation(error) === undefined || collisions >= maxCollisions) throw error;
     }
   }
 }
 
-async function runOnce(client: PoolClient, commands: Command[], slot: number): Promise<{ replies: ReplyBody[]; events: number }> {
+async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number): Promise<{ replies: ReplyBody[]; events: number }> {
   const books = await openBooks(client, commands, slot);
   const decisions = commands.map((command) => decide(command, books));
-  const events = await write(client, commands, decisions, books);
+  const events = await write(client, finish, commands, decisions, books);
   return { replies: decisions.map((decision) => decision.reply), events };
 }
 
@@ -122,7 +122,7 @@ async function lockSystemAccounts(client: PoolClient, currencies: Set<string>, s
 }
 
 /** Returns how many events went to the outbox. */
-async function write(client: PoolClient, commands: Command[], decisions: Decision[], books: Books): Promise<number> {
+async function write(client: PoolClient, finish: Finish, commands: Command[], decisions: Decision[], books: Books): Promise<number> {
   const opened = decisions.flatMap((d) => d.opened ?? []);
   const restated = [...new Set(decisions.flatMap((d) => d.restated ?? []))];
   const kept = decisions.flatMap((d, i) => (d.keep && commands[i] ? [keptOutcome(commands[i], d.keep)] : []));
@@ -131,13 +131,13 @@ async function write(client: PoolClient, commands: Command[], decisions: Decisio
   const moved = [...books.moved];
   const shown = new Set([...opened, ...moved.filter((account) => account.client_id !== null)]);
   const events = [...decisions.flatMap((d) => eventsOf(d, books.now)), ...[...shown].map((account) => balanceEvent(account, books.now))];
-  // One after the other on the wire, without waiting in between: the first that fails undoes them all.
   await Promise.all([
     opened.length > 0 && insertAccounts(client, opened, books.now),
     restated.length > 0 && updateStatuses(client, restated),
     kept.length > 0 && insertOutcomes(client, kept),
-    transactions.length + events.length > 0 && writeBatch(client, transactions, entries, moved, events, books.now),
   ]);
+  // What is kept without an event has no batch to write; the transaction is committed all the same.
+  if (transactions.length + events.length > 0) await finish(writeBatch(client, transactions, entries, moved, events, books.now));
   return events.length;
 }
 
