@@ -2,7 +2,7 @@ import type { ConnectionOptions } from 'node:tls';
 import kafkajs from 'kafkajs';
 import type { Admin, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, RetryOptions, SASLOptions } from 'kafkajs';
 import type { Logger } from 'pino';
-import { patchRequestQueueTimer } from './kafkajs-patch.ts';
+import { patchKafkaJs } from './kafkajs-patch.ts';
 import { createStickyPartitioner } from './partitioner.ts';
 import { SocketGate } from './socket-gate.ts';
 import type { Address } from './socket-gate.ts';
@@ -49,10 +49,10 @@ const endlessRetry: RetryOptions = { ...boundedRetry, retries: Number.MAX_SAFE_I
 
 /**
  * A client for one process. It connects nothing by itself. Throws when the installed kafkajs is not the
- * version that the timer patch was written for.
+ * version that the patches were written for.
  */
 export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient {
-  patchRequestQueueTimer();
+  patchKafkaJs();
   if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
   const log = logger.child({ component: 'kafkajs' });
   const kafka = (gate: SocketGate, retry: RetryOptions) => new kafkajs.Kafka(kafkaConfig(options, gate, log, retry));

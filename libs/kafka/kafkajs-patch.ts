@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { encodeRecord } from './record-encoder.ts';
 
 /** What the patch touches of kafkajs' RequestQueue; its package ships no types for it. */
 interface RequestQueue {
@@ -17,21 +18,28 @@ const require = createRequire(import.meta.url);
 let patched = false;
 
 /**
- * Replaces the one method of kafkajs that re-arms a 1 ms timer for ever on every connection, even an idle
- * one (kafkajs issue 1751): a check is armed only while a request waits. Idempotent; throws when the
- * installed kafkajs is another version than the one this was written against.
+ * Corrects the two things of kafkajs that cost most CPU, in memory only. Idempotent; throws when the installed
+ * kafkajs is another version than the one this was written against.
  */
-export function patchRequestQueueTimer(): void {
+export function patchKafkaJs(): void {
   if (patched) return;
   const { version } = require('kafkajs/package.json') as { version: string };
   if (version !== patchedVersion) {
-    throw new Error(`kafkajs ${version} is installed, but its timer patch was written for ${patchedVersion}: review libs/kafka/kafkajs-patch.ts`);
+    throw new Error(`kafkajs ${version} is installed, but its patches were written for ${patchedVersion}: review libs/kafka/kafkajs-patch.ts`);
   }
-  const queue = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
-  if (typeof queue.prototype.scheduleCheckPendingRequests !== 'function') {
-    throw new Error('kafkajs RequestQueue has no scheduleCheckPendingRequests: review libs/kafka/kafkajs-patch.ts');
-  }
-  queue.prototype.scheduleCheckPendingRequests = function scheduleCheckPendingRequests(this: RequestQueue): void {
+  patchRequestQueueTimer();
+  patchRecordEncoder();
+  patched = true;
+}
+
+/**
+ * Every connection, even an idle one, re-arms a 1 ms timer for ever (kafkajs issue 1751): here a check is armed
+ * only while a request waits.
+ */
+function patchRequestQueueTimer(): void {
+  const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
+  if (typeof prototype.scheduleCheckPendingRequests !== 'function') throw new Error('kafkajs RequestQueue has no scheduleCheckPendingRequests');
+  prototype.scheduleCheckPendingRequests = function scheduleCheckPendingRequests(this: RequestQueue): void {
     // push() calls this again for whatever is queued later, so nothing pending needs no timer.
     if (this.throttleCheckTimeoutId || this.pending.length === 0) return;
     const throttledForMs = this.throttledUntil - Date.now();
@@ -40,5 +48,13 @@ export function patchRequestQueueTimer(): void {
       this.checkPendingRequests();
     }, throttledForMs > 0 ? throttledForMs : pendingCheckIntervalMs);
   };
-  patched = true;
+}
+
+/** The record encoder is loaded by kafkajs at its first produce request, so its place in the cache can be taken before. */
+function patchRecordEncoder(): void {
+  const path = require.resolve('kafkajs/src/protocol/recordBatch/record/v0');
+  require(path);
+  const module = require.cache[path];
+  if (typeof module?.exports !== 'function') throw new Error('kafkajs has no record encoder');
+  module.exports = encodeRecord;
 }
