@@ -47,6 +47,12 @@ describe('bodies', () => {
     expect(with_(new NumberText('1.005e1'), 'USD')).toEqual([]);
   });
 
+  it('ask for at least one change, and only that where nothing else is wrong', () => {
+    expect(problems(bodies.updateClient, {})).toEqual([': validation_failed']);
+    expect(problems(bodies.updateClient, { client_type: 'Retail' })).toEqual([': unknown client_type']);
+    expect(problems(bodies.updateClient, { address: null })).toEqual([]);
+  });
+
   it('refuse control characters, count characters and not bytes', () => {
     expect(problems(bodies.createClient, { ...retail, last_name: 'a\u0000b' })).toEqual(['last_name: validation_failed']);
     expect(problems(bodies.createClient, { ...retail, last_name: '李'.repeat(100) })).toEqual([]);

@@ -116,7 +116,12 @@ export const bodies = {
       ussd_phone_number: phone.nullable().optional(),
       ussd_status: ussdStatus.optional(),
     })
-    .refine((body) => Object.keys(body).length > 0, { message: 'must change at least one field', params: { code: 'validation_failed' } }),
+    .refine((body) => Object.keys(body).length > 0, {
+      message: 'must change at least one field',
+      params: { code: 'validation_failed' },
+      // A body of nothing but unknown fields is told about those.
+      when: ({ issues }) => issues.length === 0,
+    }),
   openAccount: z
     .strictObject({
       client_id: id,
