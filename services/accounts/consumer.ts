@@ -50,11 +50,10 @@ export function commandConsumer(deps: ConsumerDeps): Handle {
     const lanes = [...Map.groupBy(items, ({ message }) => message.partition).values()];
     try {
       for (let groups = nextGroups(lanes); groups.length > 0; groups = nextGroups(lanes)) {
-        await inParallel(groups, deps.concurrency, async (group) => {
-          const answers = await handleGroup(deps, group);
+        await inParallel(groups, deps.concurrency, (group) => handleGroup(deps, group, (done, answers) => {
           sent.push(...answers.map((answer) => send(deps, answer)));
-          for (const { message } of group) handled.add(message);
-        });
+          for (const { message } of done) handled.add(message);
+        }));
       }
     } finally {
       await Promise.all(sent);
@@ -62,28 +61,31 @@ export function commandConsumer(deps: ConsumerDeps): Handle {
   };
 }
 
-/** Handles a group as one; where one of it can never work, each on its own. */
-async function handleGroup(deps: ConsumerDeps, group: Item[]): Promise<Answer[]> {
+/**
+ * Handles a group as one; where one of it can never work, each on its own. `onDone` is told at once of what is committed: the
+ * answers of a saga's end are given out only once.
+ */
+async function handleGroup(deps: ConsumerDeps, group: Item[], onDone: (done: Item[], answers: Answer[]) => void): Promise<void> {
   const [first] = group;
-  if (!first) return [];
+  if (!first) return;
   const { message, decoded } = first;
-  if (decoded.kind === 'bad') return setAside(deps, message, decoded);
+  if (decoded.kind === 'bad') return onDone(group, await setAside(deps, message, decoded));
   const startedAt = performance.now();
   try {
     const { answers, wrote } = await execute(deps, group.map((item) => item.decoded));
+    onDone(group, answers);
     if (wrote) deps.wakeRelay();
     deps.observe(nameOf(decoded), group.length, startedAt);
-    return answers;
   } catch (error) {
     if (!isPoison(error)) throw error;
-    if (group.length === 1) {
-      deps.logger.error({ err: error, message: nameOf(decoded), offset: String(message.offset), partition: message.partition }, 'a message that cannot be processed');
-      return setAside(deps, message, { code: 'internal_error', reason: describe(error), address: decoded.kind === 'request' ? decoded.address : undefined });
+    if (group.length > 1) {
+      for (const item of group) await handleGroup(deps, [item], onDone);
+      return;
     }
+    deps.logger.error({ err: error, message: nameOf(decoded), offset: String(message.offset), partition: message.partition }, 'a message that cannot be processed');
+    const address = decoded.kind === 'request' ? decoded.address : undefined;
+    onDone(group, await setAside(deps, message, { code: 'internal_error', reason: describe(error), address }));
   }
-  const answers: Answer[] = [];
-  for (const item of group) answers.push(...(await handleGroup(deps, [item])));
-  return answers;
 }
 
 /** All of one kind: see groupKey. */
