@@ -153,7 +153,7 @@ export const endpoints = {
   },
   rotate_api_key: {
     method: 'POST', path: '/admin/api-keys/:key_id/rotation', tag: 'Administration', summary: 'Replace an API key, the old one staying valid for a while', scope: 'keys:manage', query: none, body: bodies.rotateKey,
-    result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, message: 'rotate_api_key', errors: ['api_key_not_found', ...writeErrors],
+    result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, message: 'rotate_api_key', errors: ['api_key_not_found', 'invalid_status_transition', ...writeErrors],
   },
   revoke_api_key: {
     method: 'POST', path: '/admin/api-keys/:key_id/revocation', tag: 'Administration', summary: 'Revoke an API key', scope: 'keys:manage', query: none, body: bodies.revokeKey,
