@@ -96,12 +96,14 @@ test('a killed connection is a fault, not a dead letter', async () => {
   expect(bank.repliesTo(correlationOf(message))).toMatchObject([{ ok: true }]);
 });
 
-test('a lost reply is no fault: the repeat gets the kept one', async () => {
+test('a lost reply is no fault: the message that comes again gets the kept one, as the first', async () => {
   const process = bank.process();
   const message = newClientMessage();
   await commandConsumer({ ...process.deps, publish: async () => Promise.reject(new Error('broker away')) })([message]);
   await process.handleCommands([{ ...message }]);
-  expect(process.repliesTo(correlationOf(message))).toMatchObject([{ ok: true, replayed: true }]);
+  const [reply] = process.repliesTo(correlationOf(message));
+  expect(reply).toMatchObject({ ok: true });
+  expect(reply?.replayed).toBeUndefined();
 });
 
 test('queries that nobody waits for any more are dropped, unreadable ones set aside', async () => {

@@ -44,7 +44,7 @@ export interface ExecuteOptions {
  */
 export function executeCommands(name: MessageName, commands: readonly Command[], options: ExecuteOptions): Promise<Executed> {
   return transaction(options.pool, async (client) => {
-    const known = await claim(client, commands.map(({ context }) => ({ id: context.message_id, fingerprint: context.fingerprint })));
+    const known = await claim(client, commands.map(({ context: { message_id: id, fingerprint, correlation_id } }) => ({ id, fingerprint, correlation_id })));
     const answers: Answer[] = [];
     const fresh: Command[] = [];
     for (const command of commands) {
@@ -95,7 +95,8 @@ async function repeat(client: PoolClient, { context, address }: Command, known: 
   if (known.fingerprint !== (context.fingerprint ?? null)) {
     return { ok: false, refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request') };
   }
-  if (known.reply) return { ...known.reply, replayed: true };
+  // The same request, delivered again: its caller gets the first answer, not a replayed one.
+  if (known.reply) return context.correlation_id === (known.correlation_id ?? undefined) ? known.reply : { ...known.reply, replayed: true };
   if (!address || (await addWaiter(client, context.message_id, address))) return undefined;
   return { ok: false, refusal: refusal('outcome_unknown', 'too many requests wait for this one: repeat it later with the same Idempotency-Key') };
 }

@@ -14,22 +14,31 @@ import type { Step } from './outcome.ts';
 /** A command that was taken before. */
 export interface KnownCommand {
   fingerprint: string | null;
+  /** That of the request which came first. */
+  correlation_id: string | null;
   /** Undefined while its saga is under way. */
   reply: ReplyBody | undefined;
+}
+
+export interface ClaimedCommand {
+  id: string;
+  fingerprint: string | undefined;
+  correlation_id: string | undefined;
 }
 
 /**
  * Claims commands (no id twice) for this transaction and returns those that were known before; all others are new. Waits
  * for rivals that have just claimed the same ids (at most lock_timeout), and claims what they undo.
  */
-export async function claim(client: PoolClient, commands: readonly { id: string; fingerprint: string | undefined }[]): Promise<Map<string, KnownCommand>> {
+export async function claim(client: PoolClient, commands: readonly ClaimedCommand[]): Promise<Map<string, KnownCommand>> {
   const known = new Map<string, KnownCommand>();
   // In the order of ids, so that two batches with the same commands queue up instead of locking each other out.
   let open = commands.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   for (let attempt = 0; attempt < 5 && open.length > 0; attempt++) {
     const claimed = await client.query<{ command_id: string }>(
-      'insert into commands (command_id, fingerprint) select * from unnest($1::text[], $2::text[]) on conflict (command_id) do nothing returning command_id',
-      [textArray(open.map(({ id }) => id)), textArray(open.map(({ fingerprint }) => fingerprint ?? null))],
+      `insert into commands (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
+       on conflict (command_id) do nothing returning command_id`,
+      [textArray(open.map(({ id }) => id)), textArray(open.map(({ fingerprint = null }) => fingerprint)), textArray(open.map(({ correlation_id = null }) => correlation_id))],
     );
     const ours = new Set(claimed.rows.map((row) => row.command_id));
     open = open.filter(({ id }) => !ours.has(id));
@@ -43,11 +52,11 @@ export async function claim(client: PoolClient, commands: readonly { id: string;
 
 /** In a statement of its own, which sees what rivals committed. The locks keep a saga from ending before addWaiter. */
 async function lockKnown(client: PoolClient, ids: string[]): Promise<[string, KnownCommand][]> {
-  const found = await client.query<{ command_id: string; fingerprint: string | null; reply: unknown }>(
-    'select command_id, fingerprint, reply from commands where command_id = any($1::text[]) order by command_id for update',
+  const found = await client.query<Omit<KnownCommand, 'reply'> & { command_id: string; reply: unknown }>(
+    'select command_id, fingerprint, correlation_id, reply from commands where command_id = any($1::text[]) order by command_id for update',
     [textArray(ids)],
   );
-  return found.rows.map((row) => [row.command_id, { fingerprint: row.fingerprint, reply: row.reply === null ? undefined : replySchema.parse(row.reply) }]);
+  return found.rows.map(({ command_id, reply, ...row }) => [command_id, { ...row, reply: reply === null ? undefined : replySchema.parse(reply) }]);
 }
 
 /** What new commands have led to, to be written as one. */

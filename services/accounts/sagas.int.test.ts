@@ -92,7 +92,7 @@ test('a redelivered opening is answered once per waiting gateway', async () => {
   expect(replies).toHaveLength(1);
   expect(replies[0]?.replayed).toBeUndefined();
   await bank.handleCommands([{ ...message }]);
-  expect(bank.repliesTo(message.headers['correlation-id'] ?? '')[1]).toEqual({ ...replies[0], replayed: true });
+  expect(bank.repliesTo(message.headers['correlation-id'] ?? '')[1]).toEqual(replies[0]);
 });
 
 test('another request under the same id is refused while the first is under way', async () => {
