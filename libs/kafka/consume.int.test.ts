@@ -183,10 +183,10 @@ describe('never skipped', () => {
     const seen: number[] = [];
     const consumer = await started(async (messages) => {
       seen.push(...numbers(messages));
-      await sleep(4_500);
-    }, { sessionTimeoutMs: 1_500 });
+      await sleep(3_500);
+    }, { sessionTimeoutMs: 1_000 });
     await until(() => seen.length > 0);
-    await sleep(4_000);
+    await sleep(3_000);
     expect(consumer.health()).toEqual({ ok: true });
     await until(async () => (await lag()) === 0);
     expect(sorted(seen)).toEqual(range(0, 8));
@@ -216,6 +216,24 @@ describe('change', () => {
     expect(sorted([...new Set(seen)])).toEqual(range(0, written));
     // Handed over with its offsets: nothing comes twice when nobody dies.
     expect(seen.length).toBe(written);
+  });
+
+  test('a rebalance during a long call: it is finished and committed before the other takes over', async () => {
+    await write(0, 80);
+    const [one, two]: [number[], number[]] = [[], []];
+    let calls = 0;
+    const first = await started(async (messages) => {
+      calls += 1;
+      await sleep(1_000);
+      one.push(...numbers(messages));
+    }, { maxBatch: 40 });
+    await until(() => calls === 1);
+    const second = await started(async (messages) => { two.push(...numbers(messages)); }, { maxBatch: 40 });
+    await until(() => new Set([...one, ...two]).size === 80);
+    await until(async () => (await lag()) === 0);
+    expect(sorted([...one, ...two])).toEqual(range(0, 80));
+    expect(two.length).toBeGreaterThan(0);
+    expect([first, second].map((consumer) => consumer.assigned()[0]?.partitions.length)).toEqual([4, 4]);
   });
 
   test.each(['refuse', 'freeze'] as const)('the broker is gone for a while (%s): not healthy, then on from where it was', async (mode) => {

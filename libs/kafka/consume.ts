@@ -7,7 +7,7 @@ import { MessagePool } from './message-pool.ts';
 import type { Handle } from './message-pool.ts';
 
 export type { Assignment } from './consumer-session.ts';
-export type { ReceivedMessage } from './message-pool.ts';
+export type { ReceivedMessage } from './received-message.ts';
 
 export interface ConsumeOptions {
   groupId: string;
@@ -46,8 +46,8 @@ const defaultSessionTimeoutMs = 6_000;
 /** A member of a consumer group: at least once, in order per partition, all partitions in one stream of batches. */
 export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
   const { groupId, topics, handle, maxBatch = 500, concurrency = 1, fromBeginning = true, sessionTimeoutMs = defaultSessionTimeoutMs } = options;
-  const logger = options.logger.child({ group: groupId });
-  const pool = new MessagePool({ handle, maxBatch, concurrency, heartbeatMs: heartbeatMs(sessionTimeoutMs), logger });
+  const logger = options.logger;
+  const pool = new MessagePool({ handle, maxBatch, concurrency, heartbeatMs: heartbeatMs(sessionTimeoutMs), logger: logger.child({ group: groupId }) });
   const supervisor = new Supervisor(kafka, () => ({
     groupId,
     topics,

@@ -83,7 +83,7 @@ export class Supervisor {
     const counts = await partitionCounts(this.#kafka, reader.topics);
     if (this.#stopping.signal.aborted) return new Error('stopped');
     const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
-    const session = openSession(this.#kafka, reader, partitions, this.#logger, () => { this.#lastSign = Date.now(); });
+    const session = openSession(this.#kafka, reader, partitions, this.#logger.child({ group: reader.groupId }), () => { this.#lastSign = Date.now(); });
     this.#session = session;
     void session.joined.then(() => {
       this.#failures = 0;

@@ -1,4 +1,4 @@
-import type { ReceivedMessage } from './message-pool.ts';
+import type { ReceivedMessage } from './received-message.ts';
 import type { OutgoingMessage } from './publish-queue.ts';
 
 const defaultTimeoutMs = 10_000;

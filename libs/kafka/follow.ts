@@ -3,7 +3,7 @@ import type { EachBatchPayload } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { Supervisor } from './consumer-supervisor.ts';
-import { toReceived } from './message-pool.ts';
+import { toReceived } from './received-message.ts';
 import { topicRanges } from './topics.ts';
 import { withTimeout } from './wait.ts';
 

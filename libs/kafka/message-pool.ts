@@ -1,20 +1,11 @@
-import type { EachBatchPayload, IHeaders, KafkaMessage } from 'kafkajs';
+import type { EachBatchPayload, KafkaMessage } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { Assignment } from './consumer-session.ts';
 import { OffsetTracker } from './offset-tracker.ts';
 import type { Chunk } from './offset-tracker.ts';
+import { toReceived } from './received-message.ts';
+import type { ReceivedMessage } from './received-message.ts';
 import { createBackoff, pause, withTimeout } from './wait.ts';
-
-export interface ReceivedMessage {
-  topic: string;
-  partition: number;
-  offset: bigint;
-  key: string | null;
-  value: Buffer | null;
-  headers: Record<string, string>;
-  /** When the message was made, or appended, as the topic is configured; milliseconds since 1970. */
-  timestamp_ms: number;
-}
 
 export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
 
@@ -242,21 +233,4 @@ function settle(tenure: Tenure, lot: Lot): void {
   const { messages } = lot.payload.batch;
   lot.payload.resolveOffset((messages[messages.length - 1] as KafkaMessage).offset);
   lot.settled.resolve();
-}
-
-/** kafkajs' message in our form. */
-export function toReceived(topic: string, partition: number, message: KafkaMessage): ReceivedMessage {
-  const { offset, key, value, headers, timestamp } = message;
-  return { topic, partition, offset: BigInt(offset), key: key === null ? null : String(key), value, headers: toHeaders(headers), timestamp_ms: Number(timestamp) };
-}
-
-function toHeaders(headers: IHeaders | undefined): Record<string, string> {
-  const result: Record<string, string> = {};
-  for (const name in headers) {
-    const value = headers[name];
-    // Kafka allows a header name several times; the last one counts.
-    const last = Array.isArray(value) ? value[value.length - 1] : value;
-    if (last !== undefined && last !== null) result[name] = String(last);
-  }
-  return result;
 }

@@ -1,9 +1,11 @@
-import type { Message, Producer, RecordMetadata } from 'kafkajs';
+import type { Message } from 'kafkajs';
 import type { Logger } from 'pino';
-import type { KafkaClient, Link } from './client.ts';
+import type { KafkaClient } from './client.ts';
+import { ProducerLink } from './producer-link.ts';
 import { PublishError, PublishQueue, sizeOf } from './publish-queue.ts';
 import type { Flight, OutgoingMessage, Unit } from './publish-queue.ts';
-import { createBackoff, pause, withTimeout } from './wait.ts';
+import { send } from './send.ts';
+import { withTimeout } from './wait.ts';
 
 export { PublishError } from './publish-queue.ts';
 export type { OutgoingMessage } from './publish-queue.ts';
@@ -36,7 +38,6 @@ export interface Publisher {
 const flightMessages = 1_000;
 const flightBytes = 1_048_576;
 const sweepMs = 20;
-const connectAttemptMs = 5_000;
 const topicRefusedMs = 1_000;
 
 /**
@@ -49,35 +50,31 @@ export function createPublisher(kafka: KafkaClient, options: PublisherOptions): 
 }
 
 class KafkaPublisher implements Publisher {
-  readonly #kafka: KafkaClient;
   readonly #options: Required<PublisherOptions>;
   readonly #queue = new PublishQueue();
   readonly #proven = new Set<string>();
-  readonly #stopping = new AbortController();
-  #link: Link<Producer> | undefined;
+  readonly #link: ProducerLink;
   #flight: Flight | undefined;
   /** What the sockets had done, and when, as the flight started. */
   #before = { writes: 0, bytesRead: 0, at: 0 };
   #scheduled = false;
-  #connecting: Promise<void> | undefined;
   #sweeper: NodeJS.Timeout | undefined;
   #state: 'new' | 'running' | 'draining' | 'stopped' = 'new';
   #onIdle: (() => void) | undefined;
-  #lastError: unknown;
 
   constructor(kafka: KafkaClient, options: PublisherOptions) {
-    this.#kafka = kafka;
     this.#options = { maxQueued: 10_000, maxMessageBytes: 1_048_576, maxTopicBytes: 229_376, ...options };
+    this.#link = new ProducerLink(kafka, options.name, options.logger, () => this.#schedule());
   }
 
   async start({ timeoutMs = 30_000 } = {}): Promise<void> {
     if (this.#state !== 'new') throw new Error(`publisher ${this.#options.name} was started before`);
     this.#state = 'running';
     try {
-      await withTimeout(this.#connect(), timeoutMs, `connecting publisher ${this.#options.name}`);
+      await withTimeout(this.#link.connect(), timeoutMs, `connecting publisher ${this.#options.name}`);
     } catch (error) {
       await this.stop({ timeoutMs: 0 });
-      throw new Error((error as Error).message, { cause: this.#lastError });
+      throw new Error((error as Error).message, { cause: this.#link.lastError });
     }
   }
 
@@ -89,11 +86,10 @@ class KafkaPublisher implements Publisher {
       await withTimeout(idle, timeoutMs, 'flushing').catch(() => undefined);
     }
     this.#state = 'stopped';
-    this.#stopping.abort();
     this.#settleAll();
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
-    await this.#link?.close(timeoutMs > 0 ? 1_000 : 0);
+    await this.#link.close(timeoutMs > 0 ? 1_000 : 0);
   }
 
   publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void> {
@@ -114,7 +110,7 @@ class KafkaPublisher implements Publisher {
 
   health(): { ok: boolean; reason?: string } {
     if (this.#state !== 'running') return { ok: false, reason: `publisher ${this.#options.name} is ${this.#state}` };
-    return this.#link ? { ok: true } : { ok: false, reason: `publisher ${this.#options.name} is not connected` };
+    return this.#link.current ? { ok: true } : { ok: false, reason: `publisher ${this.#options.name} is not connected` };
   }
 
   queued(): number {
@@ -132,7 +128,7 @@ class KafkaPublisher implements Publisher {
 
   /** Waits one turn of the event loop when idle, so that what arrives with one read of the sockets flies together. */
   #schedule(): void {
-    if (this.#scheduled || this.#flight || !this.#link) return;
+    if (this.#scheduled || this.#flight || !this.#link.current) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -141,11 +137,12 @@ class KafkaPublisher implements Publisher {
   }
 
   #fly(): void {
-    if (this.#flight || !this.#link) return;
+    const link = this.#link.current;
+    if (this.#flight || !link) return;
     const flight = this.#queue.take({ messages: flightMessages, bytes: flightBytes, topicBytes: this.#options.maxTopicBytes }, (topic) => this.#proven.has(topic));
     if (!flight) return this.#idle();
     this.#flight = flight;
-    const { client, gate } = this.#link;
+    const { client, gate } = link;
     this.#before = { writes: gate.produceWrites, bytesRead: gate.bytesRead, at: Date.now() };
     send(client, flight).then(
       (unwritten) => this.#landed(flight, unwritten),
@@ -179,11 +176,12 @@ class KafkaPublisher implements Publisher {
     for (const topic of flight.topics.keys()) this.#proven.delete(topic);
     for (const { unit } of flight.parts) this.#reject(unit, `not published: ${cause}`, sent || unit.acknowledged > 0, error);
     this.#flight = undefined;
-    this.#replaceProducer();
+    this.#link.replace();
   }
 
   #hasLeft(): boolean {
-    return this.#link !== undefined && this.#link.gate.produceWrites > this.#before.writes;
+    const gate = this.#link.current?.gate;
+    return gate !== undefined && gate.produceWrites > this.#before.writes;
   }
 
   #reject(unit: Unit, message: string, sent: boolean, cause?: unknown): void {
@@ -225,50 +223,13 @@ class KafkaPublisher implements Publisher {
     this.#flight = undefined;
     if (!left) this.#queue.putBack(flight);
     this.#options.logger.warn({ publisher: this.#options.name, topics: [...flight.topics.keys()], messages: flight.messages, sent: left }, 'a send was given up');
-    this.#replaceProducer();
+    this.#link.replace();
   }
 
   /** The broker answers, yet will not take this topic's first message: kafkajs would ask for ever. */
   #isTopicRefused(flight: Flight, now: number): boolean {
     const unproven = [...flight.topics.keys()].some((topic) => !this.#proven.has(topic));
-    return unproven && now - this.#before.at > topicRefusedMs && this.#link !== undefined && this.#link.gate.bytesRead > this.#before.bytesRead;
-  }
-
-  #replaceProducer(): void {
-    void this.#link?.close(0);
-    this.#link = undefined;
-    if (this.#state === 'running' || this.#state === 'draining') void this.#connect();
-  }
-
-  /** Connects with back-off until it works or the publisher stops; every attempt is bounded. */
-  #connect(): Promise<void> {
-    this.#connecting ??= this.#connectLoop().finally(() => { this.#connecting = undefined; });
-    return this.#connecting;
-  }
-
-  async #connectLoop(): Promise<void> {
-    const backoff = createBackoff(50, 500);
-    const { logger, name } = this.#options;
-    for (let attempt = 1; !this.#stopping.signal.aborted; attempt++) {
-      const link = this.#kafka.newProducer();
-      const abort = (): void => link.gate.close();
-      this.#stopping.signal.addEventListener('abort', abort);
-      try {
-        await withTimeout(link.client.connect(), connectAttemptMs, 'connecting');
-        if (this.#stopping.signal.aborted) return;
-        this.#link = link;
-        if (attempt > 1) logger.info({ publisher: name, attempt }, 'connected to Kafka again');
-        this.#schedule();
-        return;
-      } catch (error) {
-        await link.close(0);
-        this.#lastError = error;
-        logger[attempt === 1 ? 'warn' : 'debug']({ publisher: name, attempt, err: error }, 'cannot connect to Kafka');
-        await pause(backoff.next(), this.#stopping.signal);
-      } finally {
-        this.#stopping.signal.removeEventListener('abort', abort);
-      }
-    }
+    return unproven && now - this.#before.at > topicRefusedMs && (this.#link.current?.gate.bytesRead ?? 0) > this.#before.bytesRead;
   }
 
   #idle(): void {
@@ -282,31 +243,4 @@ class KafkaPublisher implements Publisher {
     this.#queue.sweep(Infinity, (unit) => this.#reject(unit, 'the publisher was stopped', unit.acknowledged > 0));
     this.#queue.dropDone();
   }
-}
-
-/**
- * One send, complete; returns the messages whose partition does not exist. When a partition moves to a broker
- * that has already answered in the same send, kafkajs' retry leaves that broker out and reports success: so
- * what its answer does not name is sent again, under sequence numbers that were never used.
- */
-async function send(producer: Producer, flight: Flight): Promise<ReadonlySet<Message>> {
-  let topics = flight.topics;
-  for (let written = true; written && topics.size > 0;) {
-    const topicMessages = [...topics].map(([topic, messages]) => ({ topic, messages }));
-    const answer = await producer.sendBatch({ acks: -1, topicMessages });
-    topics = missingFrom(answer, topics);
-    written = answer.length > 0;
-  }
-  return new Set([...topics.values()].flat());
-}
-
-/** The messages of partitions that the answer does not name; the partitioner has noted each message's partition in it. */
-function missingFrom(answer: RecordMetadata[], topics: Flight['topics']): Flight['topics'] {
-  const known = new Set(answer.map(({ topicName, partition }) => `${partition} ${topicName}`));
-  const missing: Flight['topics'] = new Map();
-  for (const [topic, messages] of topics) {
-    const rest = messages.filter(({ partition }) => !known.has(`${partition} ${topic}`));
-    if (rest.length > 0) missing.set(topic, rest);
-  }
-  return missing;
 }

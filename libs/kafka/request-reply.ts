@@ -4,12 +4,13 @@ import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { onePartitionAssigner } from './consumer-session.ts';
 import { Supervisor } from './consumer-supervisor.ts';
-import { toReceived } from './message-pool.ts';
+import { toReceived } from './received-message.ts';
 import { murmur2 } from './partitioner.ts';
 import { PublishError } from './publish-queue.ts';
 import type { Publisher } from './publish.ts';
 import type { OutgoingMessage } from './publish-queue.ts';
-import { pause, withTimeout } from './wait.ts';
+import { ReplyProbe } from './reply-probe.ts';
+import { withTimeout } from './wait.ts';
 
 export interface RequesterOptions {
   /** The topic of all replies. */
@@ -66,7 +67,7 @@ interface Pending {
 }
 
 const sweepMs = 20;
-const probe = { publishMs: 2_000, firstWaitMs: 250, waitMs: 2_000, everyMs: 3_000, givenUpAfterMs: 4_000 };
+const probeTimeoutMs = 2_000;
 
 /**
  * Request and reply over Kafka, safe in rollouts: every process reads one partition of one shared topic in a
@@ -84,18 +85,12 @@ class KafkaRequester implements Requester {
   readonly #pending = new Map<string, Pending>();
   /** Starts every correlation id of this process: what begins otherwise is somebody else's. */
   readonly #origin = `${randomBytes(9).toString('base64url')}.`;
-  readonly #stopping = new AbortController();
-  readonly #firstReady = Promise.withResolvers<void>();
+  readonly #probe: ReplyProbe;
   #sequence = 0;
   #partition: number;
   #position: bigint | undefined;
-  #ready = false;
-  #joinedAt = 0;
-  #takenAt = 0;
   #losses = 0;
-  #probeId = '';
-  #probeBack: (() => void) | undefined;
-  #probing: Promise<void> | undefined;
+  #stopping = false;
   #sweeper: NodeJS.Timeout | undefined;
   #idle: (() => void) | undefined;
 
@@ -104,14 +99,14 @@ class KafkaRequester implements Requester {
     this.#options = { maxPending: 10_000, onLate: () => undefined, sessionTimeoutMs: 6_000, ...options };
     this.#partition = (murmur2(options.instance) & 0x7fffffff) % options.partitions;
     this.#supervisor = new Supervisor(kafka, () => this.#reader(), options.logger);
+    this.#probe = new ReplyProbe({ send: (id) => this.#sendProbe(id), prefix: `${this.#origin}probe.`, onLost: () => this.#onLost() });
   }
 
   async start({ timeoutMs = 30_000 } = {}): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     await this.#supervisor.start(timeoutMs);
-    this.#probing ??= this.#probeOn();
     try {
-      await withTimeout(this.#firstReady.promise, Math.max(1, deadline - Date.now()), `the first message back over ${this.#options.topic}`);
+      await this.#probe.start(Math.max(1, deadline - Date.now()));
     } catch (error) {
       await this.stop({ timeoutMs: 0 });
       throw error;
@@ -119,15 +114,14 @@ class KafkaRequester implements Requester {
   }
 
   async stop({ timeoutMs = 5_000 } = {}): Promise<void> {
-    this.#stopping.abort();
+    this.#stopping = true;
     if (timeoutMs > 0 && this.#pending.size > 0) {
       const idle = new Promise<void>((resolve) => { this.#idle = resolve; });
       await withTimeout(idle, timeoutMs, 'waiting for replies').catch(() => undefined);
     }
     this.#expire(Infinity, 'the process stops');
     clearInterval(this.#sweeper);
-    await this.#supervisor.stop(timeoutMs);
-    await this.#probing;
+    await Promise.all([this.#supervisor.stop(timeoutMs), this.#probe.stop()]);
   }
 
   request(message: OutgoingMessage, { ackTimeoutMs, replyTimeoutMs }: { ackTimeoutMs: number; replyTimeoutMs: number }): Promise<Reply> {
@@ -155,12 +149,12 @@ class KafkaRequester implements Requester {
 
   health(): { ok: boolean; reason?: string } {
     const consumer = this.#supervisor.health();
-    if (!consumer.ok || this.#ready) return consumer;
+    if (!consumer.ok || this.#probe.ready) return consumer;
     return { ok: false, reason: `no message comes back over ${this.#options.topic}` };
   }
 
   #refusal(): string | undefined {
-    if (this.#stopping.signal.aborted) return 'the process stops';
+    if (this.#stopping) return 'the process stops';
     const { ok, reason } = this.health();
     if (!ok) return reason;
     return this.#pending.size >= this.#options.maxPending ? `${this.#pending.size} requests wait already` : undefined;
@@ -182,7 +176,7 @@ class KafkaRequester implements Requester {
       assigner: onePartitionAssigner(topic, partition),
       eachBatch: async (payload: EachBatchPayload) => this.#take(payload),
       onJoin: (_assignment: unknown, seek: (topic: string, partition: number, offset: bigint) => void) => {
-        this.#joinedAt = Date.now();
+        this.#probe.joined();
         // After a reconnect, go on where it stopped: the replies of the meantime are still awaited.
         if (this.#position !== undefined) seek(topic, partition, this.#position);
       },
@@ -196,16 +190,16 @@ class KafkaRequester implements Requester {
       const id = String(message.headers?.['correlation-id'] ?? '');
       if (id.startsWith(this.#origin)) this.#deliver(id, () => toReceived(batch.topic, batch.partition, message));
     }
-    this.#takenAt = Date.now();
+    this.#probe.taken();
     this.#position = BigInt(batch.lastOffset()) + 1n;
     resolveOffset(batch.lastOffset());
   }
 
   #deliver(id: string, decode: () => Reply): void {
-    if (id === this.#probeId) return this.#probeBack?.();
     const pending = this.#pending.get(id);
     if (!pending) {
-      if (!id.startsWith(`${this.#origin}probe.`)) this.#options.onLate(id);
+      if (this.#probe.arrived(id)) this.#losses = 0;
+      else this.#options.onLate(id);
       return;
     }
     this.#pending.delete(id);
@@ -223,56 +217,19 @@ class KafkaRequester implements Requester {
     this.#checkIdle();
   }
 
+  #sendProbe(id: string): Promise<void> {
+    const message: OutgoingMessage = { topic: this.#options.topic, key: null, value: null, headers: { 'correlation-id': id }, partition: this.#partition };
+    return this.#publisher.publish(message, { timeoutMs: probeTimeoutMs });
+  }
+
   #checkIdle(): void {
     if (this.#pending.size === 0) this.#idle?.();
   }
 
-  /** Sends itself messages: often until the first one is back, then every few seconds. */
-  async #probeOn(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      const isBack = await this.#probeOnce();
-      if (signal.aborted) return;
-      if (isBack === undefined) await pause(100, signal);
-      else if (isBack) await pause(probe.everyMs, signal);
-      else if (this.#ready || Date.now() - this.#joinedAt > probe.givenUpAfterMs) this.#moveOn();
-    }
-  }
-
-  /**
-   * True: it came back, or, once ready, anything did. False: the broker has it, and nothing came. Undefined: it
-   * could not be sent.
-   */
-  async #probeOnce(): Promise<boolean | undefined> {
-    const { topic } = this.#options;
-    const id = `${this.#origin}probe.${this.#sequence++}`;
-    const back = new Promise<true>((resolve) => { this.#probeBack = () => resolve(true); });
-    this.#probeId = id;
-    const sentAt = Date.now();
-    const message: OutgoingMessage = { topic, key: null, value: null, headers: { 'correlation-id': id }, partition: this.#partition };
-    try {
-      await this.#publisher.publish(message, { timeoutMs: probe.publishMs });
-    } catch {
-      // Without a broker, this says nothing about the consumer: its time begins when there is one again.
-      this.#ready = false;
-      this.#joinedAt = Date.now();
-      return undefined;
-    }
-    const isBack = await withTimeout(back, this.#ready ? probe.waitMs : probe.firstWaitMs, 'the probe').catch(() => this.#ready && this.#takenAt > sentAt);
-    if (isBack) {
-      this.#ready = true;
-      this.#losses = 0;
-      this.#firstReady.resolve();
-    }
-    return isBack;
-  }
-
-  /** The broker takes messages for this partition, but they do not come. The second time, another partition is read. */
-  #moveOn(): void {
+  /** The first time, the consumer is built anew and goes on where it was; the second time, it reads another partition. */
+  #onLost(): void {
     const { logger, topic, partitions } = this.#options;
     logger.warn({ topic, partition: this.#partition }, 'a message to itself was lost: the reply consumer is built again');
-    this.#ready = false;
-    this.#joinedAt = Date.now();
     this.#losses += 1;
     if (this.#losses > 1) {
       this.#position = undefined;
