@@ -3,7 +3,7 @@ import { messageOfType, messages, type MessageName } from './messages.ts';
 import { commandPartitions, replyPartitions, topicName } from './topics.ts';
 
 /** Pure: what a request on a command or query topic says, and the reply that goes back. */
-export type Decoded =
+export type DecodedRequest =
   | { kind: 'request'; name: MessageName; context: MessageContext; data: unknown; address: ReplyAddress | undefined }
   /** Can never be processed: for the dead letters, and answered where it says where to. */
   | { kind: 'bad'; code: string; reason: string; address: ReplyAddress | undefined };
@@ -12,7 +12,7 @@ export type Decoded =
  * Reads a command or query that this consumer takes. Never throws. The reason of a bad one names paths and rules only:
  * values may be personal data.
  */
-export function decodeRequest(message: { headers: Record<string, string>; value: Buffer | null }, takes: (name: MessageName) => boolean, prefix: string): Decoded {
+export function decodeRequest(message: { headers: Record<string, string>; value: Buffer | null }, takes: (name: MessageName) => boolean, prefix: string): DecodedRequest {
   const context = fromHeaders(message.headers);
   if (context === undefined) return bad('malformed_headers', 'a required header is missing or malformed');
   const address = replyAddress(context);
@@ -27,7 +27,7 @@ export function decodeRequest(message: { headers: Record<string, string>; value:
   return bad('invalid_data', issues.join('; ').slice(0, 500), address);
 }
 
-function bad(code: string, reason: string, address?: ReplyAddress): Decoded {
+function bad(code: string, reason: string, address?: ReplyAddress): DecodedRequest {
   return { kind: 'bad', code, reason, address };
 }
 

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { ZodError } from 'zod';
-import { replyType, source } from '#libs/contracts/envelope.ts';
+import { source } from '#libs/contracts/envelope.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
+import { replyMessage } from '#libs/contracts/exchange.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
@@ -168,17 +168,8 @@ async function setAside(deps: ConsumerDeps, message: ReceivedMessage, why: { cod
 
 /** Never rejects: the decision is committed, and a caller who misses the reply repeats the request. */
 async function send(deps: ConsumerDeps, { address, body }: Answer): Promise<void> {
-  const headers = {
-    ce_specversion: '1.0',
-    ce_id: randomUUID(),
-    ce_type: replyType,
-    ce_source: source.accounts,
-    ce_time: deps.now().toISOString(),
-    'content-type': 'application/json',
-    'correlation-id': address.correlation_id,
-  };
   try {
-    await deps.publish({ topic: address.topic, partition: address.partition, key: null, value: JSON.stringify(body), headers });
+    await deps.publish(replyMessage(address, body, source.accounts, deps.now().toISOString()));
   } catch (error) {
     deps.logger.warn({ err: error, correlation_id: address.correlation_id }, 'a reply was lost');
   }

@@ -1,8 +1,6 @@
 import type { Position } from '#libs/contracts/messages.ts';
+import { cutPage } from '#libs/contracts/page.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-
-/** A page ends at its limit or at 1 MiB of JSON, whichever is first; 4 KiB are left for what surrounds the items. */
-export const pageBytes = 1024 * 1024 - 4096;
 
 export interface PageRequest {
   limit: number;
@@ -56,19 +54,5 @@ export async function readPage<Row extends object, Item>(pool: Pool, source: Pag
   const order = source.order.map((column) => `${column} ${request.order}`).join(', ');
   const limit = parameter(request.limit + 1);
   const result = await pool.query<Row>(`select ${source.columns} from ${source.from} ${where} order by ${order} limit ${limit}`, parameters);
-  return cut(result.rows, source, request.limit);
-}
-
-/** The first rows up to limit and pageBytes, at least one; a position where there are more. */
-function cut<Row extends object, Item>(rows: Row[], source: PageSource<Row, Item>, limit: number): { items: Item[]; next?: Position } {
-  const items: Item[] = [];
-  let bytes = 0;
-  for (const row of rows.slice(0, limit)) {
-    const item = source.item(row);
-    bytes += Buffer.byteLength(JSON.stringify(item)) + 1 + (source.extraBytes ?? 0);
-    if (items.length > 0 && bytes > pageBytes) break;
-    items.push(item);
-  }
-  const last = rows[items.length - 1];
-  return last && rows.length > items.length ? { items, next: source.position(last) } : { items };
+  return cutPage(result.rows, request.limit, source.item, source.position, source.extraBytes);
 }

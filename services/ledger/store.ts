@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits } from '#libs/contracts/ids.ts';
-import type { AccountStatus, Direction, TransactionType } from '#libs/contracts/resources.ts';
 import { bigintArray, intArray, textArray, timestampArray, uuidArray } from '#libs/postgres/arrays.ts';
 import { outboxColumns, type OutboxEvent, outboxInsert } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
-import { type LedgerAccountType, type SystemKind, systemAccountNumber } from './chart.ts';
+import { type SystemKind, systemAccountNumber } from './chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from './records.ts';
 
 /** The ledger's SQL for writing: one function per statement. Ids are stored as their 128 bits, without prefix. */
@@ -20,19 +19,8 @@ export function systemAccountId(accountNumber: string): string {
   return `acc_${createHash('sha256').update(`system account ${accountNumber}`).digest('hex').slice(0, 32)}`;
 }
 
-interface AccountRow {
-  account_id: string;
-  account_number: string;
-  client_id: string | null;
-  account_type: LedgerAccountType;
-  currency: string;
-  status: AccountStatus;
-  status_version: number;
-  balance_minor: bigint;
-  last_sequence: bigint;
-}
-
-function accountOf(row: AccountRow): AccountState {
+/** From a row, whose ids are uuids. */
+function accountOf(row: AccountState): AccountState {
   return { ...row, account_id: prefixed('acc', row.account_id), client_id: row.client_id && prefixed('cli', row.client_id) };
 }
 
@@ -40,7 +28,7 @@ const accountColumns = 'account_id, account_number, client_id, account_type, cur
 
 /** Locks the accounts that exist among `ids`, in id order: no two batches can wait for each other. */
 export async function lockAccounts(client: PoolClient, ids: string[]): Promise<AccountState[]> {
-  const { rows } = await client.query<AccountRow>({
+  const { rows } = await client.query<AccountState>({
     name: 'lock_accounts',
     text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) order by account_id for no key update`,
     values: [uuidArray(ids)],
@@ -60,28 +48,8 @@ export async function createSystemAccounts(client: PoolClient, wanted: { kind: S
   );
 }
 
-export interface TransactionRow {
-  transaction_id: string;
-  operation_id: string;
-  account_id: string;
-  counterparty_account_id: string | null;
-  transaction_type: TransactionType;
-  direction: Direction;
-  amount_minor: bigint | null;
-  amount_text: string | null;
-  currency: string | null;
-  description: string | null;
-  reference: string | null;
-  status: 'Completed' | 'Failed';
-  failure_code: string | null;
-  failure_message: string | null;
-  reverses_transaction_id: string | null;
-  idempotency_key: string | null;
-  fingerprint: string | null;
-  actor: string;
-  request_id: string;
-  created_at: string;
-}
+/** A record as Postgres gives it: ids as uuids. */
+export type TransactionRow = TransactionRecord;
 
 export const transactionColumns =
   'transaction_id, operation_id, account_id, counterparty_account_id, transaction_type, direction, amount_minor, amount_text, currency, description, ' +
