@@ -228,13 +228,16 @@ function toTransferSeen(row: ListedRow): Transfer {
   return toTransfer({ ...record, account_id: record.counterparty_account_id, counterparty_account_id: record.account_id });
 }
 
-/** One transaction by its exact id; a bound caller sees those of its own accounts, and those that it sent itself. */
+/**
+ * One transaction by its exact id. A bound caller sees those of its own accounts, and what became of its own requests on
+ * accounts that were none of its own: after a 202 it must not be told 404.
+ */
 async function readOne(pool: Pool, transactionId: string, { bound_client_id, actor }: MessageContext): Promise<ListedRow | undefined> {
   const { rows } = await pool.query<ListedRow>({
     name: 'get_transaction',
     text: `select ${listedColumns}, ${reversedBy} from transactions t
       where id_key(t.transaction_id) = id_key($1::uuid) and t.transaction_id = $1::uuid
-        and ($2::uuid is null or t.actor = $3 or exists (select from accounts a where a.account_id = t.account_id and a.client_id = $2))`,
+        and ($2::uuid is null or (t.actor = $3 and t.status = 'Failed') or exists (select from accounts a where a.account_id = t.account_id and a.client_id = $2))`,
     values: [bits(transactionId), bound_client_id === undefined ? null : bits(bound_client_id), actor],
   });
   return rows[0];
