@@ -1,0 +1,85 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { EventData } from '#libs/contracts/events.ts';
+import { createApiKeys } from './api-keys.ts';
+
+const pepper = 'a pepper of sixteen';
+const keyId = `key_${'1'.repeat(32)}`;
+const apiKey = makeApiKey('live', keyId);
+
+function setUp() {
+  const clock = { now: Date.parse('2026-01-01T00:00:00.000Z') };
+  const uses: string[] = [];
+  const keys = createApiKeys({ pepper, logger: pino({ level: 'silent' }), onUse: (id, at) => uses.push(`${id} ${at.toISOString()}`), now: () => clock.now });
+  const state = (changes: Partial<EventData<'corebanking.api_key.v1'>> = {}) => ({
+    key_id: keyId, family_id: `key_${'0'.repeat(32)}`, secret_hash: hashApiKey(pepper, apiKey), scopes: ['accounts:read'], environment: 'live' as const,
+    client_id: null, expires_at: '2026-06-01T00:00:00.000Z', revoked_at: null, version: 1, ...changes,
+  });
+  const take = (changes?: Partial<EventData<'corebanking.api_key.v1'>>) => keys.take(keyId, Buffer.from(JSON.stringify(state(changes))));
+  return { clock, keys, uses, take };
+}
+
+test('a known key is its caller, named by its family', () => {
+  const { keys, take } = setUp();
+  expect(keys.find(apiKey)).toBeUndefined();
+  take({ client_id: 'cli_1' });
+  expect(keys.find(apiKey)).toMatchObject({ actor: `key:key_${'0'.repeat(32)}`, boundClientId: 'cli_1', keyId });
+  expect(keys.find(apiKey)?.scopes).toEqual(new Set(['accounts:read']));
+});
+
+test('another secret, another pepper, a typing error and foreign texts are nobody', () => {
+  const { keys, take } = setUp();
+  take();
+  for (const text of ['', 'x', makeApiKey('live', keyId), `${apiKey} `, apiKey.slice(0, -1), apiKey.replace('live', 'test'), `${apiKey}, ${apiKey}`]) expect(keys.find(text)).toBeUndefined();
+  take({ secret_hash: hashApiKey('another pepper here', apiKey), version: 2 });
+  expect(keys.find(apiKey)).toBeUndefined();
+});
+
+test('expired and revoked keys are nobody; an older version never comes back', () => {
+  const { clock, keys, take } = setUp();
+  take({ version: 3 });
+  clock.now = Date.parse('2026-06-01T00:00:00.000Z') - 1;
+  expect(keys.find(apiKey)).toBeDefined();
+  clock.now += 1;
+  expect(keys.find(apiKey)).toBeUndefined();
+  clock.now -= 1000;
+  take({ version: 4, revoked_at: '2026-02-01T00:00:00.000Z' });
+  take({ version: 3 });
+  expect(keys.find(apiKey)).toBeUndefined();
+  keys.take(keyId, null);
+  expect(keys.environment(keyId)).toBeUndefined();
+});
+
+test('a message that cannot be read changes nothing', () => {
+  const { keys, take } = setUp();
+  take();
+  keys.take(keyId, Buffer.from('{"key_id":1}'));
+  keys.take(keyId, Buffer.from('no json'));
+  keys.take(null, Buffer.from('{}'));
+  expect(keys.find(apiKey)).toBeDefined();
+});
+
+test('its use is told once a minute, over new versions too', () => {
+  const { clock, keys, uses, take } = setUp();
+  take();
+  keys.find(apiKey);
+  take({ version: 2 });
+  clock.now += 59_999;
+  keys.find(apiKey);
+  expect(uses).toEqual([`${keyId} 2026-01-01T00:00:00.000Z`]);
+  clock.now += 1;
+  keys.find(apiKey);
+  expect(uses).toHaveLength(2);
+});
+
+test('seen waits for a state, for so long and no longer', async () => {
+  const { keys, take } = setUp();
+  const there = keys.seen(keyId, () => true, 1_000);
+  const revoked = keys.seen(keyId, ({ revoked_at }) => revoked_at !== null, 1_000);
+  take();
+  expect(await there).toBe(true);
+  expect(await keys.seen(keyId, ({ version }) => version > 1, 20)).toBe(false);
+  take({ version: 2, revoked_at: '2026-02-01T00:00:00.000Z' });
+  expect(await revoked).toBe(true);
+});

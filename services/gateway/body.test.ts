@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { NumberText } from '#libs/contracts/money.ts';
+import { parseBody } from './body.ts';
+import { Refused } from './errors.ts';
+
+const parse = (text: string) => parseBody(Buffer.from(text));
+
+function refusedAs(bytes: Buffer): string | undefined {
+  try {
+    parseBody(bytes);
+    return undefined;
+  } catch (error) {
+    return error instanceof Refused ? error.refusal.code : `thrown: ${String(error)}`;
+  }
+}
+
+test('numbers are kept as they were written', () => {
+  expect(parse('{"a":10.00,"b":[1e2,-0,100.00000000000000001]}')).toEqual({
+    a: new NumberText('10.00'),
+    b: [new NumberText('1e2'), new NumberText('-0'), new NumberText('100.00000000000000001')],
+  });
+});
+
+test('an empty body is undefined, other values are themselves', () => {
+  expect(parse('')).toBeUndefined();
+  expect(parse(' {"a" : "x:y\\"z:", "b":{}, "c":[[],{"d":null}], "e":true} ')).toEqual({ a: 'x:y"z:', b: {}, c: [[], { d: null }], e: true });
+  expect(parse('"\\ud83d\\ude00"')).toBe('😀');
+  expect(parse('{"constructor":"x","prototype":1}')).toEqual({ constructor: 'x', prototype: new NumberText('1') });
+});
+
+test.each([
+  ['no JSON', '{a:1}'],
+  ['blanks only', '  '],
+  ['something after the value', '{} x'],
+  ['a trailing comma', '{"a":1,}'],
+  ['a leading zero', '{"a":01}'],
+  ['NaN', '{"a":NaN}'],
+  ['a comment', '{"a":1/**/}'],
+  ['a byte order mark', '\ufeff{}'],
+  ['a raw control character', '{"a":"\n"}'],
+  ['a duplicate key', '{"a":1,"a":2}'],
+  // lossless-json lets a key come twice when both values are equal: the next ones are why the members are counted.
+  ['a duplicate key with equal numbers', '{"a":1,"a":1}'],
+  ['a duplicate key with equal texts', '{"a":"x","b":2,"a":"x"}'],
+  ['a duplicate key with equal objects', '{"o":{"a":1},"o":{"a":1}}'],
+  ['a duplicate key, written otherwise', '{"a":1,"\\u0061":1}'],
+  ['a duplicate key inside', '{"o":[{"a":null,"a":null}]}'],
+  ['__proto__', '{"__proto__":{"x":1}}'],
+  ['__proto__ inside, written otherwise', '{"o":[{"\\u005f_proto__":1}]}'],
+  ['constructor.prototype', '{"constructor":{"prototype":{}}}'],
+  ['a lone surrogate', '{"a":"\\ud800"}'],
+  ['a lone surrogate in a key', '{"\\udc00":1}'],
+  ['NUL', '{"a":"\\u0000"}'],
+  ['brackets without end', '['.repeat(60_000)],
+  ['objects without end', '{"a":'.repeat(13_000)],
+  ['nesting that is closed', '['.repeat(30_000) + ']'.repeat(30_000)],
+])('%s is malformed_json', (_what, text) => {
+  expect(refusedAs(Buffer.from(text))).toBe('malformed_json');
+});
+
+test('bytes that are not UTF-8 are malformed_json', () => {
+  expect(refusedAs(Buffer.from([0x22, 0xff, 0x22]))).toBe('malformed_json');
+  expect(refusedAs(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]))).toBe('malformed_json');
+});
+
+test('whatever JSON.stringify writes is read back, and nothing throws anything but malformed_json', () => {
+  const plain = (value: unknown): unknown => {
+    if (value instanceof NumberText) return Number(value.text);
+    if (Array.isArray(value)) return value.map(plain);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]));
+  };
+  const hasPoison = (text: string): boolean => /__proto__|constructor|\\u0000/.test(text);
+  fc.assert(
+    fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
+      const text = JSON.stringify(value);
+      if (!hasPoison(text)) expect(plain(parse(text))).toEqual(JSON.parse(text));
+    }),
+  );
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
+      expect([undefined, 'malformed_json']).toContain(refusedAs(Buffer.from(bytes)));
+    }),
+  );
+});

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { canonicalJson, derivedBits, fingerprint, freshBits } from './ids.ts';
+
+test('bits are 32 hex digits; fresh ones differ and are in order of time', async () => {
+  const first = freshBits();
+  await new Promise((resolve) => setTimeout(resolve, 2));
+  const second = freshBits();
+  expect([first, second].every((bits) => /^[0-9a-f]{32}$/.test(bits))).toBe(true);
+  expect(first < second).toBe(true);
+});
+
+test('derived bits depend on secret, caller, route and key, and on nothing else', () => {
+  const bits = derivedBits('secret', 'key:1', 'POST /clients', 'k');
+  expect(bits).toMatch(/^[0-9a-f]{32}$/);
+  expect(derivedBits('secret', 'key:1', 'POST /clients', 'k')).toBe(bits);
+  const others = [
+    derivedBits('other', 'key:1', 'POST /clients', 'k'),
+    derivedBits('secret', 'key:2', 'POST /clients', 'k'),
+    derivedBits('secret', 'key:1', 'POST /accounts', 'k'),
+    derivedBits('secret', 'key:1', 'POST /clients', 'K'),
+  ];
+  expect(new Set([bits, ...others]).size).toBe(5);
+});
+
+test('the fingerprint ignores the order of keys and absent fields, and nothing else', () => {
+  const same = [{ a: '1', b: { c: [1, 2], d: null } }, { b: { c: [1, 2] }, a: '1', e: undefined }];
+  expect(fingerprint({ id: 'x' }, same[0])).toBe(fingerprint({ id: 'x' }, same[1]));
+  expect(fingerprint({ id: 'y' }, same[0])).not.toBe(fingerprint({ id: 'x' }, same[0]));
+  expect(fingerprint({}, { a: '1' })).not.toBe(fingerprint({}, { a: 1 }));
+  expect(fingerprint({}, { a: [1, 2] })).not.toBe(fingerprint({}, { a: [2, 1] }));
+  expect(canonicalJson({ b: [{ d: 1, c: '"' }], a: null })).toBe('{"b":[{"c":"\\"","d":1}]}');
+});

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest';
+import type { z } from 'zod';
+import { bodies, parameters } from '#libs/contracts/fields.ts';
+import { NumberText } from '#libs/contracts/money.ts';
+import { Refused } from './errors.ts';
+import { parseFields, parseQuery } from './input.ts';
+
+function refusal(parse: () => unknown) {
+  try {
+    parse();
+  } catch (error) {
+    if (error instanceof Refused) return error.refusal;
+    throw error;
+  }
+  throw new Error('was not refused');
+}
+
+const body = (schema: z.ZodType, value: unknown) => refusal(() => parseFields(schema, value));
+const query = (schema: z.ZodType, value: Record<string, unknown>) => refusal(() => parseQuery(schema, value));
+
+test('every violation is named at once, with its field and rule', () => {
+  const { code, errors, message } = body(bodies.createClient, { client_type: 'Retail', company_name: 'x', first_name: new NumberText('5'), email: 'no', last_name: ' ', contact_number: null });
+  expect(code).toBe('validation_failed');
+  expect(errors).toEqual([
+    { field: 'first_name', code: 'validation_failed', message: 'first_name must be a string' },
+    { field: 'last_name', code: 'validation_failed', message: 'last_name must have 1 to 100 characters' },
+    { field: 'email', code: 'validation_failed', message: 'email must be an e-mail address' },
+    { field: 'contact_number', code: 'validation_failed', message: 'contact_number is required' },
+    { field: 'company_name', code: 'unknown_field', message: 'company_name is not a known field' },
+  ]);
+  expect(message).toContain('5 violations');
+});
+
+test('the code is that of the violations when all agree', () => {
+  const fields = { account_id: 'a', transaction_type: 'Deposit', amount: new NumberText('1') };
+  expect(body(bodies.createTransaction, { ...fields, foo: 1, bar: 2 }).code).toBe('unknown_field');
+  expect(body(bodies.createTransaction, { ...fields, amount: '1' }).code).toBe('invalid_amount');
+  expect(body(bodies.createTransaction, { ...fields, amount: '1', foo: 1 }).code).toBe('validation_failed');
+  expect(body(bodies.createTransaction, { ...fields, amount: new NumberText('10.005'), currency: 'USD' }).code).toBe('invalid_amount_precision');
+  expect(body(bodies.createTransaction, { ...fields, transaction_type: 'Transfer' }).code).toBe('invalid_transaction_type');
+});
+
+test.each([
+  [bodies.createClient, {}, 'client_type is required'],
+  [bodies.createClient, { client_type: 'Other' }, 'client_type must be one of Retail, Corporate'],
+  [bodies.createTransaction, [], 'the body must be a JSON object'],
+  [bodies.createTransaction, 'x', 'the body must be a JSON object'],
+  [bodies.updateClient, {}, 'the body must change at least one field'],
+  [bodies.changeStatus, { status: 'Closed' }, 'status must be one of Active, Inactive, Frozen'],
+  [bodies.changeStatus, { status: 'Frozen' }, 'reason is required to freeze an account'],
+  [bodies.createKey, { name: 'x', scopes: ['clients:read', 'all'] }, 'scopes.1 must be one of clients:read'],
+  [bodies.createKey, { name: 'x', scopes: Array(13).fill('clients:read') }, 'scopes must have at most 12 items'],
+])('messages name the field and the rule (%#)', (schema, value, message) => {
+  expect(body(schema, value).message).toContain(message);
+});
+
+test('query parameters: unknown, repeated and unreadable ones are named', () => {
+  expect(query(parameters.listClients, { cleint_type: 'Retail' })).toMatchObject({ code: 'unknown_parameter', errors: [{ field: 'cleint_type' }] });
+  expect(query(parameters.listClients, { limit: ['1', '2'], order: 'up' }).errors?.map(({ message }) => message)).toEqual([
+    'limit is given more than once',
+    'order must be one of asc, desc',
+  ]);
+  expect(query(parameters.listTransactions, { reference: 'a\u0000b' }).message).toBe('reference must not contain NUL');
+  expect(query(parameters.none, JSON.parse('{"__proto__":"x"}')).code).toBe('unknown_parameter');
+  expect(query(parameters.searchUssd, {}).message).toBe('ussd_phone is required');
+});
+
+test('a plus that arrived as a blank is a plus', () => {
+  expect(parseQuery(parameters.searchUssd, { ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
+});
