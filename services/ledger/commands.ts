@@ -10,7 +10,7 @@ import type { Publisher } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
 import { runBatch } from './engine.ts';
-import type { Command, CommandName } from './posting.ts';
+import type { Command, CommandName } from './decision.ts';
 import { answerQuery, type Query } from './queries.ts';
 
 /**

@@ -8,7 +8,7 @@ import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
 import { runBatch } from './engine.ts';
 import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
-import type { Command } from './posting.ts';
+import type { Command } from './decision.ts';
 import { answerQuery } from './queries.ts';
 import { verifyBooks } from './verify-books.ts';
 

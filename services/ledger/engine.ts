@@ -4,7 +4,8 @@ import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { type Finish, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
 import { type SystemKind, systemAccountNumber } from './chart.ts';
 import { balanceEvent, eventsOf } from './events.ts';
-import { type Books, type Command, decide, type Decision, recordId } from './posting.ts';
+import type { Books, Command, Decision } from './decision.ts';
+import { decide, recordId } from './posting.ts';
 import type { AccountState, TransactionRecord } from './records.ts';
 import {
   commandKey,

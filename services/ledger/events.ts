@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { idBits, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import type { Decision } from './posting.ts';
+import type { Decision } from './decision.ts';
 import { type AccountState, type EntryRecord, isTransferLeg, toEntry, toTransaction, toTransfer, type TransactionRecord } from './records.ts';
 
 /**

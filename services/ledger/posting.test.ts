@@ -5,7 +5,8 @@ import { idBits, idKey, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { AccountStatus, AccountType } from '#libs/contracts/resources.ts';
 import { classOf, isSystem, type SystemKind, systemAccountNumber } from './chart.ts';
-import { type Books, type Command, decide, type Decision } from './posting.ts';
+import type { Books, Command, Decision } from './decision.ts';
+import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
 
 const now = '2026-01-02T03:04:05.678Z';

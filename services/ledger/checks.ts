@@ -1,0 +1,60 @@
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { maxMinor } from '#libs/contracts/money.ts';
+import { isSystem } from './chart.ts';
+import type { Books } from './decision.ts';
+import type { AccountState } from './records.ts';
+
+/**
+ * The checks of a posting: each gives the refusal, or undefined where it holds. In the contract's order: account exists,
+ * type, status, currency, limits, funds. Pure.
+ */
+
+/** A customer's account; Teller and Vault, and accounts of another client than the caller's, are unknown to callers. */
+export function customer(books: Books, accountId: string, boundClientId: string | undefined): AccountState | undefined {
+  const account = books.accounts.get(accountId);
+  if (account === undefined || isSystem(account.account_type)) return undefined;
+  return boundClientId === undefined || account.client_id === boundClientId ? account : undefined;
+}
+
+export function pastDeadline(context: MessageContext, books: Books): boolean {
+  return context.deadline !== undefined && context.deadline < books.now;
+}
+
+export function deadlineExceeded(): Refusal {
+  return refusal('deadline_exceeded', 'the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key');
+}
+
+export function accountNotFound(accountId: string, field = 'account_id'): Refusal {
+  const shown = accountId.slice(0, 64);
+  return refusal('account_not_found', `${field} ${shown}: account not found`, { details: { field, account_id: shown } });
+}
+
+export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large', currency: string): Refusal {
+  const message = code === 'amount_too_large' ? 'amount exceeds 10^15 - 1 minor units' : `amount has more decimal places than ${currency} has`;
+  return violationsRefusal([{ field: 'amount', code, message }]);
+}
+
+export function inactive(account: AccountState): Refusal | undefined {
+  if (account.status === 'Active') return undefined;
+  return refusal('inactive_account', `account ${account.account_id} is ${account.status}`);
+}
+
+export function otherCurrency(account: AccountState, currency: string): Refusal | undefined {
+  if (account.currency === currency) return undefined;
+  return refusal('currency_mismatch', `account ${account.account_id} is held in ${account.currency}, not in ${currency}`);
+}
+
+export function beyondLimit(account: AccountState, minor: bigint): Refusal | undefined {
+  if (account.balance_minor + minor <= maxMinor) return undefined;
+  return refusal('balance_limit_exceeded', `the balance of account ${account.account_id} would exceed 10^15 - 1 minor units`);
+}
+
+export function beyondOutstanding(account: AccountState, minor: bigint): Refusal | undefined {
+  if (minor <= account.balance_minor) return undefined;
+  return refusal('amount_exceeds_outstanding', `the amount exceeds the outstanding principal of loan account ${account.account_id}`);
+}
+
+export function withoutFunds(account: AccountState, minor: bigint, message: string): Refusal | undefined {
+  return minor <= account.balance_minor ? undefined : refusal('insufficient_funds', message);
+}

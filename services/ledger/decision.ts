@@ -1,0 +1,159 @@
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
+import { idBits, idKey, idOf } from '#libs/contracts/ids.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { maxMinor, toMinor } from '#libs/contracts/money.ts';
+import type { Direction, TransactionType } from '#libs/contracts/resources.ts';
+import { isSystem, type Leg, sideOf, type SystemKind } from './chart.ts';
+import { type AccountState, type EntryRecord, toTransaction, toTransfer, type TransactionRecord } from './records.ts';
+
+/** What decisions are made of and made from. Pure. */
+export type CommandName = 'create_transaction' | 'create_transfer' | 'reverse_transaction' | 'open_ledger_account' | 'change_ledger_account_status';
+
+export type Command = { [N in CommandName]: { name: N; data: MessageData<N>; context: MessageContext } }[CommandName];
+export type CommandOf<N extends CommandName> = Extract<Command, { name: N }>;
+
+/** The state that a batch decides on. */
+export interface Books {
+  /** Customers' accounts touched by the batch, locked, by account_id. */
+  accounts: Map<string, AccountState>;
+  /** Accounts that the batch has posted to. */
+  moved: Set<AccountState>;
+  /** Numbers of accounts to be opened that are taken already. */
+  takenNumbers: Set<string>;
+  /** This writer's slot of Teller or Vault. */
+  system: (kind: SystemKind, currency: string) => AccountState;
+  /** Transactions that are decided already: those of repeated commands, and those to be reversed, by idKey. */
+  transactions: Map<string, TransactionRecord>;
+  /** Reversed transaction → its reversal. */
+  reversals: Map<string, string>;
+  /** Outcomes of repeated commands that leave no transaction, by the bits of the command's id. */
+  outcomes: Map<string, { fingerprint: string | null; outcome: ReplyBody }>;
+  /** The moment of the batch, by the database's clock. ISO 8601 UTC. */
+  now: string;
+}
+
+/** What becomes of one command. */
+export interface Decision {
+  reply: ReplyBody;
+  transactions: TransactionRecord[];
+  entries: EntryRecord[];
+  /** The account that this command opened. */
+  opened?: AccountState;
+  /** The account whose status this command changed. */
+  restated?: AccountState;
+  /** To be kept under the command's id, where no transaction is its record. */
+  keep?: ReplyBody;
+}
+
+/** A transaction before its outcome is known. */
+export type Draft = Omit<TransactionRecord, 'amount_minor' | 'amount_text' | 'currency' | 'status' | 'failure_code' | 'failure_message'>;
+/** An amount as it was asked for. */
+export interface Amount {
+  decimal: string;
+  currency: string | null;
+}
+
+/** A reply that leaves nothing behind. */
+export function only(reply: ReplyBody): Decision {
+  return { reply, transactions: [], entries: [] };
+}
+
+/** The reply to a command, from the record that it left: the first time and on every repeat. */
+export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBody {
+  if (record.status === 'Completed') return { ok: true, data: name === 'create_transfer' ? toTransfer(record) : toTransaction(record) };
+  const code = record.failure_code as Refusal['code'];
+  return { ok: false, refusal: { code, message: record.failure_message ?? '', details: { transaction_id: record.transaction_id } } };
+}
+
+/** A transaction of this command; created_at is the moment of acceptance. */
+export function draftOf(
+  context: MessageContext,
+  transactionId: string,
+  accountId: string,
+  counterpartyId: string | null,
+  type: TransactionType,
+  direction: Direction,
+  description: string | null,
+  reference: string | null,
+): Draft {
+  return {
+    transaction_id: transactionId,
+    operation_id: idOf('operation', idBits(transactionId)),
+    account_id: accountId,
+    counterparty_account_id: counterpartyId,
+    transaction_type: type,
+    direction,
+    description,
+    reference,
+    reverses_transaction_id: null,
+    idempotency_key: context.idempotency_key ?? null,
+    fingerprint: context.fingerprint ?? null,
+    actor: context.actor,
+    request_id: context.request_id,
+    created_at: context.time,
+  };
+}
+
+/** The record of a transaction that is applied. */
+export function completed(draft: Draft, minor: bigint, currency: string): TransactionRecord {
+  return { ...draft, amount_minor: minor, amount_text: null, currency, status: 'Completed', failure_code: null, failure_message: null };
+}
+
+/** A refusal that is kept: one Failed Transaction, no entries. */
+export function fail(name: CommandName, draft: Draft, { decimal, currency }: Amount, reason: Refusal, books: Books): Decision {
+  const minor = currency === null ? null : toMinor(decimal, currency);
+  const countable = typeof minor === 'bigint';
+  const record: TransactionRecord = {
+    ...draft,
+    amount_minor: countable ? minor : null,
+    amount_text: countable ? null : decimal,
+    currency,
+    status: 'Failed',
+    failure_code: reason.code,
+    failure_message: reason.message,
+  };
+  books.transactions.set(idKey(record.transaction_id), record);
+  return { reply: outcomeOf(name, record), transactions: [record], entries: [] };
+}
+
+/** Validation and not-found keep nothing, unless the caller was told 202 already: then every outcome is kept. */
+export function refuseUnkept(name: CommandName, draft: Draft, amount: Amount, reason: Refusal, context: MessageContext, books: Books): Decision {
+  const late = context.reply_by !== undefined && context.reply_by < books.now;
+  return late ? fail(name, draft, amount, reason, books) : only({ ok: false, refusal: reason });
+}
+
+/** Applies an operation: its entries, leg by leg, and its transactions, of which the first is the command's record. */
+export function complete(name: CommandName, records: TransactionRecord[], legs: Leg<AccountState>[], minor: bigint, books: Books): Decision {
+  const [primary] = records;
+  if (primary === undefined) throw new Error('an operation without a transaction');
+  const idByAccount = new Map(records.map((record) => [record.account_id, record.transaction_id]));
+  const entries = legs.map((leg) => enter(leg, minor, primary, idByAccount.get(leg.account.account_id) ?? primary.transaction_id, books));
+  for (const record of records) {
+    books.transactions.set(idKey(record.transaction_id), record);
+    if (record.reverses_transaction_id !== null) books.reversals.set(record.reverses_transaction_id, record.transaction_id);
+  }
+  return { reply: outcomeOf(name, primary), transactions: records, entries };
+}
+
+/** One entry: moves the account's balance and sequence. Throws where a check was forgotten. */
+function enter({ account, direction }: Leg<AccountState>, minor: bigint, primary: TransactionRecord, transactionId: string, books: Books): EntryRecord {
+  books.moved.add(account);
+  account.balance_minor += direction === 'credit' ? minor : -minor;
+  account.last_sequence += 1n;
+  if (!isSystem(account.account_type) && (account.balance_minor < 0n || account.balance_minor > maxMinor)) {
+    throw new Error(`balance of ${account.account_id} out of bounds: a check is missing`);
+  }
+  return {
+    account_id: account.account_id,
+    sequence: account.last_sequence,
+    operation_id: primary.operation_id,
+    transaction_id: transactionId,
+    direction,
+    side: sideOf(account.account_type, direction),
+    amount_minor: minor,
+    currency: account.currency,
+    balance_after_minor: account.balance_minor,
+    created_at: books.now,
+  };
+}

@@ -1,0 +1,73 @@
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { openingTransactionId } from '#libs/contracts/ids.ts';
+import { fromMinor, toMinor } from '#libs/contracts/money.ts';
+import { cashIn, cashOut } from './chart.ts';
+import { accountNotFound, customer } from './checks.ts';
+import { type Books, type CommandOf, complete, completed, type Decision, draftOf, only } from './decision.ts';
+import type { AccountState } from './records.ts';
+
+/** Opening a ledger account with its first amount, and changing its status. Pure. */
+
+export function openAccount({ data, context }: CommandOf<'open_ledger_account'>, books: Books): Decision {
+  if (books.accounts.has(data.account_id) || books.takenNumbers.has(data.account_number)) {
+    const reply: ReplyBody = { ok: false, refusal: refusal('duplicate_account_number', `an account with the number ${data.account_number} already exists`) };
+    return { ...only(reply), keep: reply };
+  }
+  const account: AccountState = {
+    account_id: data.account_id,
+    account_number: data.account_number,
+    client_id: data.client_id,
+    account_type: data.account_type,
+    currency: data.currency,
+    status: data.status,
+    status_version: 1,
+    balance_minor: 0n,
+    last_sequence: 0n,
+  };
+  const minor = toMinor(data.initial_deposit, data.currency);
+  if (typeof minor !== 'bigint') throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} passed the gateway`);
+  books.accounts.set(account.account_id, account);
+  books.takenNumbers.add(account.account_number);
+  const opening = minor === 0n ? only({ ok: true, data: null }) : bookOpening(account, minor, context, books);
+  const reply: ReplyBody = {
+    ok: true,
+    data: { account_id: account.account_id, status: account.status, status_version: 1, balance: fromMinor(account.balance_minor, account.currency) },
+  };
+  return { ...opening, reply, opened: account, keep: reply };
+}
+
+/** The opening amount is booked whatever the opening status is: it is part of the opening. */
+function bookOpening(account: AccountState, minor: bigint, context: MessageContext, books: Books): Decision {
+  const loan = account.account_type === 'Loan';
+  const teller = books.system('Teller', account.currency);
+  const vault = books.system('Vault', account.currency);
+  const id = openingTransactionId(account.account_id);
+  const draft = draftOf(context, id, account.account_id, null, loan ? 'Withdrawal' : 'Deposit', 'credit', loan ? 'Loan disbursement' : 'Initial deposit', null);
+  const legs = loan ? cashOut(account, teller, vault, 'credit') : cashIn(account, teller, vault);
+  return complete('create_transaction', [completed(draft, minor, account.currency)], legs, minor, books);
+}
+
+export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>, books: Books): Decision {
+  const account = customer(books, data.account_id, undefined);
+  if (account === undefined) return only({ ok: false, refusal: accountNotFound(data.account_id) });
+  const from = account.status;
+  const changed = from !== data.status;
+  if (changed) {
+    account.status = data.status;
+    account.status_version += 1;
+  }
+  const reply: ReplyBody = {
+    ok: true,
+    data: {
+      account_id: account.account_id,
+      from_status: from,
+      to_status: account.status,
+      changed,
+      status_version: account.status_version,
+      balance: fromMinor(account.balance_minor, account.currency),
+      changed_at: books.now,
+    },
+  };
+  return { ...only(reply), keep: reply, ...(changed ? { restated: account } : {}) };
+}

@@ -1,0 +1,84 @@
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import { cashIn, cashOut, isSystem, type Leg, move, opposite, turned } from './chart.ts';
+import { beyondLimit, beyondOutstanding, customer, deadlineExceeded, inactive, pastDeadline, withoutFunds } from './checks.ts';
+import { type Books, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, only, refuseUnkept } from './decision.ts';
+import { type AccountState, isTransferLeg, type TransactionRecord } from './records.ts';
+
+/**
+ * Reversal: new transactions with the entries turned, at most once. All checks of a posting but that of the account type.
+ */
+export function reverseTransaction({ name, data, context }: CommandOf<'reverse_transaction'>, books: Books): Decision {
+  const found = books.transactions.get(idKey(data.reverses_transaction_id));
+  const original = found?.transaction_id === data.reverses_transaction_id ? found : undefined;
+  const account = original && customer(books, original.account_id, context.bound_client_id);
+  if (original === undefined || account === undefined || original.amount_minor === null || original.currency === null) {
+    return only({ ok: false, refusal: refusal('transaction_not_found', `transaction ${data.reverses_transaction_id} not found`) });
+  }
+  const { amount_minor: minor, currency } = original;
+  const draft: Draft = {
+    ...draftOf(context, data.transaction_id, account.account_id, original.counterparty_account_id, original.transaction_type, opposite(original.direction), data.reason, original.reference),
+    reverses_transaction_id: original.transaction_id,
+  };
+  const amount = { decimal: fromMinor(minor, currency), currency };
+  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
+  if (original.status !== 'Completed' || original.reverses_transaction_id !== null) {
+    const what = original.status === 'Completed' ? 'is a reversal itself' : `is ${original.status}`;
+    return refuseUnkept(name, draft, amount, refusal('not_reversible', `transaction ${original.transaction_id} ${what}`), context, books);
+  }
+  const reversal = books.reversals.get(original.transaction_id);
+  if (reversal !== undefined) {
+    const details = { reversal_transaction_id: reversal };
+    return refuseUnkept(name, draft, amount, refusal('already_reversed', `transaction ${original.transaction_id} was reversed by ${reversal}`, { details }), context, books);
+  }
+  const { legs, records } = reversalOf(original, draft, account, books);
+  const reason = refusedReversal(legs, minor);
+  if (reason) return fail(name, draft, amount, reason, books);
+  return complete(name, records.map((record) => completed(record, minor, currency)), legs, minor, books);
+}
+
+/** The turned legs of an operation, and the transactions that record them: one, or two where a transfer is reversed. */
+function reversalOf(original: TransactionRecord, draft: Draft, account: AccountState, books: Books): { legs: Leg<AccountState>[]; records: Draft[] } {
+  const currency = account.currency;
+  if (!isTransferLeg(original)) {
+    const teller = books.system('Teller', currency);
+    const vault = books.system('Vault', currency);
+    const legs = original.transaction_type === 'Deposit' ? cashIn(account, teller, vault) : cashOut(account, teller, vault, original.direction);
+    return { legs: turned(legs), records: [draft] };
+  }
+  const other = customer(books, original.counterparty_account_id ?? '', undefined);
+  if (other === undefined) throw new Error(`counterparty of ${original.transaction_id} is not locked`);
+  const fromSource = original.transaction_id === idOf('transaction', idBits(original.operation_id));
+  const [source, destination] = fromSource ? [account, other] : [other, account];
+  const toLoan = original.transaction_type === 'Loan Payment';
+  const originalSibling = idOf('transaction', siblingBits(idBits(original.transaction_id)));
+  const sibling: Draft = {
+    ...draft,
+    transaction_id: idOf('transaction', siblingBits(idBits(draft.transaction_id))),
+    account_id: other.account_id,
+    counterparty_account_id: account.account_id,
+    direction: fromSource && !toLoan ? 'debit' : 'credit',
+    reverses_transaction_id: originalSibling,
+  };
+  return { legs: turned(move(source, destination, toLoan)), records: [draft, sibling] };
+}
+
+function refusedReversal(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
+  const customers = legs.filter((leg) => !isSystem(leg.account.account_type));
+  for (const { account } of customers) {
+    const reason = inactive(account);
+    if (reason) return reason;
+  }
+  for (const { account, direction } of customers) {
+    const reason = direction === 'credit' ? beyondLimit(account, minor) : account.account_type === 'Loan' ? beyondOutstanding(account, minor) : undefined;
+    if (reason) return reason;
+  }
+  for (const { account, direction } of customers) {
+    if (direction === 'debit') {
+      const reason = withoutFunds(account, minor, `account ${account.account_id} has too little balance for this reversal`);
+      if (reason) return reason;
+    }
+  }
+  return undefined;
+}
