@@ -69,8 +69,6 @@ run('ledger', async ({ logger, instance, onStop }) => {
     topics: [topicName(prefix, 'ledger.queries')],
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
-    // What was asked before this group existed, nobody waits for.
-    fromBeginning: false,
     logger,
     handle: queryHandler({ pool: reads, publisher: replies, prefix, logger }),
   });
