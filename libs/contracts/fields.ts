@@ -6,7 +6,8 @@ import { scopes } from './scopes.ts';
 
 /**
  * Fields of requests: what callers may send, normalised on the way in. Violations carry an error code in `params`; `meta`
- * says in JSON Schema what a transform hides from the OpenAPI document.
+ * says in JSON Schema what a transform hides from the OpenAPI document (`input_default` and `input_examples`, because zod
+ * drops the default and examples of what is transformed).
  */
 
 type Context = { addIssue(issue: { code: 'custom'; params: { code: ErrorCode }; message: string; path?: PropertyKey[] }): void };
@@ -35,7 +36,7 @@ const phone = z.string().transform((value, ctx) => {
   const bare = value.replace(/[\s-]/g, '').replace(/^00/, '+').replace(/^\+/, '');
   if (!/^\d{7,15}$/.test(bare)) return violation(ctx, 'validation_failed', 'must be a phone number of 7 to 15 digits, such as +254700000001');
   return `+${bare}`;
-}).meta({ description: 'A phone number of 7 to 15 digits; spaces and dashes are dropped, a leading 00 is a plus', examples: ['+254700000001'] });
+}).meta({ description: 'A phone number of 7 to 15 digits; spaces and dashes are dropped, a leading 00 is a plus', input_examples: ['+254700000001'] });
 
 const email = z
   .string()
@@ -46,7 +47,7 @@ const email = z
 const currency = z
   .string()
   .transform((value, ctx) => (isCurrency(value) ? value : violation(ctx, 'unsupported_currency', 'must be an ISO 4217 currency code in upper case')))
-  .meta({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code', examples: ['USD'] });
+  .meta({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code', input_examples: ['USD'] });
 
 /** A JSON number's exact value as a plain decimal; only > 0, or >= 0 where `zero` allows it. */
 function amount(zero: boolean) {
@@ -56,7 +57,7 @@ function amount(zero: boolean) {
     if (decimal === undefined) return violation(ctx, 'invalid_amount', 'must be a JSON number of at most 40 characters');
     if (decimal.startsWith('-') || (decimal === '0' && !zero)) return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
     return decimal;
-  }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', examples: [12.5] });
+  }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', input_examples: [12.5] });
 }
 
 /** Checks digits and size of `field` against the currency, where the body names one (else the ledger does). */
@@ -127,7 +128,7 @@ export const bodies = {
       client_id: id,
       account_type: accountType,
       currency,
-      initial_deposit: z.preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true)).meta({ default: 0 }),
+      initial_deposit: z.preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true)).meta({ input_default: 0 }),
       status: accountStatus.default('Active'),
     })
     .superRefine(amountFits('initial_deposit')),
@@ -164,7 +165,7 @@ export const bodies = {
     client_id: id.nullish(),
     environment: keyEnvironment.default('live'),
   }),
-  rotateKey: z.strictObject({ overlap_seconds: z.preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400)).meta({ default: 3600 }) }),
+  rotateKey: z.strictObject({ overlap_seconds: z.preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400)).meta({ input_default: 3600 }) }),
   revokeKey: z.strictObject({}),
 };
 
@@ -184,7 +185,7 @@ const limit = z
     const number = /^\d{1,4}$/.test(value) ? Number(value) : 0;
     return number >= 1 && number <= 500 ? number : violation(ctx, 'validation_failed', 'must be a whole number from 1 to 500');
   })
-  .meta({ type: 'integer', minimum: 1, maximum: 500, default: 100 });
+  .meta({ type: 'integer', minimum: 1, maximum: 500 });
 
 /** ISO 8601 date or time, as UTC with three decimals. A plus that arrived as a blank is read as a plus. */
 const time = z.string().transform((value, ctx) => {
@@ -193,7 +194,7 @@ const time = z.string().transform((value, ctx) => {
   const ms = known ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms)) return violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z');
   return new Date(ms).toISOString();
-}).meta({ format: 'date-time', examples: ['2026-01-02T03:04:05.678Z'] });
+}).meta({ format: 'date-time', input_examples: ['2026-01-02T03:04:05.678Z'] });
 
 const decimalParameter = z.string().transform((value, ctx) => {
   const decimal = canonicalDecimal(value);
