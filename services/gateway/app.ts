@@ -53,7 +53,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     bodyLimit,
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
-    http: { maxHeaderSize: maxHeaderBytes, headersTimeout: 15_000, connectionsCheckingInterval: 5_000 },
+    http: { maxHeaderSize: maxHeaderBytes, headersTimeout: 15_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
     forceCloseConnections: 'idle',
     // While it stops, requests on connections that are still open are answered, and the connections closed.
     return503OnClosing: false,

@@ -64,6 +64,8 @@ function limitCaller(limiter: Limiter, caller: Caller, reply: FastifyReply): voi
 
 /** After authentication: is there such a route, and may the caller use it. What is wrong with it, or undefined. */
 export function checkRoute(request: FastifyRequest): Refused | undefined {
+  // Node would refuse it with an empty body, before anybody has said who they are.
+  if (request.raw.headers.host === undefined && request.raw.httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
   if (request.is404) return noRoute(request);
   const { scope } = request.routeOptions.config;
   if (scope === null || scope === undefined || request.caller?.scopes.has(scope) === true) return undefined;

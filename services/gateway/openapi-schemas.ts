@@ -13,6 +13,11 @@ export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
 
 /** What zod cannot know: money is a number in REST, defaults are optional, and answers may gain fields. */
 function adjust(made: Json, io: 'input' | 'output'): void {
+  for (const name of ['default', 'examples']) {
+    const given = made[`input_${name}`];
+    if (given !== undefined) made[name] = given;
+    delete made[`input_${name}`];
+  }
   if (made['money'] === true) {
     made['type'] = 'number';
     delete made['money'];

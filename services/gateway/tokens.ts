@@ -32,7 +32,7 @@ const claimsSchema = z.object({
   iss: z.string(),
   sub: z.string().regex(/^[^\u0000-\u001f\u007f-\u009f]{1,255}$/),
   exp: z.number(),
-  scope: z.unknown(),
+  scope: z.unknown().optional(),
   /** A malformed binding is no credential: it must never turn into an unbound one. */
   bank_client_id: z.string().min(1).max(64).optional(),
 });

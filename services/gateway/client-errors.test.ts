@@ -1,0 +1,67 @@
+import { connect } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { testApp } from './test-app.ts';
+
+const { app, keyHeader } = await testApp(() => 'not_sent');
+const key = keyHeader()['x-api-key'];
+let port = 0;
+beforeAll(async () => {
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  port = (app.server.address() as AddressInfo).port;
+});
+afterAll(() => app.close());
+
+/** What comes back for these bytes, until the server or the time ends it. */
+function talk(bytes: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes, 'latin1'));
+    let text = '';
+    const done = () => {
+      socket.destroy();
+      resolve(text);
+    };
+    socket.on('data', (chunk) => (text += String(chunk)));
+    socket.on('error', done);
+    socket.on('close', done);
+    socket.setTimeout(1_000, done);
+  });
+}
+
+function parse(answer: string) {
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  return { status: Number(head.split(' ')[1]), head, body: errorBodySchema.parse(JSON.parse(body)) };
+}
+
+test.each([
+  ['no HTTP at all', 'hello\r\n\r\n', 400, 'validation_failed'],
+  ['an unknown method', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'validation_failed'],
+  ['a malformed header', 'GET / HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n', 400, 'validation_failed'],
+  ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\0b\r\n\r\n', 400, 'validation_failed'],
+  ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400, 'validation_failed'],
+  ['length and chunks', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', 400, 'validation_failed'],
+  ['headers beyond 32 KiB', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(40_000)}\r\n\r\n`, 431, 'headers_too_large'],
+  ['a URL beyond 32 KiB', `GET /${'x'.repeat(40_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 'headers_too_large'],
+])('%s is answered with the one error body', async (_what, bytes, status, code) => {
+  const answer = parse(await talk(bytes));
+  expect([answer.status, answer.body.code]).toEqual([status, code]);
+  expect(answer.head).toContain('Connection: close');
+  expect(answer.head).toContain(`X-Request-Id: ${answer.body.request_id}`);
+});
+
+test('a request without Host is 401 first, then 400', async () => {
+  expect((parse(await talk('GET / HTTP/1.1\r\nConnection: close\r\n\r\n'))).status).toBe(401);
+  expect((parse(await talk(`GET / HTTP/1.1\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`))).status).toBe(400);
+});
+
+test('a body shorter than its Content-Length, and broken chunks, end as 400', async () => {
+  const head = `POST /clients HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n`;
+  const answer = await talk(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`);
+  expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+});
+
+test('ids of 10 KB are unknown ones over a real socket too', async () => {
+  const answer = parse(await talk(`GET /accounts/${'x'.repeat(10_240)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`));
+  expect([answer.status, answer.body.code]).toEqual([404, 'account_not_found']);
+});
