@@ -40,7 +40,7 @@ test('data survive kill -9 of both servers, and a second start clears what is le
   writeFileSync(pidFile, readFileSync(pidFile, 'utf8').replace(/^\d+/, String(process.ppid)));
 
   const second = await openLocalDir(dir);
-  expect(second.cleared).toEqual(['kafka']);
+  expect(second.cleared).toContain('kafka');
   const after = await startInfrastructure(second);
   expect(after).toMatchObject({ brokers: before.brokers, ownerUrl: before.ownerUrl });
   expect(await sql(after.ownerUrl, 'select n from public.kept')).toEqual([{ n: 7 }]);

@@ -4,7 +4,7 @@ import { chmod, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'n
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { commandLine, isSameProcess, processIdentity, runToEnd, startChild, trySignal, workingFolder } from './child.ts';
+import { commandLine, processIdentity, runToEnd, startChild, trySignal, workingFolder } from './child.ts';
 import type { Child, ProcessRecord } from './child.ts';
 import { awaitLogLine, logSize } from './log-file.ts';
 
@@ -154,29 +154,26 @@ async function createCluster(options: PostgresOptions, programs: Programs, runAs
 }
 
 /**
- * Clears what a killed server left: a postmaster or backends that still run on this folder are ended, and a
- * postmaster.pid whose number now belongs to some other program is removed (PostgreSQL would refuse to start).
- * The file of a dead process is left to PostgreSQL, which checks the shared memory too.
+ * Clears what a killed server left: a postmaster or backends that still work on this folder are ended, and then a
+ * postmaster.pid whose number is a zombie's or some other program's is removed (PostgreSQL would refuse to start).
+ * The file of a process that is gone is left to PostgreSQL, which checks the shared memory too.
  */
 async function clearLeftovers(dir: string): Promise<void> {
   const file = join(dir, 'postmaster.pid');
-  const pid = existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : undefined;
-  if (pid !== undefined && pid > 0) {
-    const record = { name: 'postgres', pid, identity: processIdentity(pid) ?? '', marker: dir };
-    if (isSameProcess(record)) trySignal(pid, 'SIGINT');
-    else if (processIdentity(pid) !== undefined) await rm(file, { force: true });
-  }
+  const pid = existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : 0;
+  if (pid > 0 && processesOn(dir, pid).includes(pid)) trySignal(pid, 'SIGINT');
   for (let waitedMs = 0; processesOn(dir, pid).length > 0; waitedMs += 50) {
     if (waitedMs > 15_000) throw new Error(`a PostgreSQL of an earlier run still works on ${dir} and does not end`);
     if (waitedMs > 5000) for (const left of processesOn(dir, pid)) trySignal(left, 'SIGKILL');
     await sleep(50);
   }
+  if (pid > 0 && trySignal(pid, 0)) await rm(file, { force: true });
 }
 
-/** Processes of this cluster: those that work in its folder (Linux), and the recorded postmaster. */
-function processesOn(dir: string, postmaster: number | undefined): number[] {
+/** Living processes of this cluster: those that work in its folder (Linux), and the recorded postmaster. */
+function processesOn(dir: string, postmaster: number): number[] {
   const found = new Set<number>();
-  if (postmaster !== undefined && commandLine(postmaster).includes(dir)) found.add(postmaster);
+  if (postmaster > 0 && processIdentity(postmaster) !== undefined && commandLine(postmaster).includes(dir)) found.add(postmaster);
   if (process.platform !== 'linux') return [...found];
   for (const entry of readdirSync('/proc')) {
     const pid = Number(entry);

@@ -216,6 +216,8 @@ async function startBank(local: LocalDir, stops: Stops): Promise<void> {
 
 /** Starts everything and returns when it runs; on failure stops what was started, prints one message and exits 1. */
 export async function main(): Promise<void> {
+  // A closed pipe (npm start | head) must not end the bank.
+  process.stdout.on('error', () => {});
   const stops: Stops = [];
   let stopping = false;
   const stopAll = async (code: number) => {

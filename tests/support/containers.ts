@@ -38,7 +38,8 @@ export async function startContainers(wanted: { kafka: boolean; postgres: boolea
     return `starting them failed: ${(failure.reason as Error).message.split('\n')[0]}`;
   }
   return {
-    brokers: `${kafka?.getHost()}:${kafkaPort}`,
+    // The name under which the broker makes itself known: a client must not be sent from one name to another.
+    brokers: `127.0.0.1:${kafkaPort}`,
     databaseUrl: postgresUrl(postgres?.getMappedPort(5432) ?? 0, 'postgres', PASSWORD, 'postgres', postgres?.getHost()),
     stop,
   };

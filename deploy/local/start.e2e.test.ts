@@ -1,0 +1,121 @@
+import { execFileSync, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { processIdentity } from './child.ts';
+import type { Connection } from './connection.ts';
+import { freePort } from './ports.ts';
+import { statusOf } from './ready.ts';
+
+/** `npm start` itself: its own Kafka and Postgres, in a folder of its own. */
+const dir = mkdtempSync(join(tmpdir(), 'core-banking-start-'));
+const file = join(dir, 'connection.json');
+const READY_MS = 90_000;
+
+let port: number;
+let launcher: ChildProcess;
+let output = '';
+let first: Connection;
+
+const connection = () => JSON.parse(readFileSync(file, 'utf8')) as Connection;
+const health = (key: string) => statusOf({ url: `http://127.0.0.1:${port}/`, headers: { 'x-api-key': key } });
+const recorded = () => JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
+
+async function start(): Promise<void> {
+  const env: NodeJS.ProcessEnv = { ...process.env, LOCAL_DIR: dir, PORT: String(port) };
+  delete env['KAFKA_BROKERS']; // of the test run's own servers
+  delete env['DATABASE_URL'];
+  output = '';
+  launcher = spawn(process.execPath, [join(import.meta.dirname, 'start.mjs')], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  for (const stream of [launcher.stdout, launcher.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+  await vi.waitUntil(() => output.includes('paste in order') || launcher.exitCode !== null, { timeout: READY_MS, interval: 50 });
+  expect(launcher.exitCode, output).toBeNull();
+}
+
+beforeAll(async () => {
+  port = await freePort();
+  await start();
+  first = connection();
+}, READY_MS + 5000);
+
+afterAll(async () => {
+  if (launcher.exitCode === null && launcher.signalCode === null) {
+    launcher.kill('SIGTERM');
+    await once(launcher, 'exit');
+  }
+  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+});
+
+test('connection.json says all that a caller needs, and the key works', async () => {
+  expect(first.base_url).toBe(`http://127.0.0.1:${port}`);
+  expect(first.services.map(({ name }) => name).sort()).toEqual(['accounts', 'gateway', 'ledger']);
+  for (const service of first.services) {
+    expect(processIdentity(service.pid)).toBeDefined();
+    expect(await statusOf({ url: service.health_url })).toBe(200);
+  }
+  expect(await health(first.api_key)).toBe(200);
+  expect(await health('cbk_test_wrong')).toBe(401);
+  expect(await statusOf({ url: first.docs_url })).toBe(200);
+});
+
+test('a token of the identity provider is accepted', async () => {
+  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: first.client_id, client_secret: first.client_secret });
+  const { access_token } = (await (await fetch(first.token_endpoint, { method: 'POST', body })).json()) as { access_token: string };
+  expect(await statusOf({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } })).toBe(200);
+});
+
+test('the printed curl lines work when pasted in order', () => {
+  const lines = output.split('\n').filter((line) => line.startsWith('CLIENT_ID=') || line.startsWith('ACCOUNT_ID=') || line.startsWith('curl '));
+  expect(lines).toHaveLength(3);
+  const [client, account, deposit] = execFileSync('bash', ['-c', lines.join('\n')], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
+  expect(client).toMatch(/^cli_/);
+  expect(account).toMatch(/^acc_/);
+  expect(JSON.parse(deposit!)).toMatchObject({ account_id: account, amount: 25, status: 'Completed' });
+});
+
+test('a killed service runs again with its new pid in connection.json', async () => {
+  for (const name of ['ledger', 'accounts', 'gateway']) {
+    const before = connection().services.find((service) => service.name === name)!;
+    process.kill(before.pid, 'SIGKILL');
+    const pid = () => connection().services.find((service) => service.name === name)!.pid;
+    await vi.waitUntil(() => pid() !== before.pid, { timeout: 1000, interval: 20 });
+    await vi.waitUntil(async () => (await statusOf({ url: before.health_url })) === 200, { timeout: 20_000, interval: 100 });
+  }
+  await vi.waitUntil(async () => (await health(first.api_key)) === 200, { timeout: 10_000, interval: 100 });
+});
+
+test(
+  'after kill -9 of the launcher and one of its servers, a start finds the data and the key again',
+  async () => {
+    const left = recorded();
+    process.kill(left.find(({ name }) => name === 'postgres')!.pid, 'SIGKILL');
+    launcher.kill('SIGKILL');
+    await once(launcher, 'exit');
+    await start();
+    expect(connection()).toMatchObject({
+      base_url: first.base_url,
+      api_key: first.api_key,
+      kafka_brokers: first.kafka_brokers,
+      database_url: first.database_url,
+    });
+    expect(await health(first.api_key)).toBe(200);
+    const response = await fetch(`${first.base_url}/accounts`, { headers: { 'x-api-key': first.api_key } });
+    expect(((await response.json()) as { data: { balance: number }[] }).data).toMatchObject([{ balance: 125.5 }]);
+  },
+  READY_MS,
+);
+
+test('SIGTERM stops everything in order: exit 0, nothing left', async () => {
+  const pids = recorded().map(({ pid }) => pid);
+  expect(pids.length).toBeGreaterThanOrEqual(6);
+  launcher.kill('SIGTERM');
+  const [code] = (await once(launcher, 'exit')) as [number | null];
+  expect(code).toBe(0);
+  expect(pids.filter((pid) => processIdentity(pid) !== undefined)).toEqual([]);
+  expect(existsSync(file)).toBe(false);
+}, 60_000);
