@@ -27,6 +27,8 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   docs: boolean;
   logger: Logger;
   metrics: GatewayMetrics;
+  /** True from the moment this process is told to stop: every answer then closes its connection. */
+  isDraining?: () => boolean;
   now?: () => number;
 }
 
@@ -73,6 +75,8 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);
+    // So that no caller finds its idle connection cut in the middle of the next request.
+    if (deps.isDraining?.() === true) reply.header('connection', 'close');
     cors.mark(request, reply);
   };
   const refuseBeforeRouting = (request: FastifyRequest, reply: FastifyReply): void => {

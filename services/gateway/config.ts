@@ -25,7 +25,7 @@ export const gatewayConfig = z
     TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is believed'),
     CORS_ORIGINS: list.prefault('*').describe('Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none'),
     MAX_PENDING: wholeNumber(1, 100_000).prefault('5000').describe('Requests that may wait for a reply; more are answered 503'),
-    SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000).prefault('0').describe('How long requests are still taken after the readiness probe says no'),
+    SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000).prefault('300').describe('How long requests are still taken after the readiness probe says no; behind a load balancer, as long as it takes to notice'),
     DOCS: flag.prefault('true').describe('Serves /docs and the OpenAPI file, without credentials'),
   })
   .refine((config) => (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) || (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined), {

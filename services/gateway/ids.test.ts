@@ -9,6 +9,10 @@ test('bits are 32 hex digits; fresh ones differ and are in order of time', async
   expect(first < second).toBe(true);
 });
 
+test('fresh bits do not repeat when the fetched randomness is used up', () => {
+  expect(new Set(Array.from({ length: 2_000 }, freshBits)).size).toBe(2_000);
+});
+
 test('derived bits depend on secret, caller, route and key, and on nothing else', () => {
   const bits = derivedBits('secret', 'key:1', 'POST /clients', 'k');
   expect(bits).toMatch(/^[0-9a-f]{32}$/);

@@ -59,6 +59,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
   metrics.gauge('gateway_pending_answers', 'Ids answered 202 whose outcome nobody has asked for yet', () => pending.size());
 
+  let draining = false;
   const app = await createApp({
     forwarder,
     pending,
@@ -75,6 +76,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
     docs: config.DOCS,
     logger,
     metrics: gatewayMetrics,
+    isDraining: () => draining,
   });
   onStop('HTTP server', () => app.close());
   await app.listen({ host: config.HOST, port: config.PORT });
@@ -89,6 +91,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   await health.start();
   onStop('readiness', async () => {
     health.drain();
+    draining = true;
     await sleep(config.SHUTDOWN_DELAY_MS);
   });
   logger.info({ port: (app.server.address() as AddressInfo).port }, 'the gateway takes requests');
