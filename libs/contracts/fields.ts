@@ -10,7 +10,7 @@ import { scopes } from './scopes.ts';
  * drops the default and examples of what is transformed).
  */
 
-type Context = { addIssue(issue: { code: 'custom'; params: { code: ErrorCode }; message: string; path?: PropertyKey[] }): void };
+type Context = { addIssue(issue: { code: 'custom'; params: { code: ErrorCode }; message: string }): void };
 
 function violation(ctx: Context, code: ErrorCode, message: string): never {
   ctx.addIssue({ code: 'custom', params: { code }, message });
@@ -60,17 +60,24 @@ function amount(zero: boolean) {
   }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', input_examples: [12.5] });
 }
 
+type Body = Record<string, unknown>;
+
+/** A rule over several fields. Applied although others are wrong too: every violation is named at once. */
+function rule(code: ErrorCode, field: string, message: string | ((body: Body) => string), holds: (body: Body) => boolean) {
+  const when = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
+  const error = typeof message === 'string' ? message : ({ input }: { input?: unknown }): string => message(input as Body);
+  return z.refine<Body>(holds, { params: { code }, path: [field], error, when });
+}
+
 /** Checks digits and size of `field` against the currency, where the body names one (else the ledger does). */
 function amountFits(field: string) {
-  return (body: Record<string, unknown>, ctx: Context) => {
-    const decimal = body[field];
-    const code = body['currency'];
-    if (typeof decimal !== 'string' || typeof code !== 'string') return;
-    const minor = toMinor(decimal, code);
-    if (typeof minor === 'bigint') return;
-    const message = minor === 'amount_too_large' ? 'exceeds 10^15 - 1 minor units' : `has more decimal places than ${code} has`;
-    ctx.addIssue({ code: 'custom', params: { code: minor }, message, path: [field] });
+  const fault = (body: Body): unknown => {
+    const { [field]: decimal, currency: code } = body;
+    return typeof decimal === 'string' && typeof code === 'string' && isCurrency(code) ? toMinor(decimal, code) : undefined;
   };
+  const digits = rule('invalid_amount_precision', field, (body) => `has more decimal places than ${String(body['currency'])} has`, (body) => fault(body) !== 'invalid_amount_precision');
+  const size = rule('amount_too_large', field, 'exceeds 10^15 - 1 minor units', (body) => fault(body) !== 'amount_too_large');
+  return [digits, size] as const;
 }
 
 const transactionKind = z.unknown().transform((value, ctx) => {
@@ -93,11 +100,7 @@ const retail = z
     ussd_phone_number: phone.nullish(),
     ussd_status: ussdStatus.default('inactive'),
   })
-  .superRefine((body, ctx) => {
-    if (body.ussd_status === 'active' && !body.ussd_phone_number) {
-      ctx.addIssue({ code: 'custom', params: { code: 'validation_failed' }, path: ['ussd_phone_number'], message: 'is required when ussd_status is active' });
-    }
-  });
+  .check(rule('validation_failed', 'ussd_phone_number', 'is required when ussd_status is active', (body) => body['ussd_status'] !== 'active' || Boolean(body['ussd_phone_number'])));
 
 const corporate = z.strictObject({
   client_type: z.literal('Corporate'),
@@ -131,14 +134,10 @@ export const bodies = {
       initial_deposit: z.preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true)).meta({ input_default: 0 }),
       status: accountStatus.default('Active'),
     })
-    .superRefine(amountFits('initial_deposit')),
+    .check(...amountFits('initial_deposit')),
   changeStatus: z
     .strictObject({ status: accountStatus, reason: freezeReason.nullish(), note: text(0, 500).nullish() })
-    .superRefine((body, ctx) => {
-      if (body.status === 'Frozen' && !body.reason) {
-        ctx.addIssue({ code: 'custom', params: { code: 'validation_failed' }, path: ['reason'], message: 'is required to freeze an account' });
-      }
-    }),
+    .check(rule('validation_failed', 'reason', 'is required to freeze an account', (body) => body['status'] !== 'Frozen' || Boolean(body['reason']))),
   createTransaction: z
     .strictObject({
       account_id: id,
@@ -148,15 +147,13 @@ export const bodies = {
       description,
       reference: text(0, 100).nullish(),
     })
-    .superRefine(amountFits('amount')),
+    .check(...amountFits('amount')),
   createTransfer: z
     .strictObject({ from_account_id: id, to_account_id: id, amount: amount(false), currency: currency.nullish(), description })
-    .superRefine(amountFits('amount'))
-    .superRefine((body, ctx) => {
-      if (body.from_account_id === body.to_account_id) {
-        ctx.addIssue({ code: 'custom', params: { code: 'same_account' }, path: ['to_account_id'], message: 'must differ from from_account_id' });
-      }
-    }),
+    .check(
+      ...amountFits('amount'),
+      rule('same_account', 'to_account_id', 'must differ from from_account_id', (body) => typeof body['to_account_id'] !== 'string' || body['from_account_id'] !== body['to_account_id']),
+    ),
   reverse: z.strictObject({ reason: text(1, 255) }),
   createKey: z.strictObject({
     name: text(1, 100),

@@ -40,6 +40,22 @@ test('the code is that of the violations when all agree', () => {
   expect(body(bodies.createTransaction, { ...fields, transaction_type: 'Transfer' }).code).toBe('invalid_transaction_type');
 });
 
+test('rules over several fields are applied although others are wrong too', () => {
+  const codes = (schema: z.ZodType, value: unknown) => body(schema, value).errors?.map(({ field, code }) => `${field} ${code}`);
+  expect(codes(bodies.createTransaction, { amount: new NumberText('10.005'), currency: 'USD', x: 1 })).toEqual([
+    'account_id validation_failed', 'transaction_type validation_failed', 'x unknown_field', 'amount invalid_amount_precision',
+  ]);
+  expect(codes(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'a', amount: new NumberText('1e15'), currency: 'JPY', description: 5 })).toEqual([
+    'description validation_failed', 'amount amount_too_large', 'to_account_id same_account',
+  ]);
+  expect(codes(bodies.createTransfer, {})).toEqual(['from_account_id validation_failed', 'to_account_id validation_failed', 'amount validation_failed']);
+  expect(codes(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'b', amount: '1', currency: 'usd' })).toEqual(['amount invalid_amount', 'currency unsupported_currency']);
+  expect(codes(bodies.changeStatus, { status: 'Frozen', x: 1 })).toEqual(['x unknown_field', 'reason validation_failed']);
+  expect(codes(bodies.createClient, { client_type: 'Retail', ussd_status: 'active', first_name: 'a', last_name: 'b', email: 'a@b.cc' })).toEqual(['contact_number validation_failed', 'ussd_phone_number validation_failed']);
+  expect(codes(bodies.createClient, { client_type: 'Retail', ussd_status: 'active', ussd_phone_number: 'x', first_name: 'a', last_name: 'b', email: 'a@b.cc', contact_number: '+254700000001' })).toEqual(['ussd_phone_number validation_failed']);
+  expect(codes(bodies.openAccount, { client_id: 'c', account_type: 'Savings', currency: 'JPY', initial_deposit: new NumberText('1.5') })).toEqual(['initial_deposit invalid_amount_precision']);
+});
+
 test.each([
   [bodies.createClient, {}, 'client_type is required'],
   [bodies.createClient, { client_type: 'Other' }, 'client_type must be one of Retail, Corporate'],
