@@ -1,10 +1,14 @@
 import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
 import { testApp } from './test-app.ts';
 
-const { app, keyHeader } = await testApp(() => 'not_sent');
+const { app, keyHeader } = await testApp(async () => {
+  await sleep(200);
+  return 'not_sent';
+});
 const key = keyHeader()['x-api-key'];
 let port = 0;
 beforeAll(async () => {
@@ -64,4 +68,13 @@ test('a body shorter than its Content-Length, and broken chunks, end as 400', as
 test('ids of 10 KB are unknown ones over a real socket too', async () => {
   const answer = parse(await talk(`GET /accounts/${'x'.repeat(10_240)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`));
   expect([answer.status, answer.body.code]).toEqual([404, 'account_not_found']);
+});
+
+test.each([
+  ['a body longer than its Content-Length', `POST /clients HTTP/1.1\r\nContent-Length: 2\r\n`, '{}garbage'],
+  ['something that is no request', 'GET /clients HTTP/1.1\r\n', 'garbage\r\n\r\n'],
+])('what follows a request that is being worked on is not answered in its place: %s', async (_what, head, rest) => {
+  const answer = parse(await talk(`${head}Host: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n\r\n${rest}${rest}`));
+  expect(answer.body.message).not.toContain('HTTP');
+  expect(answer.head.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });

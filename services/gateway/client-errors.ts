@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
@@ -11,10 +12,22 @@ const ofParser: Record<string, Refusal> = {
 };
 const malformed = refusal('validation_failed', 'the request is not valid HTTP');
 
-/** Answers what never became a request with the one error body, then closes the connection. */
+/** The response that Node has under way on this connection; it has no public name. */
+type ServerSocket = Socket & { _httpMessage?: ServerResponse | null };
+
+/**
+ * Answers what never became a request with the one error body, then closes the connection. What follows a request that is
+ * still being worked on gets no answer: the caller would take it for that of the request. That one is answered, then the
+ * connection closed.
+ */
 export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   if (!socket.writable) return void socket.destroy();
+  const underWay = (socket as ServerSocket)._httpMessage;
+  if (underWay?.req.complete) {
+    socket.pause();
+    return void underWay.once('finish', () => socket.destroySoon());
+  }
   const refused = ofParser[error.code ?? ''] ?? malformed;
   const { status } = errorCodes[refused.code];
   const id = randomUUID();
