@@ -81,7 +81,7 @@ test('the lag of a group counts what it has not committed', async () => {
   await publisher.stop();
 });
 
-test('kafkajs is imported by this folder alone, in the version that it is patched for', () => {
+test('the locked kafkajs is the version that it is patched for', () => {
   const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
   expect(dependencies.kafkajs).toBe('2.2.4');
 });
