@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readFileSync, readlinkSync, renameSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -42,10 +43,12 @@ export type Child = {
 };
 
 const living = new Set<Child>();
+const programs = new Set<ChildProcess>();
 
-/** The last resort of a launcher that gives up: kills every child that still runs. */
-export async function killAllChildren(): Promise<void> {
-  await Promise.all([...living].map((child) => child.stop(0)));
+/** The last resort of a launcher that gives up: kills programs that run to their end, asks every child to stop and kills it after `timeoutMs`. */
+export async function stopAllChildren(timeoutMs: number): Promise<void> {
+  for (const program of programs) program.kill('SIGKILL');
+  await Promise.all([...living].map((child) => child.stop(timeoutMs)));
 }
 
 let deathSignalWorks: boolean | undefined;
@@ -114,6 +117,8 @@ export function runToEnd(command: string, args: string[], options: RunOptions): 
   const { timeoutMs, input, ...spawnOptions } = options;
   return new Promise((resolve) => {
     const child = spawn(command, args, { ...spawnOptions, timeout: timeoutMs, killSignal: 'SIGKILL' });
+    programs.add(child);
+    child.once('close', () => programs.delete(child));
     let stdout = '';
     let stderr = '';
     child.stdout.on('data', (chunk: Buffer) => {

@@ -34,7 +34,7 @@ export type InfrastructureOptions = {
   /** Called around each step, for the line with its time. */
   step?: Step;
   /** Keeps a server running; without it, it runs until it dies. */
-  keep?: (name: string, start: () => Promise<Child>) => Promise<Running>;
+  keep?: (name: 'kafka' | 'postgres', start: () => Promise<Child>) => Promise<Running>;
 };
 
 export type Step = <T>(title: string, work: () => Promise<T>) => Promise<T>;

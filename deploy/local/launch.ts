@@ -1,0 +1,55 @@
+import { performance } from 'node:perf_hooks';
+import { stopAllChildren } from './child.ts';
+import type { Step } from './infra.ts';
+import type { Supervised } from './supervisor.ts';
+
+const STOP_REST_MS = 5000;
+
+/** The order in which things are stopped: what serves goes before what it needs. */
+export const stopOrder = { connection: 0, gateway: 1, services: 2, 'identity-provider': 3, kafka: 4, postgres: 5 } as const;
+
+/** What the parts of a start share: the lines it prints and the list of what must be stopped. */
+export type Launch = {
+  say: (line: string) => void;
+  step: Step;
+  onStop: (part: keyof typeof stopOrder, stop: () => Promise<void>) => void;
+  /** Stops everything, part after part; what was just being started is ended too. */
+  stopAll: () => Promise<void>;
+};
+
+/** The launcher's console and its list of things to stop. */
+export function createLaunch(): Launch {
+  // A closed pipe (npm start | head) must not end the bank.
+  process.stdout.on('error', () => {});
+  const say = (line: string) => void process.stdout.write(`${line}\n`);
+  const stops: { part: keyof typeof stopOrder; stop: () => Promise<void> }[] = [];
+  return {
+    say,
+    async step(title, work) {
+      const startedAt = performance.now();
+      const line = (mark: string) => say(`  ${mark} ${title.padEnd(48)} ${((performance.now() - startedAt) / 1000).toFixed(1).padStart(5)} s`);
+      try {
+        const result = await work();
+        line('✓');
+        return result;
+      } catch (error) {
+        line('✗');
+        throw error;
+      }
+    },
+    onStop: (part, stop) => void stops.push({ part, stop }),
+    async stopAll() {
+      const parts = Object.keys(stopOrder) as (keyof typeof stopOrder)[];
+      for (const part of parts) {
+        const ofPart = stops.filter((entry) => entry.part === part);
+        await Promise.all(ofPart.map(({ stop }) => stop().catch((error: Error) => say(error.message))));
+      }
+      await stopAllChildren(STOP_REST_MS);
+    },
+  };
+}
+
+/** For awaitReady: a process that died three times at its start will not come up. */
+export function keepsDying(process: Supervised): () => string | undefined {
+  return () => (process.deaths() < 3 ? undefined : `never answered: ${process.name} keeps dying`);
+}

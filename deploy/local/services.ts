@@ -1,0 +1,66 @@
+import { startService } from './bank.ts';
+import type { BankSettings, ServiceKind, ServiceSpec } from './bank.ts';
+import type { Connection } from './connection.ts';
+import { keepsDying } from './launch.ts';
+import type { Launch } from './launch.ts';
+import type { LocalDir } from './local-dir.ts';
+import { logTail } from './log-file.ts';
+import { awaitReady } from './ready.ts';
+import { supervise } from './supervisor.ts';
+import type { Supervised } from './supervisor.ts';
+
+const READY_TIMEOUT_MS = 60_000;
+const STOP_SERVICE_MS = 12_000;
+
+export type ServiceCounts = Record<ServiceKind, number>;
+
+type Service = { spec: ServiceSpec; running: Supervised; health_url: string };
+
+async function serviceSpecs(local: LocalDir, counts: ServiceCounts, publicPort: number): Promise<ServiceSpec[]> {
+  const specs: ServiceSpec[] = [];
+  for (const kind of ['ledger', 'accounts', 'gateway'] as const) {
+    for (let n = 1; n <= counts[kind]; n++) {
+      const name = n === 1 ? kind : `${kind}-${n}`;
+      const port = kind !== 'gateway' ? undefined : n === 1 ? publicPort : await local.port(name);
+      specs.push({ kind, name, port, healthPort: await local.port(`${name}_health`), log: local.log(name), onStart: local.recordProcess });
+    }
+  }
+  return specs;
+}
+
+/**
+ * Starts the services under supervision; resolves with the function that lists them as connection.json does, once
+ * every one is ready. `onRestart` is called when one of them has a new pid. Throws with the end of the log of one
+ * that does not get ready.
+ */
+export async function startServices(
+  launch: Launch,
+  local: LocalDir,
+  settings: BankSettings,
+  counts: ServiceCounts,
+  publicPort: number,
+  onRestart: () => void,
+): Promise<() => Connection['services']> {
+  const services: Service[] = [];
+  for (const spec of await serviceSpecs(local, counts, publicPort)) {
+    const running = await supervise(spec.name, async () => startService(spec, settings), { onRestart, report: launch.say });
+    // Gateways stop first: what they still wait for must be answered.
+    launch.onStop(spec.kind === 'gateway' ? 'gateway' : 'services', () => running.stop(STOP_SERVICE_MS));
+    services.push({ spec, running, health_url: `http://127.0.0.1:${spec.healthPort}/readyz` });
+  }
+  await Promise.all(services.map((service) => launch.step(`${service.spec.name} ready`, () => untilReady(service))));
+  return () =>
+    services.map(({ spec, running, health_url }) => ({
+      name: spec.name,
+      pid: running.pid(),
+      health_url,
+      // The first gateway's address is connection.json's base_url.
+      ...(spec.kind === 'gateway' && spec.port !== publicPort ? { base_url: `http://127.0.0.1:${spec.port}` } : {}),
+    }));
+}
+
+async function untilReady({ spec, running, health_url }: Service): Promise<void> {
+  await awaitReady({ url: health_url }, READY_TIMEOUT_MS, keepsDying(running)).catch((error: Error) => {
+    throw new Error(`${error.message}\nThe end of ${spec.log}:\n${logTail(spec.log)}`);
+  });
+}
