@@ -7,7 +7,7 @@ import { testApp } from './test-app.ts';
 
 const { app, keyHeader } = await testApp(async () => {
   await sleep(200);
-  return 'not_sent';
+  return 'not_sent' as const;
 });
 const key = keyHeader()['x-api-key'];
 let port = 0;
