@@ -55,6 +55,7 @@ describe('bodies', () => {
 
   it('refuse control characters, count characters and not bytes', () => {
     expect(problems(bodies.createClient, { ...retail, last_name: 'a\u0000b' })).toEqual(['last_name: validation_failed']);
+    expect(problems(bodies.createClient, { ...retail, contact_number: '+254700\n000001' })).toEqual(['contact_number: validation_failed']);
     expect(problems(bodies.createClient, { ...retail, last_name: '李'.repeat(100) })).toEqual([]);
     expect(problems(bodies.createClient, { ...retail, last_name: '😀'.repeat(101) })).toEqual(['last_name: validation_failed']);
   });
@@ -77,5 +78,13 @@ describe('parameters', () => {
     expect(parameters.searchUssd.parse({ ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
     expect(parameters.listTransfers.parse({ from: '2026-01-02T03:04:05 02:00', to: '2026-01-03' })).toMatchObject({ from: '2026-01-02T01:04:05.000Z', to: '2026-01-03T00:00:00.000Z', limit: 100, order: 'desc' });
     expect(problems(parameters.listTransfers, { from: 'yesterday', limit: '501', order: 'up' })).toEqual(['from: validation_failed', 'limit: validation_failed', 'order: validation_failed']);
+  });
+
+  it.each(['2026-02-30', '2026-02-29T00:00:00Z', '2026-04-31', '0000-01-01', '0000-12-31T23:00-02:00:00', '0001-01-01T00:00+00:01', '9999-12-31T23:59:59-00:01', '2026-01-01T24:00:01Z', '2026-01-01T00:00:00'])('refuse a time that no calendar, or no database, has: %s', (from) => {
+    expect(problems(parameters.listTransfers, { from })).toEqual(['from: validation_failed']);
+  });
+
+  it.each(['0001-01-01', '2024-02-29', '9999-12-31T23:59:59.999Z', '2026-01-01T24:00:00Z'])('take the edges: %s', (from) => {
+    expect(problems(parameters.listTransfers, { from })).toEqual([]);
   });
 });

@@ -34,7 +34,7 @@ function text(min: number, max: number) {
 /** E.164 with its plus: spaces and dashes go, a leading 00 is a plus. A missing country code cannot be guessed. */
 const phone = z.string().transform((value, ctx) => {
   const bare = value.replace(/[\s-]/g, '').replace(/^00/, '+').replace(/^\+/, '');
-  if (!/^\d{7,15}$/.test(bare)) return violation(ctx, 'validation_failed', 'must be a phone number of 7 to 15 digits, such as +254700000001');
+  if (!/^\d{7,15}$/.test(bare) || control.test(value)) return violation(ctx, 'validation_failed', 'must be a phone number of 7 to 15 digits, such as +254700000001');
   return `+${bare}`;
 }).meta({ description: 'A phone number of 7 to 15 digits; spaces and dashes are dropped, a leading 00 is a plus', input_examples: ['+254700000001'] });
 
@@ -54,7 +54,7 @@ function amount(zero: boolean) {
   return z.unknown().transform((value, ctx) => {
     if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
     const decimal = value instanceof NumberText ? canonicalDecimal(value.text) : undefined;
-    if (decimal === undefined) return violation(ctx, 'invalid_amount', 'must be a JSON number of at most 40 characters');
+    if (decimal === undefined) return violation(ctx, 'invalid_amount', 'must be a JSON number of at most 40 characters, its exponent at most 30');
     if (decimal.startsWith('-') || (decimal === '0' && !zero)) return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
     return decimal;
   }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', input_examples: [12.5] });
@@ -109,6 +109,17 @@ const corporate = z.strictObject({
   ...contact,
 });
 
+/** The moment as UTC with three decimals; undefined for what no calendar has (30 February) and outside of the years 1 to 9999. */
+function utcTime(text: string): string | undefined {
+  const day = text.slice(0, 10);
+  const dayMs = Date.parse(day);
+  const ms = Date.parse(text);
+  // Date.parse takes 30 February for 2 March.
+  if (Number.isNaN(ms) || Number.isNaN(dayMs) || new Date(dayMs).toISOString().slice(0, 10) !== day) return undefined;
+  const utc = new Date(ms).toISOString();
+  return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined;
+}
+
 /** Bodies of the write endpoints. */
 export const bodies = {
   createClient: z.discriminatedUnion('client_type', [retail, corporate]),
@@ -158,7 +169,7 @@ export const bodies = {
   createKey: z.strictObject({
     name: text(1, 100),
     scopes: z.array(z.enum(scopes)).min(1, 'must name at least one scope').max(scopes.length),
-    expires_at: z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time' }).nullish(),
+    expires_at: z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time' }).refine((text) => utcTime(text) !== undefined, 'must be in the years 1 to 9999').nullish(),
     client_id: id.nullish(),
     environment: keyEnvironment.default('live'),
   }),
@@ -188,9 +199,7 @@ const limit = z
 const time = z.string().transform((value, ctx) => {
   const text = value.replace(' ', '+');
   const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
-  const ms = known ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) return violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z');
-  return new Date(ms).toISOString();
+  return (known ? utcTime(text) : undefined) ?? violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z');
 }).meta({ format: 'date-time', input_examples: ['2026-01-02T03:04:05.678Z'] });
 
 const decimalParameter = z.string().transform((value, ctx) => {
