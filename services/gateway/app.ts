@@ -32,9 +32,24 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   now?: () => number;
 }
 
-const bodyLimit = 64 * 1024;
 /** Room for ids of 10 KB in a path: they are unknown ones, no more. */
 const maxHeaderBytes = 32 * 1024;
+
+const serverOptions = {
+  // One child logger per request is too dear: what is worth a line is logged by hand, with the request's id.
+  logger: false,
+  genReqId: requestId,
+  bodyLimit: 64 * 1024,
+  requestTimeout: 30_000,
+  // Longer than the idle time-out of the usual load balancer, so that it is the one to close.
+  keepAliveTimeout: 72_000,
+  http: { maxHeaderSize: maxHeaderBytes, headersTimeout: 15_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
+  forceCloseConnections: 'idle',
+  // While it stops, requests on connections that are still open are answered, and the connections closed.
+  return503OnClosing: false,
+  routerOptions: { maxParamLength: maxHeaderBytes },
+  clientErrorHandler: answerClientError,
+} as const;
 
 const securityHeaders = {
   'cache-control': 'no-store',
@@ -49,28 +64,43 @@ const securityHeaders = {
 export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
   const now = deps.now ?? Date.now;
   const app = fastify({
-    // One child logger per request is too dear: what is worth a line is logged by hand, with the request's id.
-    logger: false,
-    genReqId: requestId,
-    bodyLimit,
-    requestTimeout: 30_000,
-    keepAliveTimeout: 72_000,
-    http: { maxHeaderSize: maxHeaderBytes, headersTimeout: 15_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
-    forceCloseConnections: 'idle',
-    // While it stops, requests on connections that are still open are answered, and the connections closed.
-    return503OnClosing: false,
+    ...serverOptions,
     trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false,
-    routerOptions: { maxParamLength: maxHeaderBytes },
-    clientErrorHandler: answerClientError,
-    frameworkErrors: (_error, request, reply) => refuseBeforeRouting(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
+    // What the router refuses is no request of a route yet, and passes no hook.
+    frameworkErrors: (_error, request, reply) => entrance.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
   });
   app.decorateRequest('caller', null);
+  // It verifies only: the secret, which it insists on, signs nothing.
   await app.register(fastifyJwt, { secret: randomUUID() });
   const gate = createGate({
     authenticate: createAuthenticate(createTokenVerifier(app.jwt, deps.tokens, now), deps.apiKeys),
     callerLimit: createLimiter(deps.rateLimitPerMinute, now),
     failureLimit: createLimiter(deps.authFailuresPerMinute, now),
   });
+  const answerError = errorHandler(deps);
+  const entrance = createEntrance(deps, gate, answerError);
+
+  app.addHook('onRequest', entrance.onRequest);
+  app.addHook('onResponse', (request, reply, done) => {
+    deps.metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
+    if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
+    done();
+  });
+  app.setErrorHandler(answerError);
+  // Never reached: the entrance has refused it, before its body was read.
+  app.setNotFoundHandler((request) => {
+    throw checkRoute(request) ?? new TypeError('an unknown path came through');
+  });
+  takeJsonOnly(app);
+  if (deps.docs) await addDocs(app, deps.apiVersion);
+  addRoutes(app, { ...deps, now });
+  return app;
+}
+
+type AnswerError = ReturnType<typeof errorHandler>;
+
+/** What happens to a request before its route: headers of every answer, CORS, the gate, scope. */
+function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, answerError: AnswerError) {
   const cors = createCors(deps.corsOrigins);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
@@ -79,28 +109,21 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     if (deps.isDraining?.() === true) reply.header('connection', 'close');
     cors.mark(request, reply);
   };
-  const refuseBeforeRouting = (request: FastifyRequest, reply: FastifyReply): void => {
-    begin(request, reply);
-    gate(request, reply, (refused) => void answerError(refused ?? undecodable(request), request, reply));
+  return {
+    onRequest(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+      begin(request, reply);
+      if (cors.isPreflight(request)) return void cors.answerPreflight(request, reply);
+      if (request.routeOptions.config.public === true) return done();
+      gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
+    },
+    refuseUndecodable(request: FastifyRequest, reply: FastifyReply): void {
+      begin(request, reply);
+      gate(request, reply, (refused) => void answerError(refused ?? undecodable(request), request, reply));
+    },
   };
-  const answerError = errorHandler(deps);
+}
 
-  app.addHook('onRequest', (request, reply, done) => {
-    begin(request, reply);
-    if (cors.isPreflight(request)) return void cors.answerPreflight(request, reply);
-    if (request.routeOptions.config.public === true) return done();
-    gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
-  });
-  app.addHook('onResponse', (request, reply, done) => {
-    deps.metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
-    if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
-    done();
-  });
-  app.setErrorHandler(answerError);
-  // The gate has refused it already.
-  app.setNotFoundHandler(() => {
-    throw new TypeError('the gate let an unknown path through');
-  });
+function takeJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
@@ -109,9 +132,6 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
       done(error as Error);
     }
   });
-  if (deps.docs) await addDocs(app, deps.apiVersion);
-  addRoutes(app, { ...deps, now });
-  return app;
 }
 
 const requestIdForm = /^[\x20-\x7e]{1,128}$/;

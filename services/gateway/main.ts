@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { commandPartition, replyPartitions, topicName } from '#libs/contracts/topics.ts';
+import type { Logger } from 'pino';
 import { bucketOf } from '#libs/contracts/ids.ts';
+import { commandPartition, replyPartitions, topicName } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
 import { follow } from '#libs/kafka/follow.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
@@ -12,7 +13,6 @@ import { kafkaOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
-import type { RunContext } from '#libs/service/run.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createApiKeys } from './api-keys.ts';
 import { createApp } from './app.ts';
@@ -21,49 +21,77 @@ import type { GatewayConfig } from './config.ts';
 import { createCursors } from './cursor.ts';
 import { createForwarder, encode } from './forward.ts';
 import { createGatewayMetrics } from './gateway-metrics.ts';
+import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createKeySet } from './jwks.ts';
 import { createPendingAnswers } from './pending.ts';
 import type { TokenOptions } from './tokens.ts';
 
-/** Starts the gateway; it is stopped in reverse order: readiness, HTTP, requester, follower, publisher, probes. */
+/** Starts the gateway; it is stopped in reverse order: readiness, HTTP, breakers, requester, follower, publisher, probes. */
 run('gateway', async ({ logger, instance, onStop }) => {
   const config = loadGatewayConfig();
-  const prefix = config.TOPIC_PREFIX;
   const metrics = createMetrics('gateway');
   const gatewayMetrics = createGatewayMetrics(metrics);
-
   const kafka = createKafka(kafkaOptions(config, `gateway-${instance}`), logger);
-  const publisher = createPublisher(kafka, { logger, name: 'requests', maxQueued: 2 * config.MAX_PENDING });
+  const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics });
+  const pending = createPendingAnswers();
+  metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
+  metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
+  metrics.gauge('gateway_pending_answers', 'Ids answered 202 whose outcome nobody has asked for yet', () => pending.size());
+
+  let state: 'starting' | 'running' | 'draining' = 'starting';
+  const health = createHealthServer({
+    host: config.HEALTH_HOST,
+    port: config.HEALTH_PORT,
+    ready: {
+      http: () => ({ ok: state === 'running', reason: state }),
+      requests: () => publisher.health(),
+      replies: () => requester.health(),
+      api_keys: () => keyFollower.health(),
+    },
+    metrics,
+    logger,
+  });
+  onStop('health server', () => health.stop());
+  await health.start();
+
   onStop('publisher', () => publisher.stop());
   await publisher.start();
+  onStop('key follower', () => keyFollower.stop());
+  onStop('requester', () => requester.stop());
+  await Promise.all([keyFollower.start(), requester.start()]);
 
+  const forwarder = createForwarder({ request: (message, options) => requester.request(message, options), prefix: config.TOPIC_PREFIX, logger, metrics: gatewayMetrics });
+  onStop('breakers', () => forwarder.stop());
+  const app = await createApp({ ...appOptions(config, logger), forwarder, pending, apiKeys, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
+  onStop('HTTP server', () => app.close());
+  logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
+  state = 'running';
+  onStop('readiness', async () => {
+    health.drain();
+    state = 'draining';
+    await sleep(config.SHUTDOWN_DELAY_MS);
+  });
+}, { stopStepMs: 21_000, stopMs: 28_000 });
+
+/** What goes over Kafka: requests out, replies in, and the API keys that this gateway follows. Nothing is started yet. */
+function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, instance, metrics }: { logger: Logger; instance: string; metrics: GatewayMetrics }) {
+  const prefix = config.TOPIC_PREFIX;
+  const publisher = createPublisher(kafka, { logger, name: 'requests', maxQueued: 2 * config.MAX_PENDING });
   const apiKeys = createApiKeys({ pepper: config.API_KEY_PEPPER, logger, onUse: keyUseRecorder(publisher, prefix, logger) });
   const keyFollower = follow(kafka, { topic: topicName(prefix, 'api-keys'), groupId: `${prefix}gateway-keys-${instance}`, onMessage: apiKeys.take, logger });
-  onStop('key follower', () => keyFollower.stop());
-
   const requester = createRequester(kafka, publisher, {
     topic: topicName(prefix, 'replies'),
     partitions: replyPartitions,
     instance,
     logger,
     maxPending: config.MAX_PENDING,
-    onLate: () => gatewayMetrics.lateReply(),
+    onLate: () => metrics.lateReply(),
   });
-  onStop('requester', () => requester.stop());
-  await Promise.all([keyFollower.start(), requester.start()]);
+  return { publisher, apiKeys, keyFollower, requester };
+}
 
-  const pending = createPendingAnswers();
-  const forwarder = createForwarder({ request: (message, options) => requester.request(message, options), prefix, logger, metrics: gatewayMetrics });
-  onStop('breakers', () => forwarder.stop());
-  metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
-  metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
-  metrics.gauge('gateway_pending_answers', 'Ids answered 202 whose outcome nobody has asked for yet', () => pending.size());
-
-  let draining = false;
-  const app = await createApp({
-    forwarder,
-    pending,
-    apiKeys,
+function appOptions(config: GatewayConfig, logger: Logger) {
+  return {
     pepper: config.API_KEY_PEPPER,
     cursors: createCursors(config.IDEMPOTENCY_SECRET),
     idempotencySecret: config.IDEMPOTENCY_SECRET,
@@ -74,30 +102,10 @@ run('gateway', async ({ logger, instance, onStop }) => {
     trustProxy: config.TRUST_PROXY,
     corsOrigins: config.CORS_ORIGINS,
     docs: config.DOCS,
-    logger,
-    metrics: gatewayMetrics,
-    isDraining: () => draining,
-  });
-  onStop('HTTP server', () => app.close());
-  await app.listen({ host: config.HOST, port: config.PORT });
+  };
+}
 
-  const health = createHealthServer({
-    host: config.HEALTH_HOST,
-    port: config.HEALTH_PORT,
-    ready: { requests: () => publisher.health(), replies: () => requester.health(), api_keys: () => keyFollower.health() },
-    metrics,
-    logger,
-  });
-  await health.start();
-  onStop('readiness', async () => {
-    health.drain();
-    draining = true;
-    await sleep(config.SHUTDOWN_DELAY_MS);
-  });
-  logger.info({ port: (app.server.address() as AddressInfo).port }, 'the gateway takes requests');
-}, { stopStepMs: 21_000, stopMs: 28_000 });
-
-function tokenOptions(config: GatewayConfig, logger: RunContext['logger']): TokenOptions {
+function tokenOptions(config: GatewayConfig, logger: Logger): TokenOptions {
   return {
     issuer: config.JWT_ISSUER ?? '',
     audience: config.JWT_AUDIENCE ?? '',
@@ -108,10 +116,11 @@ function tokenOptions(config: GatewayConfig, logger: RunContext['logger']): Toke
 }
 
 /** Tells accounts of a key's use. Nobody waits for it, and nothing is lost when it does not arrive: it is only a hint. */
-function keyUseRecorder(publisher: Publisher, prefix: string, logger: RunContext['logger']) {
+function keyUseRecorder(publisher: Publisher, prefix: string, logger: Logger) {
+  const nobody = { actor: '', scopes: new Set<string>(), boundClientId: undefined };
   return (keyId: string, at: Date): void => {
     const command = { name: 'record_api_key_use' as const, id: `use_${randomUUID()}`, key: keyId, data: { key_id: keyId, used_at: at.toISOString() }, acceptedAt: at };
-    const origin = { caller: { actor: '', scopes: new Set<string>(), boundClientId: undefined }, requestId: command.id, traceparent: undefined };
+    const origin = { caller: nobody, requestId: command.id, traceparent: undefined };
     const message = encode(command, origin, topicName(prefix, 'accounts.commands'), commandPartition(bucketOf(keyId)));
     publisher.publish(message, { timeoutMs: 5_000 }).catch((error: unknown) => logger.debug({ err: error, key_id: keyId }, 'the use of a key was not recorded'));
   };

@@ -7,7 +7,7 @@ import { createPlanners } from './commands.ts';
 import type { CommandDependencies, Plan, Planner } from './commands.ts';
 import { listName } from './cursor.ts';
 import type { Cursors } from './cursor.ts';
-import { Refused, refuse, refuseViolations, sendRefusal, unavailable } from './errors.ts';
+import { Refused, refuse, refuseViolations, unavailable } from './errors.ts';
 import type { Origin, Outcome } from './forward.ts';
 import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
@@ -141,7 +141,7 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Hand
     if (idempotencyKey !== undefined) Object.assign(origin, { idempotencyKey, fingerprint: fingerprint(params, body) });
     const outcome = await deps.forwarder.command({ ...planned, acceptedAt }, origin);
     if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
-    if (outcome.kind === 'refused') return sendRefusal(reply, outcome.refusal);
+    if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
     if (outcome.kind === 'failed') return answerFailed(reply, endpoint, planned, outcome, { caller, hasKey: idempotencyKey !== undefined, show, deps });
     if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
     const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed) : outcome.data;

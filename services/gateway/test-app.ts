@@ -96,3 +96,15 @@ export const samples = {
   transfer: { transfer_id: ids.transfer, from_account_id: ids.account, to_account_id: ids.other, amount: '5.00', currency: 'USD', description: null, status: 'Completed', created_at: time },
   key: { name: 'x', scopes: ['accounts:read'], environment: 'live', client_id: null, status: 'active', created_at: time, created_by: 'x', expires_at: '2999-01-01T00:00:00.000Z', last_used_at: null, revoked_at: null, rotated_from: null },
 };
+
+/** The app, and a caller with all scopes. */
+export async function testCaller(service: Service) {
+  const made = await testApp(service);
+  const key = made.keyHeader();
+  const call = async (method: 'GET' | 'POST' | 'PATCH', url: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const payload = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
+    const response = await made.app.inject({ method, url, headers: { ...key, ...(payload === undefined ? {} : { 'content-type': 'application/json' }), ...headers }, payload });
+    return { status: response.statusCode, body: response.json(), headers: response.headers };
+  };
+  return { ...made, call };
+}

@@ -239,13 +239,14 @@ describe('the issuer\'s keys', () => {
 
 test('a remembered token ends with its exp and the skew', async () => {
   let now = Date.now();
-  const { status } = await start({}, () => now);
+  let verified = 0;
+  const keySet = { find: async () => (verified++, publicPem) };
+  const { status } = await start({ keySet }, () => now);
   const mine = claims({ exp: nowS + 10 });
-  expect(await status(mine)).toBe(200);
-  now += 35_000;
-  expect(await status(mine)).toBe(200);
-  now += 10_000;
-  // fast-jwt reads the real clock, by which the token still holds: the memory must not.
-  const { status: realStatus } = await start();
-  expect(await realStatus(claims({ exp: nowS - 40 }))).toBe(401);
+  for (const later of [0, 35_000, 6_000]) {
+    now += later;
+    expect(await status(mine)).toBe(200);
+  }
+  // The third time it was looked at anew (and fast-jwt reads the real clock, by which it still holds).
+  expect(verified).toBe(2);
 });
