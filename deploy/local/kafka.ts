@@ -41,6 +41,9 @@ function brokerSettings(): Record<string, string | number> {
     // A killed consumer stalls its partitions for its session time-out: allow short ones.
     'group.min.session.timeout.ms': 1000,
     'group.initial.rebalance.delay.ms': 0,
+    // After kill -9 the controller takes the broker back only when its session is over: not after 9 s.
+    'broker.session.timeout.ms': 3000,
+    'broker.heartbeat.interval.ms': 500,
     'offsets.topic.num.partitions': 8,
     'offsets.topic.replication.factor': 1,
     'transaction.state.log.replication.factor': 1,
