@@ -2,16 +2,14 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
-import { currencies, currencyDigits, fromMinor, maxMinor } from '#libs/contracts/money.ts';
-import { cutPage } from '#libs/contracts/page.ts';
-import type { Entry, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { systemAccountNumber } from './chart.ts';
-import { type EntryRecord, toEntry, toTransaction, toTransfer } from './records.ts';
-import { prefixed, recordOf, systemAccountId, transactionColumns, type TransactionRow } from './store.ts';
+import { bits, type FoundRow, listedColumns, listEntries, listTransactions, listTransfers, reversedBy, toListed, toTransferSeen } from './lists.ts';
+import { prefixed, systemAccountId } from './store.ts';
 
-/** Reads. Each is one statement, so that it sees one moment; lists are keyset pages, newest first. */
+/** Reads. Each is one statement, so that it sees one moment. */
 export type QueryName = Extract<
   MessageName,
   | 'get_ledger_accounts'
@@ -38,11 +36,11 @@ export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> 
     case 'list_transactions':
       return done(await listTransactions(pool, query.data, bound));
     case 'get_transaction':
-      return found(await getTransaction(pool, query.data.transaction_id, query.context), 'transaction_not_found', `transaction ${query.data.transaction_id} not found`);
+      return getTransaction(pool, query.data.transaction_id, query.context);
     case 'list_transfers':
       return done(await listTransfers(pool, query.data, bound));
     case 'get_transfer':
-      return found(await getTransfer(pool, query.data.transfer_id, query.context), 'transfer_not_found', `transfer ${query.data.transfer_id} not found`);
+      return getTransfer(pool, query.data.transfer_id, query.context);
     case 'list_entries':
       return found(await listEntries(pool, query.data, bound), 'account_not_found', `account ${query.data.account_id} not found`);
     case 'get_trial_balance':
@@ -58,25 +56,6 @@ function done(data: unknown): ReplyBody {
 
 function found(data: unknown, code: ErrorCode, message: string): ReplyBody {
   return data === undefined ? { ok: false, refusal: refusal(code, message) } : { ok: true, data };
-}
-
-/** Collects conditions and their parameters. */
-class Where {
-  readonly conditions: string[] = [];
-  readonly values: unknown[] = [];
-  /** `condition` with `?` for the parameter. */
-  add(condition: string, value: unknown): this {
-    this.values.push(value);
-    this.conditions.push(condition.replaceAll('?', `$${this.values.length}`));
-    return this;
-  }
-  parameter(value: unknown): string {
-    this.values.push(value);
-    return `$${this.values.length}`;
-  }
-  toString(): string {
-    return this.conditions.length === 0 ? 'true' : this.conditions.join(' and ');
-  }
 }
 
 interface AccountView {
@@ -109,172 +88,39 @@ async function getBalanceByNumber(pool: Pool, accountNumber: string, bound: stri
   return row && { account_id: prefixed('acc', row.account_id), account_number: row.account_number, balance: fromMinor(row.balance_minor, row.currency), currency: row.currency };
 }
 
-/** A uuid of ours, or one that nothing has. */
-function bits(id: string): string {
-  const hex = id.slice(-32);
-  return /^[0-9a-f]{32}$/.test(hex) ? hex : '0'.repeat(32);
-}
-
-type Page = { limit: number; order: 'asc' | 'desc'; after?: { at: string; id: string } | undefined };
-
-/** What is older (newer, ascending) than the position, by (created_at, transaction_id). */
-function addPosition(where: Where, { after, order }: Page): void {
-  if (after === undefined) return;
-  const at = where.parameter(after.at);
-  const id = where.parameter(bits(after.id));
-  where.conditions.push(`(t.created_at, t.transaction_id) ${order === 'desc' ? '<' : '>'} (${at}::timestamptz, ${id}::uuid)`);
-}
-
-const reversedBy = `(select r.transaction_id from transactions r where id_key(r.reverses_transaction_id) = id_key(t.transaction_id)
-  and r.reverses_transaction_id is not null and r.status = 'Completed') as reversed_by`;
-
-type ListedRow = TransactionRow & { reversed_by: string | null };
-
-const listedColumns = transactionColumns
-  .split(', ')
-  .map((column) => `t.${column}`)
-  .join(', ');
-
 /**
- * A keyset page of transactions. With `accounts` each account's part is read from its own index and then merged, so that
- * the page costs the same wherever it lies.
- */
-async function readPage(pool: Pool, where: Where, page: Page, accounts: string[] | undefined): Promise<ListedRow[]> {
-  addPosition(where, page);
-  const order = `created_at ${page.order}, transaction_id ${page.order}`;
-  const limit = where.parameter(page.limit + 1);
-  const inner = (condition: string) => `select ${listedColumns} from transactions t where ${condition} order by t.${order.replace(', ', ', t.')} limit ${limit}`;
-  const rows =
-    accounts === undefined
-      ? inner(`${where}`)
-      : `select t.* from unnest(${where.parameter(uuidArray(accounts))}::uuid[]) as own (account_id) cross join lateral (${inner(`t.account_id = own.account_id and ${where}`)}) t order by ${order} limit ${limit}`;
-  const { rows: result } = await pool.query<ListedRow>(`select t.*, ${reversedBy} from (${rows}) t order by ${order}`, where.values);
-  return result;
-}
-
-/** The accounts that a list is confined to; undefined where it is not. */
-async function confinedTo(pool: Pool, accountId: string | undefined, bound: string | undefined): Promise<string[] | undefined> {
-  if (accountId !== undefined && !isId('account', accountId)) return [];
-  if (bound === undefined) return accountId === undefined ? undefined : [accountId];
-  const { rows } = await pool.query<{ account_id: string }>('select account_id from accounts where client_id = $1 and ($2::uuid is null or account_id = $2)', [
-    bits(bound),
-    accountId === undefined ? null : bits(accountId),
-  ]);
-  return rows.map((row) => row.account_id);
-}
-
-/** Minor units of a decimal for a currency with so many digits, rounded up or down. */
-function threshold(decimal: string, digits: number, up: boolean): bigint {
-  const [whole = '0', fraction = ''] = decimal.split('.');
-  const minor = BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0')) + (up && /[1-9]/.test(fraction.slice(digits)) ? 1n : 0n);
-  return minor > maxMinor ? maxMinor + 1n : minor;
-}
-
-const currenciesBy = (digits: number) => currencies.filter((code) => currencyDigits(code) === digits);
-
-function addAmount(where: Where, comparison: '>=' | '<=', decimal: string | undefined): void {
-  if (decimal === undefined) return;
-  const cases = [0, 3, 4].map((digits) => `when t.currency = any(${where.parameter(currenciesBy(digits))}::text[]) then ${where.parameter(threshold(decimal, digits, comparison === '>='))}::int8`);
-  where.conditions.push(`t.amount_minor ${comparison} case ${cases.join(' ')} else ${where.parameter(threshold(decimal, 2, comparison === '>='))}::int8 end`);
-}
-
-async function listTransactions(pool: Pool, filters: MessageData<'list_transactions'>, bound: string | undefined): Promise<MessageResult<'list_transactions'>> {
-  const accounts = await confinedTo(pool, filters.account_id, bound);
-  if (accounts?.length === 0 || filters.status === 'Pending' || (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))) return { items: [] };
-  const where = new Where();
-  if (filters.transaction_type !== undefined) where.add('t.transaction_type = ?', filters.transaction_type);
-  // Written out, so that the partial index of failed ones can serve.
-  if (filters.status !== undefined) where.conditions.push(filters.status === 'Failed' ? "t.status = 'Failed'" : "t.status = 'Completed'");
-  if (filters.reference !== undefined) where.add('t.reference = ?', filters.reference);
-  if (filters.idempotency_key !== undefined) where.add('t.idempotency_key = ?', filters.idempotency_key);
-  if (filters.from !== undefined) where.add('t.created_at >= ?::timestamptz', filters.from);
-  if (filters.to !== undefined) where.add('t.created_at < ?::timestamptz', filters.to);
-  addAmount(where, '>=', filters.min_amount);
-  addAmount(where, '<=', filters.max_amount);
-  if (filters.transfer_id !== undefined) {
-    const legs = [debitLegId(filters.transfer_id), creditLegId(filters.transfer_id)];
-    where.add('id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id)) and t.reverses_transaction_id is null', uuidArray(legs));
-    where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
-  }
-  const rows = await readPage(pool, where, filters, accounts);
-  return cutPage(rows, filters.limit, toListed, (row) => ({ at: row.created_at, id: prefixed('txn', row.transaction_id) }));
-}
-
-function toListed(row: ListedRow): Transaction {
-  const { reversed_by, ...rest } = row;
-  return toTransaction(recordOf(rest), reversed_by === null ? undefined : prefixed('txn', reversed_by));
-}
-
-/** A Transfer is the Transaction on its source; refused ones are shown by their own id only. */
-async function listTransfers(pool: Pool, filters: MessageData<'list_transfers'>, bound: string | undefined): Promise<MessageResult<'list_transfers'>> {
-  const accounts = await confinedTo(pool, filters.account_id, bound);
-  if (accounts?.length === 0) return { items: [] };
-  const where = new Where();
-  where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null and t.status = 'Completed'");
-  // Every transfer once: by its source, or, seen from one account, by the leg on that account.
-  if (accounts === undefined) where.conditions.push('t.transaction_id = t.operation_id');
-  else where.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
-  if (filters.from !== undefined) where.add('t.created_at >= ?::timestamptz', filters.from);
-  if (filters.to !== undefined) where.add('t.created_at < ?::timestamptz', filters.to);
-  const rows = await readPage(pool, where, filters, accounts);
-  return cutPage(rows, filters.limit, toTransferSeen, (row) => ({ at: row.created_at, id: prefixed('txn', row.transaction_id) }));
-}
-
-/** The Transfer behind either of its legs. */
-function toTransferSeen(row: ListedRow): Transfer {
-  const { reversed_by: _, ...rest } = row;
-  const record = recordOf(rest);
-  if (row.transaction_id === row.operation_id || record.counterparty_account_id === null) return toTransfer(record);
-  return toTransfer({ ...record, account_id: record.counterparty_account_id, counterparty_account_id: record.account_id });
-}
-
-/**
- * One transaction by its exact id. A bound caller sees those of its own accounts, and what became of its own requests on
+ * One transaction by its id, of which the last byte may differ (`exact` tells). A bound caller sees those of its own accounts, and what became of its own requests on
  * accounts that were none of its own: after a 202 it must not be told 404.
  */
-async function readOne(pool: Pool, transactionId: string, { bound_client_id, actor }: MessageContext): Promise<ListedRow | undefined> {
-  const { rows } = await pool.query<ListedRow>({
+async function readOne(pool: Pool, transactionId: string, { bound_client_id, actor }: MessageContext): Promise<FoundRow | undefined> {
+  const { rows } = await pool.query<FoundRow>({
     name: 'get_transaction',
-    text: `select ${listedColumns}, ${reversedBy} from transactions t
-      where id_key(t.transaction_id) = id_key($1::uuid) and t.transaction_id = $1::uuid
+    text: `select ${listedColumns}, ${reversedBy}, t.transaction_id = $1::uuid as exact from transactions t
+      where id_key(t.transaction_id) = id_key($1::uuid)
         and ($2::uuid is null or (t.actor = $3 and t.status = 'Failed') or exists (select from accounts a where a.account_id = t.account_id and a.client_id = $2))`,
     values: [bits(transactionId), bound_client_id === undefined ? null : bits(bound_client_id), actor],
   });
   return rows[0];
 }
 
-async function getTransaction(pool: Pool, transactionId: string, context: MessageContext): Promise<Transaction | undefined> {
-  const row = isId('transaction', transactionId) ? await readOne(pool, transactionId, context) : undefined;
-  return row && toListed(row);
+/**
+ * The id of a request whose Idempotency-Key had been used with another account: it was answered 202 while nobody could
+ * tell, and this is what became of it.
+ */
+const keyReused: ReplyBody = { ok: false, refusal: refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request') };
+
+async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
+  const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
+  if (row && !row.exact) return keyReused;
+  return found(row && toListed(row), 'transaction_not_found', `transaction ${id} not found`);
 }
 
-async function getTransfer(pool: Pool, transferId: string, context: MessageContext): Promise<Transfer | undefined> {
-  if (!isId('transfer', transferId)) return undefined;
+async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
   // The destination's owner may look at it too.
-  const row = (await readOne(pool, debitLegId(transferId), context)) ?? (await readOne(pool, creditLegId(transferId), context));
+  const row = isId('transfer', id) ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context))) : undefined;
   const isTransfer = row && (row.transaction_type === 'Transfer' || row.transaction_type === 'Loan Payment') && row.reverses_transaction_id === null;
-  return isTransfer ? toTransferSeen(row) : undefined;
-}
-
-interface EntryRow extends EntryRecord {
-  created_at: string;
-}
-
-/** By sequence, newest first; undefined where the account is unknown to the caller. */
-async function listEntries(pool: Pool, { account_id, limit, order, after }: MessageData<'list_entries'>, bound: string | undefined): Promise<{ items: Entry[] } | undefined> {
-  const owner = await pool.query('select from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)', [
-    bits(isId('account', account_id) ? account_id : ''),
-    bound === undefined ? null : bits(bound),
-  ]);
-  if (owner.rowCount === 0) return undefined;
-  const { rows } = await pool.query<EntryRow>(
-    `select account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at
-     from entries where account_id = $1 and ($2::int8 is null or sequence ${order === 'desc' ? '<' : '>'} $2) order by sequence ${order} limit $3`,
-    [bits(account_id), after === undefined || !/^\d{1,18}$/.test(after.id) ? null : after.id, limit + 1],
-  );
-  const toRecord = (row: EntryRow) =>
-    toEntry({ ...row, account_id: prefixed('acc', row.account_id), operation_id: prefixed('opr', row.operation_id), transaction_id: prefixed('txn', row.transaction_id) });
-  return cutPage(rows, limit, toRecord, (row) => ({ at: row.created_at, id: String(row.sequence) }));
+  if (isTransfer && !row.exact) return keyReused;
+  return found(isTransfer ? toTransferSeen(row) : undefined, 'transfer_not_found', `transfer ${id} not found`);
 }
 
 /** Totals of all entries, and of all balances by class, in one snapshot. */
