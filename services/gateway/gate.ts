@@ -64,8 +64,11 @@ function limitCaller(limiter: Limiter, caller: Caller, reply: FastifyReply): voi
 
 /** After authentication: is there such a route, and may the caller use it. What is wrong with it, or undefined. */
 export function checkRoute(request: FastifyRequest): Refused | undefined {
+  const { host } = request.raw.headers;
   // Node would refuse it with an empty body, before anybody has said who they are.
-  if (request.raw.headers.host === undefined && request.raw.httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
+  if (host === undefined && request.raw.httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
+  // The router would take what follows for parameters.
+  if (request.url.includes('#')) return refuse('validation_failed', 'the request target must not have a fragment');
   if (request.is404) return noRoute(request);
   const { scope } = request.routeOptions.config;
   if (scope === null || scope === undefined || request.caller?.scopes.has(scope) === true) return undefined;

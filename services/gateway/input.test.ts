@@ -62,12 +62,19 @@ test.each([
   [bodies.createTransaction, [], 'the body must be a JSON object'],
   [bodies.createTransaction, 'x', 'the body must be a JSON object'],
   [bodies.updateClient, {}, 'the body must change at least one field'],
+  [bodies.updateClient, null, 'the body must be a JSON object'],
+  [bodies.updateClient, new NumberText('1'), 'the body must be a JSON object'],
+  [bodies.updateClient, { '': 'x' }, '"" is not a known field'],
   [bodies.changeStatus, { status: 'Closed' }, 'status must be one of Active, Inactive, Frozen'],
   [bodies.changeStatus, { status: 'Frozen' }, 'reason is required to freeze an account'],
   [bodies.createKey, { name: 'x', scopes: ['clients:read', 'all'] }, 'scopes.1 must be one of clients:read'],
   [bodies.createKey, { name: 'x', scopes: Array(13).fill('clients:read') }, 'scopes must have at most 12 items'],
 ])('messages name the field and the rule (%#)', (schema, value, message) => {
   expect(body(schema, value).message).toContain(message);
+});
+
+test('a value of the wrong type is named once', () => {
+  expect(body(bodies.createKey, { name: 'x', scopes: '' }).errors).toEqual([{ field: 'scopes', code: 'validation_failed', message: 'scopes must be an array' }]);
 });
 
 test('query parameters: unknown, repeated and unreadable ones are named', () => {

@@ -1,15 +1,17 @@
 import type { z } from 'zod';
 import { errorCodeSchema } from '#libs/contracts/errors.ts';
 import type { ErrorCode, Violation } from '#libs/contracts/errors.ts';
+import { NumberText } from '#libs/contracts/money.ts';
 import { refuseViolations } from './errors.ts';
 
 type Issue = z.core.$ZodIssue;
 
 /** The validated, normalised body. Throws a Refused that names every violation. */
 export function parseFields<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
-  const parsed = schema.safeParse(body);
+  // A number is an object here, so that no digit is lost; as the whole body it is as wrong as a text.
+  const parsed = schema.safeParse(body instanceof NumberText ? body.text : body);
   if (parsed.success) return parsed.data;
-  throw refuseViolations(parsed.error.issues.flatMap((issue) => violations(issue, body, 'unknown_field')));
+  throw refuseViolations(allViolations(parsed.error, body, 'unknown_field'));
 }
 
 /** The validated query parameters. One that is unknown, given twice, or holds a NUL is refused by name. */
@@ -17,14 +19,21 @@ export function parseQuery<S extends z.ZodType>(schema: S, query: Record<string,
   const bad: Violation[] = [];
   for (const name in query) {
     const value = query[name];
-    if (Array.isArray(value)) bad.push({ field: name, code: 'validation_failed', message: `${name} is given more than once` });
-    else if (typeof value === 'string' && value.includes('\u0000')) bad.push({ field: name, code: 'validation_failed', message: `${name} must not contain NUL` });
+    if (Array.isArray(value)) bad.push(violation([name], 'validation_failed', 'is given more than once'));
+    else if (typeof value === 'string' && value.includes('\u0000')) bad.push(violation([name], 'validation_failed', 'must not contain NUL'));
   }
   const parsed = schema.safeParse(query);
   if (parsed.success && bad.length === 0) return parsed.data;
   const named = new Set(bad.map(({ field }) => field));
-  const issues = parsed.error?.issues.flatMap((issue) => violations(issue, query, 'unknown_parameter')) ?? [];
+  const issues = parsed.error ? allViolations(parsed.error, query, 'unknown_parameter') : [];
   throw refuseViolations([...bad, ...issues.filter(({ field }) => !named.has(field))]);
+}
+
+/** A value of the wrong type breaks no other rule: zod tells a text that it has too few items. */
+function allViolations({ issues }: z.ZodError, input: unknown, unknownCode: ErrorCode): Violation[] {
+  const mistyped = new Set(issues.filter(({ code }) => code === 'invalid_type').map(({ path }) => path.join('.')));
+  const counting = issues.filter(({ code, path }) => code === 'invalid_type' || code === 'unrecognized_keys' || !mistyped.has(path.join('.')));
+  return counting.flatMap((issue) => violations(issue, input, unknownCode));
 }
 
 function violations(issue: Issue, input: unknown, unknownCode: ErrorCode): Violation[] {
@@ -39,7 +48,8 @@ function violations(issue: Issue, input: unknown, unknownCode: ErrorCode): Viola
 
 function violation(path: string[], code: ErrorCode, words: string): Violation {
   const field = path.join('.').slice(0, 200).toWellFormed();
-  return { field, code, message: `${field === '' ? 'the body' : field} ${words}` };
+  const subject = path.length === 0 ? 'the body' : field === '' ? '""' : field;
+  return { field, code, message: `${subject} ${words}` };
 }
 
 function valueAt(input: unknown, path: PropertyKey[]): unknown {

@@ -31,12 +31,18 @@ const rememberMs = 300_000;
 const claimsSchema = z.object({
   iss: z.string(),
   sub: z.string().regex(/^[^\u0000-\u001f\u007f-\u009f]{1,255}$/),
-  exp: z.number(),
+  /** In seconds, up to the last moment that a date can hold. */
+  exp: z.number().max(8.64e12),
   scope: z.unknown().optional(),
   /** A malformed binding is no credential: it must never turn into an unbound one. */
   bank_client_id: z.string().min(1).max(64).optional(),
 });
-const headerSchema = z.object({ alg: z.string(), kid: z.string().optional() });
+const headerSchema = z.object({
+  alg: z.string(),
+  kid: z.string().optional(),
+  /** RFC 7515, 4.1.11: whoever understands no extension refuses every token that needs one. */
+  crit: z.undefined(),
+});
 
 interface Remembered {
   caller: Caller;
