@@ -41,7 +41,7 @@ const headerSchema = z.object({
   alg: z.string(),
   kid: z.string().optional(),
   /** RFC 7515, 4.1.11: whoever understands no extension refuses every token that needs one. */
-  crit: z.undefined(),
+  crit: z.never().optional(),
 });
 
 interface Remembered {
