@@ -1,0 +1,132 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
+import { bucketOf } from '#libs/contracts/ids.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import { type RestAccount, unknownId } from './support/client.ts';
+import { again, caughtUp, publish, readTopic } from './support/kafka.ts';
+import { eventually, useBank } from './support/world.ts';
+
+/** Poison messages: each goes to the dead letters once, with its bytes unchanged, and the partition goes on. */
+const world = useBank();
+const { api } = world;
+
+let account: RestAccount;
+let good: ReceivedMessage;
+beforeAll(async () => {
+  account = await api.newAccount();
+  await api.transact(account.account_id, 'Deposit', 1);
+  good = (await readTopic(world.bank, 'ledger.commands')).find(({ headers }) => headers['ce_type'] === messageType('create_transaction')) as ReceivedMessage;
+});
+
+const without = (headers: Record<string, string>, ...names: string[]) => Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
+
+/** Poison by name, made of a command that was good. */
+function poisons(): Record<string, Pick<OutgoingMessage, 'value' | 'headers'>> {
+  const { headers, value } = good;
+  const fresh = { ...headers, ce_id: unknownId('txn') };
+  const withData = (changes: object) => JSON.stringify({ ...(JSON.parse(String(value)) as object), ...changes });
+  return {
+    'non-JSON': { value: 'this is no JSON {', headers: fresh },
+    'bytes that are no text': { value: Buffer.from([0xff, 0x00, 0xfe, 0x80, 0x0a]), headers: fresh },
+    'an empty value': { value: '', headers: fresh },
+    'a null value': { value: null, headers: fresh },
+    'an unknown type': { value, headers: { ...fresh, ce_type: 'corebanking.command.print_money.v1' } },
+    'a type of the other service': { value: JSON.stringify({ client_id: unknownId('cli') }), headers: { ...fresh, ce_type: messageType('get_client') } },
+    'no headers at all': { value, headers: {} },
+    'no ce_id': { value, headers: without(fresh, 'ce_id') },
+    'no ce_time': { value, headers: without(fresh, 'ce_time') },
+    'a malformed ce_time': { value, headers: { ...fresh, ce_time: 'yesterday' } },
+    'a malformed deadline': { value, headers: { ...fresh, deadline: 'soon' } },
+    '200 KB of nothing': { value: 'x'.repeat(200 * 1024), headers: fresh },
+    '200 KB of JSON': { value: withData({ description: 'x'.repeat(200 * 1024), amount: 'much' }), headers: fresh },
+    'a reply topic that is none': { value: withData({ transaction_id: fresh.ce_id }), headers: { ...fresh, 'reply-topic': `${world.bank.topic_prefix}balances` } },
+    'a reply topic that does not exist': { value: withData({ transaction_id: fresh.ce_id }), headers: { ...fresh, 'reply-topic': 'nowhere' } },
+    'a reply partition that does not exist': { value: withData({ transaction_id: fresh.ce_id }), headers: { ...fresh, 'reply-partition': '640' } },
+    'a reply partition that is no number': { value: withData({ transaction_id: fresh.ce_id }), headers: { ...fresh, 'reply-partition': 'x' } },
+    'a negative amount': { value: withData({ transaction_id: fresh.ce_id, amount: '-5' }), headers: fresh },
+    'a number as amount': { value: withData({ transaction_id: fresh.ce_id, amount: 5 }), headers: fresh },
+    'an unknown currency': { value: withData({ transaction_id: fresh.ce_id, currency: 'XXX' }), headers: fresh },
+    'an id that is none': { value: withData({ transaction_id: "txn_'; drop table entries" }), headers: fresh },
+    'a list': { value: '[]', headers: fresh },
+  };
+}
+
+/** Poisons a topic, with the given place among what is good; gives back the dead letters it caused. */
+async function poisoned(topic: TopicName, name: string, poison: Pick<OutgoingMessage, 'value' | 'headers'>): Promise<ReceivedMessage[]> {
+  const marked = { ...poison, headers: { ...poison.headers, 'x-test': name } };
+  const partition = commandPartition(bucketOf(account.account_id));
+  await publish(world.bank, [{ topic: topicName(world.bank.topic_prefix, topic), partition, key: account.account_id, ...marked }]);
+  return eventually(async () => {
+    const found = (await readTopic(world.bank, `${topic}.dlq` as TopicName)).filter(({ headers }) => headers['x-test'] === name);
+    return found.length > 0 && found;
+  });
+}
+
+function expectDeadLetter(letters: ReceivedMessage[], topic: TopicName, { value, headers }: Pick<OutgoingMessage, 'value' | 'headers'>): void {
+  expect(letters).toHaveLength(1);
+  const [letter] = letters as [ReceivedMessage];
+  expect(letter.value === null ? null : letter.value.toString('hex')).toBe(value === null ? null : Buffer.from(value).toString('hex'));
+  expect(letter.key).toBe(account.account_id);
+  expect(letter.headers).toMatchObject(headers);
+  expect(letter.headers).toMatchObject({
+    'dlq-topic': topicName(world.bank.topic_prefix, topic), 'dlq-partition': String(commandPartition(bucketOf(account.account_id))), 'dlq-offset': expect.stringMatching(/^\d+$/),
+    'dlq-reason': expect.any(String), 'dlq-code': expect.stringMatching(/^[a-z_]+$/), 'dlq-time': expect.stringMatching(/Z$/),
+  });
+}
+
+describe('Poison on ledger.commands', () => {
+  it('all kinds at once, good commands between them: dead letters once, and the partition goes on', async () => {
+    const before = await api.balance(account.account_id);
+    const all = Object.entries(poisons()).map(([name, poison]) => ({ name, ...poison, headers: { ...poison.headers, 'x-test': name } }));
+    const partition = commandPartition(bucketOf(account.account_id));
+    const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
+    const bad = all.map(({ value, headers }) => ({ topic, partition, key: account.account_id, value, headers }));
+    const deposits = Promise.all(all.map(() => api.transact(account.account_id, 'Deposit', 1)));
+    await publish(world.bank, bad.flatMap((message) => [message, again(good)]));
+    await deposits;
+    await api.transact(account.account_id, 'Deposit', 1);
+    await caughtUp(world.bank, 'ledger');
+    const letters = await readTopic(world.bank, 'ledger.commands.dlq');
+    expect(letters.map(({ headers }) => headers['x-test']).sort()).toEqual(all.map(({ name }) => name).sort());
+    for (const { name, value, headers } of all) expectDeadLetter(letters.filter((letter) => letter.headers['x-test'] === name), 'ledger.commands', { value, headers });
+    expect(await api.balance(account.account_id)).toBe(before + all.length + 1);
+    await world.expectBooksInOrder();
+  });
+
+  it('the code says why: bad_reply_topic for a reply topic that nobody may answer to', async () => {
+    const letters = await readTopic(world.bank, 'ledger.commands.dlq');
+    const codeOf = (name: string) => letters.find(({ headers }) => headers['x-test'] === name)?.headers['dlq-code'];
+    expect(['a reply topic that is none', 'a reply topic that does not exist', 'a reply partition that does not exist'].map(codeOf)).toEqual(Array(3).fill('bad_reply_topic'));
+    expect([codeOf('non-JSON'), codeOf('an unknown type')]).toEqual(['malformed_json', 'unknown_type']);
+  });
+});
+
+describe.each(['accounts.commands', 'ledger.queries', 'accounts.queries'] as const)('Poison on %s', (topic) => {
+  const kinds = ['non-JSON', 'a null value', 'an unknown type', 'no headers at all', '200 KB of nothing', 'a reply topic that does not exist'];
+
+  it('dead letters once, and what comes behind is answered', async () => {
+    for (const [name, poison] of Object.entries(poisons()).filter(([kind]) => kinds.includes(kind))) {
+      expectDeadLetter(await poisoned(topic, `${topic}: ${name}`, poison), topic, poison);
+    }
+    await api.newAccount({ initial_deposit: 1 });
+    expect(await api.balance(account.account_id)).toBeGreaterThan(0);
+    expect((await api.get('/clients')).status).toBe(200);
+  });
+});
+
+describe('Poison: replies of the ledger that are none, on accounts.commands', () => {
+  const reply = (correlation_id: string) => toHeaders({ message_id: correlation_id, type: replyType, source: source.ledger, time: new Date().toISOString(), subject: '', request_id: '', actor: '', correlation_id });
+
+  it('a malformed reply is a dead letter; one that nobody waits for is nothing', async () => {
+    const bad = { value: '{"ok":"perhaps"}', headers: reply(unknownId('acc')) };
+    expectDeadLetter(await poisoned('accounts.commands', 'malformed reply', bad), 'accounts.commands', bad);
+    const topic = topicName(world.bank.topic_prefix, 'accounts.commands');
+    await publish(world.bank, [{ topic, partition: 0, key: null, value: '{"ok":true,"data":{}}', headers: { ...reply(unknownId('acc')), 'x-test': 'stray reply' } }]);
+    await caughtUp(world.bank, 'accounts');
+    expect((await readTopic(world.bank, 'accounts.commands.dlq')).filter(({ headers }) => headers['x-test'] === 'stray reply')).toEqual([]);
+    await api.newAccount({ initial_deposit: 1 });
+  });
+});
