@@ -5,11 +5,11 @@ import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { createAuthenticate } from './auth.ts';
-import { parseBody } from './body.ts';
+import { checkCodings, parseBody } from './body.ts';
 import { answerClientError } from './client-errors.ts';
 import { createCors } from './cors.ts';
 import { addDocs } from './docs.ts';
-import { internalError, refusalOf, Refused, sendRefusal } from './errors.ts';
+import { internalError, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
 import { checkRoute, createGate, undecodable } from './gate.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createLimiter } from './limits.ts';
@@ -43,12 +43,13 @@ const serverOptions = {
   requestTimeout: 30_000,
   // Longer than the idle time-out of the usual load balancer, so that it is the one to close.
   keepAliveTimeout: 72_000,
-  http: { maxHeaderSize: maxHeaderBytes, headersTimeout: 15_000, connectionsCheckingInterval: 5_000, requireHostHeader: false },
+  http: { maxHeaderSize: maxHeaderBytes, headersTimeout: 15_000, connectionsCheckingInterval: 5_000, requireHostHeader: false, joinDuplicateHeaders: true },
   forceCloseConnections: 'idle',
   // While it stops, requests on connections that are still open are answered, and the connections closed.
   return503OnClosing: false,
   routerOptions: { maxParamLength: maxHeaderBytes },
   clientErrorHandler: answerClientError,
+  rewriteUrl: originForm,
 } as const;
 
 const securityHeaders = {
@@ -80,6 +81,8 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const answerError = errorHandler(deps);
   const entrance = createEntrance(deps, gate, answerError);
 
+  // Node would answer an unknown Expect 417 with an empty body, before anybody has said who they are.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.addHook('onRequest', entrance.onRequest);
   app.addHook('onResponse', (request, reply, done) => {
     deps.metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
@@ -87,9 +90,9 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     done();
   });
   app.setErrorHandler(answerError);
-  // Never reached: the entrance has refused it, before its body was read.
-  app.setNotFoundHandler((request) => {
-    throw checkRoute(request) ?? new TypeError('an unknown path came through');
+  // Only what /docs does not hold comes so far: the entrance has refused every other unknown path.
+  app.setNotFoundHandler(() => {
+    throw refuse('route_not_found', 'there is no such path');
   });
   takeJsonOnly(app);
   if (deps.docs) await addDocs(app, deps.apiVersion);
@@ -125,13 +128,19 @@ function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGat
 
 function takeJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
+      checkCodings(request.headers);
       done(null, parseBody(body as Buffer));
     } catch (error) {
       done(error as Error);
     }
   });
+}
+
+/** The path and query of a request target in absolute form (RFC 9112, 3.2.2: servers must take it). */
+function originForm({ url = '/' }: IncomingMessage): string {
+  return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 }
 
 const requestIdForm = /^[\x20-\x7e]{1,128}$/;

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders } from 'node:http';
 import { parse } from 'lossless-json';
 import { NumberText } from '#libs/contracts/money.ts';
 import { refuse } from './errors.ts';
@@ -30,6 +31,12 @@ export function parseBody(bytes: Buffer): unknown {
   // lossless-json refuses a key that comes twice only when the two values differ.
   if (members !== countColons(text)) throw malformed('the body has a key that comes twice');
   return value;
+}
+
+/** Throws a Refused (unsupported_media_type) for a body that says it is compressed: it would be read as something else. */
+export function checkCodings({ 'content-encoding': content = '', 'transfer-encoding': transfer = 'chunked' }: IncomingHttpHeaders): void {
+  const isPlain = /^(identity)?$/i.test(content) && /^chunked$/i.test(transfer);
+  if (!isPlain) throw refuse('unsupported_media_type', 'the body must not be compressed');
 }
 
 function malformed(message: string) {

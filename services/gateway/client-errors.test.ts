@@ -70,6 +70,25 @@ test('ids of 10 KB are unknown ones over a real socket too', async () => {
   expect([answer.status, answer.body.code]).toEqual([404, 'account_not_found']);
 });
 
+const withKey = `Host: x\r\nConnection: close\r\nx-api-key: ${key}\r\n`;
+const withBody = `${withKey}Content-Type: application/json\r\n`;
+
+test.each([
+  ['an unknown Expect without credentials', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: wonders\r\n\r\n', 401, 'missing_credentials'],
+  ['an unknown Expect is passed over', `GET /nope HTTP/1.1\r\n${withKey}Expect: wonders\r\n\r\n`, 404, 'route_not_found'],
+  ['two Hosts', `GET / HTTP/1.1\r\n${withKey}Host: y\r\n\r\n`, 400, 'validation_failed'],
+  ['two Authorizations', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n', 401, 'invalid_credentials'],
+  ['two Content-Types', `POST /clients HTTP/1.1\r\n${withBody}Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}`, 415, 'unsupported_media_type'],
+  ['two Idempotency-Keys', `POST /clients HTTP/1.1\r\n${withBody}Idempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\n\r\n{}`, 400, 'validation_failed'],
+  ['a Content-Encoding', `POST /clients HTTP/1.1\r\n${withBody}Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}`, 415, 'unsupported_media_type'],
+  ['a compressed transfer', `POST /clients HTTP/1.1\r\n${withBody}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`, 415, 'unsupported_media_type'],
+  ['an absolute form with another method', `PUT http://example.com/clients?x=1 HTTP/1.1\r\n${withKey}\r\n`, 405, 'method_not_allowed'],
+  ['a fragment', `GET /clients#client_type=Retail HTTP/1.1\r\n${withKey}\r\n`, 400, 'validation_failed'],
+])('%s', async (_what, bytes, status, code) => {
+  const answer = parse(await talk(bytes));
+  expect([answer.status, answer.body.code]).toEqual([status, code]);
+});
+
 test.each([
   ['a body longer than its Content-Length', `POST /clients HTTP/1.1\r\nContent-Length: 2\r\n`, '{}garbage'],
   ['something that is no request', 'GET /clients HTTP/1.1\r\n', 'garbage\r\n\r\n'],

@@ -67,6 +67,8 @@ export function checkRoute(request: FastifyRequest): Refused | undefined {
   const { host } = request.raw.headers;
   // Node would refuse it with an empty body, before anybody has said who they are.
   if (host === undefined && request.raw.httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
+  // RFC 9112, 3.2: two are refused (they arrive joined), since what stands in front of us may have read the other one.
+  if (host?.includes(',')) return refuse('validation_failed', 'the request has more than one Host header');
   // The router would take what follows for parameters.
   if (request.url.includes('#')) return refuse('validation_failed', 'the request target must not have a fragment');
   if (request.is404) return noRoute(request);

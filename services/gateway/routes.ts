@@ -132,7 +132,7 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Hand
     parseQuery(endpoint.query, request.query as Record<string, unknown>);
     const idempotencyKey = endpoint.method === 'POST' ? idempotencyKeyOf(request) : undefined;
     if (request.body === undefined && needsBody) throw refuse('validation_failed', 'the request needs a JSON body');
-    const body = parseFields(schema, request.body ?? {});
+    const body = parseFields(schema, request.body === undefined ? {} : request.body);
     const params = request.params as Record<string, string>;
     const caller = callerOf(request);
     const bits = idempotencyKey === undefined ? freshBits() : derivedBits(deps.idempotencySecret, caller.actor, route, idempotencyKey);
@@ -169,6 +169,10 @@ const keyForm = /^[\x20-\x7e]{1,255}$/;
 
 function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const key = request.headers['idempotency-key'];
-  if (key === undefined || (typeof key === 'string' && keyForm.test(key))) return key;
-  throw refuseViolations([{ field: 'Idempotency-Key', code: 'validation_failed', message: 'Idempotency-Key must have 1 to 255 printable ASCII characters' }]);
+  if (key === undefined) return undefined;
+  const wrong = (rule: string) => refuseViolations([{ field: 'Idempotency-Key', code: 'validation_failed', message: `Idempotency-Key ${rule}` }]);
+  if (typeof key !== 'string' || !keyForm.test(key)) throw wrong('must have 1 to 255 printable ASCII characters');
+  // Several ones arrive joined by commas.
+  if (key.includes(',') && request.raw.headersDistinct['idempotency-key']?.length !== 1) throw wrong('is given more than once');
+  return key;
 }
