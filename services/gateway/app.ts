@@ -85,7 +85,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.addHook('onRequest', entrance.onRequest);
   app.addHook('onResponse', (request, reply, done) => {
-    deps.metrics.answered(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
+    deps.metrics.answered(request.routeOptions.config.endpoint ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
     if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
     done();
   });

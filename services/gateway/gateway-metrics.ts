@@ -1,8 +1,8 @@
 import type { Metrics } from '#libs/service/metrics.ts';
 
-/** What this process counts. Labels are routes, codes and message names: few values, whatever callers send. */
+/** What this process counts. Labels are endpoints, statuses, codes and message names: few values, whatever callers send. */
 export interface GatewayMetrics {
-  answered(route: string, status: number, seconds: number): void;
+  answered(endpoint: string, status: number, seconds: number): void;
   refused(code: string): void;
   replied(message: string, seconds: number): void;
   lateReply(): void;
@@ -10,21 +10,21 @@ export interface GatewayMetrics {
 
 /** Counters and histograms, with the objects of each label kept: finding them anew costs more than counting. */
 export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
-  const requests = metrics.counter('gateway_requests_total', 'Answers by route and status', ['route', 'status']);
-  const durations = metrics.histogram('gateway_request_seconds', 'Time from request to answer, by route', ['route']);
+  const requests = metrics.counter('gateway_requests_total', 'Answers by endpoint and status', ['endpoint', 'status']);
+  const durations = metrics.histogram('gateway_request_seconds', 'Time from request to answer, by endpoint', ['endpoint']);
   const refusals = metrics.counter('gateway_refusals_total', 'Answers other than success, by error code', ['code']);
   const replies = metrics.histogram('gateway_reply_wait_seconds', 'Time from publishing a message to its reply, or to giving up', ['message']);
   const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
   const requestOf = memo((key: string) => {
-    const [route = '', status = ''] = key.split('\0');
-    return requests.labels(route, status);
+    const [endpoint = '', status = ''] = key.split('\0');
+    return requests.labels(endpoint, status);
   });
-  const durationOf = memo((route: string) => durations.labels(route));
+  const durationOf = memo((endpoint: string) => durations.labels(endpoint));
   const replyOf = memo((message: string) => replies.labels(message));
   return {
-    answered(route, status, seconds) {
-      requestOf(`${route}\0${status}`).inc();
-      durationOf(route).observe(seconds);
+    answered(endpoint, status, seconds) {
+      requestOf(`${endpoint}\0${status}`).inc();
+      durationOf(endpoint).observe(seconds);
     },
     refused: (code) => refusals.inc({ code }),
     replied: (message, seconds) => replyOf(message).observe(seconds),
