@@ -55,6 +55,8 @@ test.each([
   ['brackets without end', '['.repeat(60_000)],
   ['objects without end', '{"a":'.repeat(13_000)],
   ['nesting that is closed', '['.repeat(30_000) + ']'.repeat(30_000)],
+  ['nesting that could be parsed, but not walked through', '['.repeat(6_500) + ']'.repeat(6_500)],
+  ['65 levels', '{"a":['.repeat(32) + '{}' + ']}'.repeat(32)],
 ])('%s is malformed_json', (_what, text) => {
   expect(refusedAs(Buffer.from(text))).toBe('malformed_json');
 });
@@ -83,4 +85,9 @@ test('whatever JSON.stringify writes is read back, and nothing throws anything b
       expect([undefined, 'malformed_json']).toContain(refusedAs(Buffer.from(bytes)));
     }),
   );
+});
+
+test('64 levels are read, and brackets in strings are none', () => {
+  expect(() => parse('{"a":['.repeat(32) + ']}'.repeat(32))).not.toThrow();
+  expect(() => parse(`{"a":"${'[{\\"'.repeat(100)}"}`)).not.toThrow();
 });

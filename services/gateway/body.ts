@@ -8,28 +8,36 @@ const numbersAsText = { parseNumber: (text: string) => new NumberText(text) };
 const quoteMark = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
+/** Brackets are braces without this bit. */
+const braceBit = 0x20;
+const opening = 0x7b;
+const closing = 0x7d;
+/** Of brackets and braces: far more than any body has, far fewer than the stack takes. */
+const maxDepth = 64;
 
 /**
  * A JSON body with its numbers as they were written (contract: Money). Undefined for an empty one. Throws a Refused
  * (malformed_json) for what is not JSON in UTF-8, duplicate keys, `__proto__`, `constructor.prototype`, lone surrogates,
- * NUL, and nesting too deep to be read.
+ * NUL, and more than 64 levels.
  */
 export function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
   const text = bytes.toString('utf8');
+  // Before it is parsed: thousands of levels would fill the stack.
+  const { colons, depth } = scan(text);
+  if (depth > maxDepth) throw malformed('the body is nested too deeply');
   let value: unknown;
   try {
     value = parse(text, undefined, numbersAsText);
   } catch (error) {
-    // A RangeError is a full stack: thousands of brackets.
-    if (error instanceof SyntaxError) throw malformed(`the body is not JSON: ${error.message}`.slice(0, 200).toWellFormed());
-    throw malformed('the body is nested too deeply');
+    if (!(error instanceof SyntaxError)) throw error;
+    throw malformed(`the body is not JSON: ${error.message}`.slice(0, 200).toWellFormed());
   }
   // Only an escape can bring in what UTF-8 or JSON itself does not allow.
   const members = countMembers(value, text.includes('\\u'));
   // lossless-json refuses a key that comes twice only when the two values differ.
-  if (members !== countColons(text)) throw malformed('the body has a key that comes twice');
+  if (members !== colons) throw malformed('the body has a key that comes twice');
   return value;
 }
 
@@ -73,15 +81,17 @@ function checkText(text: string): void {
   if (text.includes('\u0000')) throw malformed('the body has a NUL character');
 }
 
-/** Colons outside of strings: the members as they were written. The text is known to be JSON. */
-function countColons(text: string): number {
-  let count = 0;
+/** What stands outside of strings: colons, which are the members as they were written, and how deep brackets go. */
+function scan(text: string): { colons: number; depth: number } {
+  let [colons, level, depth] = [0, 0, 0];
   let inString = false;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (inString && code === backslash) i++;
-    else if (code === quoteMark) inString = !inString;
-    else if (code === colon && !inString) count++;
+    if (code === quoteMark) inString = !inString;
+    else if (inString) i += code === backslash ? 1 : 0;
+    else if (code === colon) colons++;
+    else if ((code | braceBit) === opening) depth = Math.max(depth, ++level);
+    else if ((code | braceBit) === closing) level--;
   }
-  return count;
+  return { colons, depth };
 }
