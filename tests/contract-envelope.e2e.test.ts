@@ -117,6 +117,27 @@ describe('Errors', () => {
     expectError(await api.send('POST', '/clients', { raw }), 400, 'malformed_json');
   });
 
+  it.each([
+    ['lists in lists', `${'['.repeat(30_000)}${']'.repeat(30_000)}`],
+    ['objects in objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
+    ['an open end', '[{"a":'.repeat(10_000)],
+    ['ten thousand fields', `{${Array.from({ length: 5000 }, (_, i) => `"f${i}":1`).join()}}`],
+  ])('what is made to cost is refused as quickly: %s', async (_, raw) => {
+    const answer = await api.send('POST', '/clients', { raw });
+    expect(answer.status).toBe(400);
+    expect(answer.text.length).toBeLessThan(64 * 1024);
+  });
+
+  it.each(['/clients/', '//clients', '/Clients', '/accounts/number//balance', '/accounts/number/SAV-1', '/transactions/a/b', '/clients;x=1', '/clients%2fussd%2fsearch'])('odd paths are 404: %s', async (path) => {
+    expect((await api.get(path)).status).toBe(404);
+  });
+
+  it('HEAD answers as GET does, without a body', async () => {
+    const answer = await api.send('HEAD', '/clients');
+    expect([answer.status, answer.text]).toEqual([200, '']);
+    expect((await api.with({}).send('HEAD', '/clients')).status).toBe(401);
+  });
+
   it('404 route_not_found and 405 method_not_allowed', async () => {
     expectError(await api.get('/nowhere'), 404, 'route_not_found');
     expectError(await api.get('/clients/x/y/z'), 404, 'route_not_found');

@@ -76,11 +76,21 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expect((await world.gateway(1).withKey(api_key ?? '').get('/clients')).status).toBe(200);
   });
 
+  it('a Transaction is rebuilt from its immutable columns: one that was reversed since is replayed as it was', async () => {
+    const account = await api.newAccount();
+    const key = newKey();
+    const first = await api.once(key, '/transactions', deposit(account));
+    await api.post(`/transactions/${(first.body as RestTransaction).transaction_id}/reversal`, { reason: 'x' });
+    await api.setStatus(account.account_id, 'Frozen', 'legal');
+    expectReplay(first, await world.gateway(1).once(key, '/transactions', deposit(account)));
+    expect(await api.balance(account.account_id)).toBe(0);
+  });
+
   it('decided refusals are replayed too', async () => {
     const account = await api.newAccount();
     const key = newKey();
     const body = { account_id: account.account_id, transaction_type: 'Withdrawal', amount: 5 };
-    const first = await api.once(key, '/transactions', body, );
+    const first = await api.once(key, '/transactions', body);
     expectError(first, 400, 'insufficient_funds');
     await api.transact(account.account_id, 'Deposit', 100);
     const second = await world.gateway(1).once(key, '/transactions', body);
