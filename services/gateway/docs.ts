@@ -6,6 +6,9 @@ import { openApiDocument } from './openapi.ts';
 // The plugin's own policy upgrades to https, which a local start does not speak.
 const contentPolicy = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'";
 
+const logo =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="170" height="40"><text x="0" y="27" font-family="sans-serif" font-size="22" font-weight="600" fill="#fff">Core Banking</text></svg>';
+
 /** /docs for people, /docs/json and /openapi.json for programs. Without credentials: they hold no data. */
 export async function addDocs(app: FastifyInstance, apiVersion: string): Promise<void> {
   const document = openApiDocument(apiVersion);
@@ -15,7 +18,13 @@ export async function addDocs(app: FastifyInstance, apiVersion: string): Promise
       route.config = { ...route.config, public: true };
     });
     await docs.register(fastifySwagger, { mode: 'static', specification: { document: document as never } });
-    await docs.register(fastifySwaggerUi, { routePrefix: '/docs', staticCSP: contentPolicy, uiConfig: { persistAuthorization: true } });
+    await docs.register(fastifySwaggerUi, {
+      routePrefix: '/docs',
+      staticCSP: contentPolicy,
+      uiConfig: { persistAuthorization: true, displayRequestDuration: true },
+      theme: { title: 'Core Banking API' },
+      logo: { type: 'image/svg+xml', content: logo, href: '/docs' },
+    });
     docs.get('/openapi.json', async (_request, reply) => reply.header('content-type', 'application/json; charset=utf-8').send(text));
   });
 }
