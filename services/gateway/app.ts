@@ -151,9 +151,13 @@ function requestId(request: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
-function errorHandler({ logger, metrics }: AppDependencies) {
+function errorHandler({ logger, metrics, isDraining }: AppDependencies) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
+    // Fastify closes the connection for a body that it cannot take: a caller in the middle of sending one that is too large
+    // would see that instead of the answer. So what is left is read and dropped, for as long as a request may take.
+    if (isDraining?.() !== true) reply.removeHeader('connection');
+    if (refusal.code === 'body_too_large') request.raw.resume();
     metrics.refused(refusal.code);
     if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a request failed');
     return sendRefusal(reply, refusal, error instanceof Refused ? error.headers : undefined);

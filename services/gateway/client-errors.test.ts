@@ -65,6 +65,15 @@ test('a body shorter than its Content-Length, and broken chunks, end as 400', as
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
 });
 
+test.each([
+  ['by its Content-Length', `Content-Length: 3000000\r\n\r\n${' '.repeat(3_000_000)}`],
+  ['in chunks', `Transfer-Encoding: chunked\r\n\r\n${`10000\r\n${' '.repeat(0x10000)}\r\n`.repeat(40)}0\r\n\r\n`],
+])('a body too large %s is read to its end, so that the answer arrives and the next request too', async (_what, body) => {
+  const next = `GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
+  const answer = await talk(`POST /clients HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n${body}${next}`);
+  expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 404']);
+});
+
 test('ids of 10 KB are unknown ones over a real socket too', async () => {
   const answer = parse(await talk(`GET /accounts/${'x'.repeat(10_240)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`));
   expect([answer.status, answer.body.code]).toEqual([404, 'account_not_found']);
