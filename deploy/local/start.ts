@@ -21,6 +21,7 @@ import { startServices } from './services.ts';
 import { supervise } from './supervisor.ts';
 
 const KEY_WORKS_MS = 60_000;
+const PARENT_CHECK_MS = 250;
 const STOP_MS = { kafka: 15_000, postgres: 10_000, 'identity-provider': 3000 } as const;
 
 function count(name: string): number {
@@ -138,6 +139,20 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
   launch.say(summary(connectionOf({ ...known, services: services() })));
 }
 
+/**
+ * Under npm a signal may end only npm or its shell: SIGTERM reaches a shell that does not pass it on, kill -9 nobody
+ * else. A launcher that lost its npm stops, instead of staying behind unseen.
+ */
+function stopWithNpm(stop: () => void): void {
+  if (process.env['npm_lifecycle_event'] !== 'start') return;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    stop();
+  }, PARENT_CHECK_MS);
+}
+
 /** Starts everything and returns when it runs; on failure stops what was started, prints one message and exits 1. */
 export async function main(): Promise<void> {
   const launch = createLaunch();
@@ -150,12 +165,12 @@ export async function main(): Promise<void> {
     release();
     process.exit(code);
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      if (!stopping) launch.say('\n  Stopping …');
-      void stop(0);
-    });
-  }
+  const stopOnRequest = () => {
+    if (!stopping) launch.say('\n  Stopping …');
+    void stop(0);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stopOnRequest);
+  stopWithNpm(stopOnRequest);
   try {
     const local = await openLocalDir(process.env['LOCAL_DIR'] || join(PROJECT, '.local'));
     release = local.release;
