@@ -73,7 +73,9 @@ test.each([
   expect(body(schema, value).message).toContain(message);
 });
 
-test('a value of the wrong type is named once', () => {
+test('a field is named once, with the first rule that it breaks', () => {
+  expect(body(bodies.changeStatus, { status: 'Frozen', reason: 'boredom' }).errors).toHaveLength(1);
+  expect(body(bodies.createKey, { name: 'x', scopes: ['clients:read'], expires_at: 'soon' }).errors).toHaveLength(1);
   expect(body(bodies.createKey, { name: 'x', scopes: '' }).errors).toEqual([{ field: 'scopes', code: 'validation_failed', message: 'scopes must be an array' }]);
 });
 

@@ -29,11 +29,15 @@ export function parseQuery<S extends z.ZodType>(schema: S, query: Record<string,
   throw refuseViolations([...bad, ...issues.filter(({ field }) => !named.has(field))]);
 }
 
-/** A value of the wrong type breaks no other rule: zod tells a text that it has too few items. */
+/** Every field once, with the first rule that it breaks: what follows from that (a text has too few items) is not true of it. */
 function allViolations({ issues }: z.ZodError, input: unknown, unknownCode: ErrorCode): Violation[] {
-  const mistyped = new Set(issues.filter(({ code }) => code === 'invalid_type').map(({ path }) => path.join('.')));
-  const counting = issues.filter(({ code, path }) => code === 'invalid_type' || code === 'unrecognized_keys' || !mistyped.has(path.join('.')));
-  return counting.flatMap((issue) => violations(issue, input, unknownCode));
+  const named = new Set<string>();
+  return issues.flatMap((issue) => {
+    const field = issue.path.join('.');
+    if (issue.path.length > 0 && named.has(field)) return [];
+    named.add(field);
+    return violations(issue, input, unknownCode);
+  });
 }
 
 function violations(issue: Issue, input: unknown, unknownCode: ErrorCode): Violation[] {
