@@ -1,0 +1,134 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import { type ErrorBody, errorBodySchema, errorCodes } from '#libs/contracts/errors.ts';
+import { type Answer, type Api, unknownId } from './client.ts';
+import type { World } from './world.ts';
+
+/** What tests of hostile input share: what an error body must never show, what must not change, and raw connections. */
+
+/** Text of drivers, libraries, stacks, files and SQL. */
+const leaks = [
+  /\bat \S+ \(/,
+  /\bat (async |file:|\/)/,
+  /node_modules|node:internal|file:\/\//,
+  /\.(ts|js|mjs|sql):\d+/,
+  /\/(work|home|usr|root|tmp)\//,
+  /\b(zod|fastify|kafkajs|lossless|undici|postgres|pg_|psql|llhttp)\b/i,
+  /\b(TypeError|RangeError|SyntaxError|ReferenceError|ECONN\w+|ERR_\w+|FST_\w+|HPE_\w+|SQLSTATE)\b/,
+  /\b(select .* from|insert into|update .* set|delete from|violates|constraint|relation "|invalid input syntax|out of range)\b/i,
+  /\[object Object\]|undefined|\bNaN\b/,
+];
+
+/** Asserts the one error body and the status that the table gives its code, and that it shows nothing of the inside. */
+export function checkErrorBody(status: number, text: string): ErrorBody {
+  const body = errorBodySchema.strict().parse(JSON.parse(text));
+  expect(status, text).toBe(errorCodes[body.code].status);
+  for (const leak of leaks) expect(text).not.toMatch(leak);
+  return body;
+}
+
+/** Asserts a refusal: its status (never 5xx) and body. Gives back the body. */
+export function expectRefused(answer: Answer, status: number, code?: string): ErrorBody {
+  expect(answer.status, answer.text).toBe(status);
+  const body = checkErrorBody(answer.status, answer.text);
+  if (code !== undefined) expect(body.code, answer.text).toBe(code);
+  expect(body.request_id).toBe(answer.header('x-request-id'));
+  expect(answer.header('content-type')).toBe('application/json; charset=utf-8');
+  expect(answer.header('www-authenticate') !== null, 'WWW-Authenticate belongs to 401 and 403').toBe(status === 401 || status === 403);
+  return body;
+}
+
+/** Asserts a 400 that names exactly these violations, `[field, code]`, in any order, each with a message. */
+export function expectViolations(answer: Answer, expected: [field: string, code: string][]): void {
+  const { errors, message } = expectRefused(answer, 400);
+  expect(errors?.map(({ field, code }) => [field, code]).sort(), answer.text).toEqual([...expected].sort());
+  for (const violation of errors ?? []) expect(violation.message).toMatch(/\S/);
+  expect(message).toMatch(/\S/);
+}
+
+const counted = [
+  'v_accounts', 'v_transactions', 'v_entries', 'commands', 'outbox',
+  'accounts.clients', 'accounts.accounts', 'accounts.status_transitions', 'accounts.api_keys', 'accounts.commands', 'accounts.outbox',
+];
+
+/** Everything that a request can leave behind, as numbers. */
+export async function footprint(world: World): Promise<Record<string, unknown>> {
+  const columns = counted.map((name) => `(select count(*)::int from ${name}) as "${name}"`);
+  const [row] = await world.sql(`select ${columns.join(', ')}, (select coalesce(sum(balance_minor), 0)::text from v_accounts) as balances`);
+  return row ?? {};
+}
+
+/** In the surrounding `describe` nothing may be created, changed or sent. */
+export function expectNothingDone(world: World): void {
+  let before: Record<string, unknown>;
+  beforeAll(async () => {
+    before = await footprint(world);
+  });
+  afterAll(async () => {
+    expect(await footprint(world)).toEqual(before);
+    await world.expectBooksInOrder();
+  });
+}
+
+export interface RawAnswer {
+  status: number;
+  head: string;
+  body: string;
+}
+
+/**
+ * Writes bytes to a connection of its own and gives back the final answers (1xx left out) in their order, and whether the server
+ * closed it. Ends when it is closed, or silent for `quietMs` after an answer, or after three seconds.
+ */
+export function exchange(baseUrl: string, bytes: string | Buffer, quietMs = 150): Promise<{ answers: RawAnswer[]; closed: boolean }> {
+  const { hostname, port } = new URL(baseUrl);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname, () => socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes));
+    let received = '';
+    let quiet: NodeJS.Timeout | undefined;
+    const end = (closed: boolean) => {
+      clearTimeout(quiet);
+      clearTimeout(bound);
+      socket.destroy();
+      resolve({ answers: splitAnswers(received), closed });
+    };
+    const bound = setTimeout(() => end(false), 3000);
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1');
+      clearTimeout(quiet);
+      if (splitAnswers(received).length > 0) quiet = setTimeout(() => end(false), quietMs);
+    });
+    socket.on('close', () => end(true));
+    socket.on('error', () => undefined);
+  });
+}
+
+function splitAnswers(text: string): RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  for (let rest = text; rest !== '';) {
+    const at = rest.indexOf('\r\n\r\n');
+    if (at < 0) break;
+    const head = rest.slice(0, at);
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1] ?? Number.NaN);
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
+    const body = Buffer.from(rest.slice(at + 4, at + 4 + length), 'latin1').toString();
+    rest = rest.slice(at + 4 + length);
+    if (status >= 200 || Number.isNaN(status)) answers.push({ status, head, body });
+  }
+  return answers;
+}
+
+const ids: Record<string, string> = {
+  client_id: unknownId('cli'), account_id: unknownId('acc'), transaction_id: unknownId('txn'), transfer_id: unknownId('trf'), key_id: unknownId('key'), accountNumber: 'SAV-0000000000',
+};
+
+/** Every row of the endpoints table, its path filled with ids that nothing has. */
+export const everyEndpoint = Object.entries(endpoints).map(([name, endpoint]) => ({
+  name, method: endpoint.method, scope: endpoint.scope, path: endpoint.path.replace(/:(\w+)/g, (_, id: string) => ids[id] ?? id),
+}));
+
+/** POSTs text as it stands. */
+export function postRaw(api: Api, path: string, raw: string | Buffer<ArrayBuffer>, headers: Record<string, string> = {}): Promise<Answer> {
+  return api.send('POST', path, { raw, headers });
+}
