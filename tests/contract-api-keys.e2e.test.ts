@@ -136,6 +136,14 @@ describe('API keys: rotation', () => {
     expect((await shown(old.key_id)).status).toBe('expired');
   });
 
+  it('a key bound to a client stays bound', async () => {
+    const { client_id } = await api.client();
+    const old = await api.key({ scopes: ['clients:read'], client_id });
+    const fresh = (await api.post(`/admin/api-keys/${old.key_id}/rotation`)).data<RestKey & { api_key: string }>();
+    expect(fresh.client_id).toBe(client_id);
+    expect((await api.withKey(fresh.api_key).get('/clients')).list()).toHaveLength(1);
+  });
+
   it('overlap 0 ends the old key at once, on every gateway within 2 s', async () => {
     const old = await api.key({ scopes: ['clients:read'] });
     const fresh = (await api.post(`/admin/api-keys/${old.key_id}/rotation`, { overlap_seconds: 0 })).data<RestKey & { api_key: string }>();
@@ -173,6 +181,12 @@ describe('API keys: revocation', () => {
     await eventually(() => isDead(key.api_key), 2000);
     expect(Date.now() - answeredAt).toBeLessThan(2500);
     expect(await shown(key.key_id)).toMatchObject({ status: 'revoked' });
+  });
+
+  it('needs no body', async () => {
+    const key = await api.key({ scopes: ['clients:read'] });
+    expect((await api.send('POST', `/admin/api-keys/${key.key_id}/revocation`)).status).toBe(200);
+    expectError(await api.post(`/admin/api-keys/${key.key_id}/revocation`, { reason: 'x' }), 400, 'unknown_field');
   });
 
   it('once more changes nothing', async () => {

@@ -1,14 +1,19 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { commandPartition, topicName } from '#libs/contracts/topics.ts';
-import { bucketOf, withBucket } from '#libs/contracts/ids.ts';
-import { messageType } from '#libs/contracts/messages.ts';
+import { parseApiKey } from '#libs/contracts/api-key.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
+import { bodies } from '#libs/contracts/fields.ts';
+import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
+import { NumberText } from '#libs/contracts/money.ts';
+import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import { derivedBits, fingerprint } from '#services/gateway/ids.ts';
 import { type Answer, expectError, newKey, type RestAccount, type RestTransaction, type RestTransfer, retail, unknownId } from './support/client.ts';
-import { publish } from './support/kafka.ts';
+import { caughtUp, publish } from './support/kafka.ts';
 import { eventually, useBank } from './support/world.ts';
 
 /** The contract: time-outs. A service is stopped as a busy or hanging one is: by SIGSTOP, or it is gone for a while. */
-const world = useBank({ gateways: 2 });
+const idempotencySecret = 'a secret that this test knows, too';
+const world = useBank({ gateways: 2, env: { IDEMPOTENCY_SECRET: idempotencySecret } });
 const { api } = world;
 
 const isDone = (answer: Answer) => answer.status === 200 && answer.data<RestTransaction>().status !== 'Pending';
@@ -91,9 +96,9 @@ describe('Time-outs: the ledger does not answer', () => {
   });
 
   it('POST /accounts answers 504 outcome_unknown, naming the resource id', async () => {
-    const error = expectError(made['opening'] as Answer, 504, 'outcome_unknown');
-    const id = error.details?.['account_id'] ?? '';
-    expect(error.message).toContain(id);
+    const { details, message } = expectError(made['opening'] as Answer, 504, 'outcome_unknown');
+    const id = details?.['account_id'] ?? '';
+    expect(message).toContain(id);
     await eventually(async () => (await api.get(`/accounts/${id}`)).status === 200);
   });
 
@@ -144,12 +149,9 @@ describe('Time-outs: the ledger does not answer', () => {
 
   it('a key used for two accounts while nobody could tell: one is booked, and neither id answers 404', async () => {
     const ids = [made['first'], made['second']].map((answer) => ((answer as Answer).body as RestTransaction).transaction_id);
-    for (const gateway of [world.gateway(0), world.gateway(1)]) {
-      const answers = await Promise.all(ids.map((id) => gateway.get(`/transactions/${id}`)));
-      expect(answers.map(({ status }) => status)).not.toContain(404);
-    }
-    const booked = await api.all<RestTransaction>(`/transactions?idempotency_key=${crossed}&status=Completed`);
-    expect(booked).toHaveLength(1);
+    const answers = await Promise.all(ids.flatMap((id) => [0, 1].map((gateway) => world.gateway(gateway).get(`/transactions/${id}`))));
+    expect(answers.map(({ status }) => status)).not.toContain(404);
+    expect(await api.all(`/transactions?idempotency_key=${crossed}&status=Completed`)).toHaveLength(1);
   });
 
   it('each was booked once', async () => {
@@ -185,21 +187,47 @@ describe('Time-outs: accounts does not answer', () => {
 });
 
 describe('Deadline', () => {
-  it('a command picked up later is recorded Failed with deadline_exceeded, never executed, and replayed as 409', async () => {
-    const account = await api.newAccount();
-    const transaction_id = `txn_${withBucket(unknownId('txn').slice(4), account.account_id)}`;
-    const accepted = Date.now() - 60_000;
-    const at = (ms: number) => new Date(accepted + ms).toISOString();
+  const accepted = Date.now() - 60_000;
+  const at = (ms: number) => new Date(accepted + ms).toISOString();
+
+  /** Publishes a command as a gateway would have a minute ago, for this bank's own API key and an Idempotency-Key. */
+  async function publishLate(name: 'create_transaction' | 'create_client', route: string, key: string, body: unknown, of: (bits: string) => { id: string; subject: string; data: object }): Promise<string> {
+    const actor = `key:${parseApiKey(world.bank.api_key)?.key_id}`;
+    const { id, subject, data } = of(derivedBits(idempotencySecret, actor, route, key));
     const headers = toHeaders({
-      message_id: transaction_id, type: messageType('create_transaction'), source: source.gateway, time: at(0), subject: account.account_id, request_id: 'late', actor: 'key:test',
-      deadline: at(30_000), reply_by: at(5000),
+      message_id: id, type: messageType(name), source: source.gateway, time: at(0), subject, request_id: 'late', actor, deadline: at(30_000), reply_by: at(5000), idempotency_key: key,
+      fingerprint: fingerprint({}, body),
     });
-    const data = { transaction_id, account_id: account.account_id, transaction_type: 'Deposit', amount: '5', currency: 'USD', description: null, reference: null };
-    const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
-    await publish(world.bank, [{ topic, partition: commandPartition(bucketOf(account.account_id)), key: account.account_id, value: JSON.stringify(data), headers }]);
-    const late = await outcomeOf(`/transactions/${transaction_id}`);
-    expect(late).toMatchObject({ status: 'Failed', failure_code: 'deadline_exceeded', created_at: at(0) });
-    expect(await api.balance(account.account_id)).toBe(0);
+    const topic = topicName(world.bank.topic_prefix, messages[name].topic);
+    await publish(world.bank, [{ topic, partition: commandPartition(bucketOf(subject)), key: subject, value: JSON.stringify(data), headers }]);
+    return id;
+  }
+
+  it('a transaction picked up later is recorded Failed with deadline_exceeded, never executed; that is replayed as 409', async () => {
+    const { account_id } = await api.newAccount();
+    const key = newKey();
+    const body = { account_id, transaction_type: 'Deposit', currency: 'USD' };
+    const parsed = bodies.createTransaction.parse({ ...body, amount: new NumberText('5') });
+    const id = await publishLate('create_transaction', 'POST /transactions', key, parsed, (bits) => {
+      const transaction_id = idOf('transaction', withBucket(bits, account_id));
+      return { id: transaction_id, subject: account_id, data: { ...parsed, transaction_id, description: null, reference: null } };
+    });
+    expect(await outcomeOf(`/transactions/${id}`)).toMatchObject({ status: 'Failed', failure_code: 'deadline_exceeded', created_at: at(0) });
+    const answer = await api.once(key, '/transactions', { ...body, amount: 5 });
+    expectError(answer, 409, 'deadline_exceeded');
+    expect(answer.header('idempotent-replayed')).toBe('true');
+    expect(await api.balance(account_id)).toBe(0);
+  });
+
+  it('a client asked for too long ago is not created; that is replayed as 409', async () => {
+    const key = newKey();
+    const id = await publishLate('create_client', 'POST /clients', key, bodies.createClient.parse(retail()), (bits) => {
+      const client_id = idOf('client', bits);
+      return { id: client_id, subject: client_id, data: { client_id, client: retail() } };
+    });
+    await caughtUp(world.bank, 'accounts');
+    expectError(await api.once(key, '/clients', retail()), 409, 'deadline_exceeded');
+    expectError(await api.get(`/clients/${id}`), 404, 'client_not_found');
   });
 
   it('a saga that has begun is finished, however late', async () => {

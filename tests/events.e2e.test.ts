@@ -37,6 +37,9 @@ beforeAll(async () => {
   await api.transfer(id(0), accounts[6]?.account_id ?? '', 10);
   const [transaction] = (await api.get(`/transactions?account_id=${id(1)}&transaction_type=Deposit&status=Completed`)).list<RestTransaction>();
   await api.post(`/transactions/${transaction?.transaction_id}/reversal`, { reason: 'x' });
+  const { transfer_id } = await api.transfer(id(3), id(4), 10);
+  const [leg] = (await api.get(`/transactions?transfer_id=${transfer_id}`)).list<RestTransaction>();
+  await api.post(`/transactions/${leg?.transaction_id}/reversal`, { reason: 'x' });
   await api.setStatus(id(2), 'Frozen', 'fraud');
   await api.setStatus(id(2), 'Active');
   await eventually(async () => (await world.sql("select 1 from v_transactions where status = 'Pending'")).length === 0 && published(), 20_000);

@@ -30,11 +30,12 @@ async function underLoad(account: RestAccount, lanes: number, use: () => Promise
 
 const countBy = (writes: Write[]) => Object.fromEntries([...Map.groupBy(writes, ({ answer }) => answer.status)].map(([status, group]) => [status, group.length]));
 
-/** Every write has one outcome in the end, and the balance is their sum. */
+/** Every write has one outcome in the end, whether it is repeated or not, and the balance is their sum. */
 async function expectEachOnce(account: RestAccount, writes: Write[]): Promise<void> {
-  await together(Math.min(10, writes.length), async (lane) => {
-    for (let i = lane; i < writes.length; i += 10) {
-      const { key } = writes[i] as Write;
+  const repeated = [...writes.filter(({ answer }) => answer.status !== 201), ...writes.filter(({ answer }) => answer.status === 201).slice(-50)];
+  await together(10, async (lane) => {
+    for (let i = lane; i < repeated.length; i += 10) {
+      const { key } = repeated[i] as Write;
       await eventually(async () => (await world.gateway(i % 2).once(key, '/transactions', { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 })).status === 201, 30_000);
     }
   });

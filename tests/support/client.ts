@@ -144,11 +144,11 @@ export class Api {
   // What nearly every test needs; each asserts its success.
 
   async client(fields: Record<string, unknown> = {}): Promise<RestClient> {
-    return created<RestClient>(await this.post('/clients', { ...retail(), ...fields }));
+    return done<RestClient>(await this.post('/clients', { ...retail(), ...fields }));
   }
 
   async account(clientId: string, fields: Record<string, unknown> = {}): Promise<RestAccount> {
-    return created<RestAccount>(await this.post('/accounts', { client_id: clientId, account_type: 'Savings', currency: 'USD', ...fields }));
+    return done<RestAccount>(await this.post('/accounts', { client_id: clientId, account_type: 'Savings', currency: 'USD', ...fields }));
   }
 
   /** An account of a new client. */
@@ -163,19 +163,15 @@ export class Api {
   }
 
   async transfer(from: string, to: string, amount: number, fields: Record<string, unknown> = {}): Promise<RestTransfer> {
-    return created<RestTransfer>(await this.post('/transfers', { from_account_id: from, to_account_id: to, amount, ...fields }));
+    return done<RestTransfer>(await this.post('/transfers', { from_account_id: from, to_account_id: to, amount, ...fields }));
   }
 
   async setStatus(accountId: string, status: string, reason?: string): Promise<RestAccount> {
-    const answer = await this.post(`/accounts/${accountId}/status-transitions`, { status, reason });
-    expect(answer.status, answer.text).toBe(200);
-    return answer.data<RestAccount>();
+    return done<RestAccount>(await this.post(`/accounts/${accountId}/status-transitions`, { status, reason }), 200);
   }
 
   async balance(accountId: string): Promise<number> {
-    const answer = await this.get(`/accounts/${accountId}`);
-    expect(answer.status, answer.text).toBe(200);
-    return answer.data<RestAccount>().balance;
+    return done<RestAccount>(await this.get(`/accounts/${accountId}`), 200).balance;
   }
 
   async entries(accountId: string): Promise<RestEntry[]> {
@@ -183,12 +179,12 @@ export class Api {
   }
 
   async key(fields: { scopes: string[] } & Record<string, unknown>): Promise<RestKey & { api_key: string }> {
-    return created(await this.post('/admin/api-keys', { name: 'test', ...fields }));
+    return done(await this.post('/admin/api-keys', { name: 'test', ...fields }));
   }
 }
 
-function created<T>(answer: Answer): T {
-  expect(answer.status, answer.text).toBe(201);
+function done<T>(answer: Answer, status = 201): T {
+  expect(answer.status, answer.text).toBe(status);
   return answer.data<T>();
 }
 
@@ -234,7 +230,7 @@ export function expectError(answer: Answer, status: number, code: string, messag
   return error;
 }
 
-/** Sends bytes as they are over a socket and gives back what came until the server closed, or stayed silent for two seconds. */
+/** Sends text as it is over a socket; what came until the server closed, or was silent for two seconds. */
 export function rawHttp(baseUrl: string, text: string): Promise<string> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve) => {
