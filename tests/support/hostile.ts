@@ -128,6 +128,11 @@ export const everyEndpoint = Object.entries(endpoints).map(([name, endpoint]) =>
   name, method: endpoint.method, scope: endpoint.scope, path: endpoint.path.replace(/:(\w+)/g, (_, id: string) => ids[id] ?? id),
 }));
 
+/** Texts for `it.each`, each behind a name that fits into a line. */
+export function named(texts: string[]): [name: string, text: string][] {
+  return texts.map((text) => [text.length > 50 ? `${text.slice(0, 20)}… of ${text.length}` : text, text]);
+}
+
 /** POSTs text as it stands. */
 export function postRaw(api: Api, path: string, raw: string | Buffer<ArrayBuffer>, headers: Record<string, string> = {}): Promise<Answer> {
   return api.send('POST', path, { raw, headers });
