@@ -31,7 +31,10 @@ function text(min: number, max: number) {
   }).meta({ minLength: min, maxLength: max });
 }
 
-/** E.164 with its plus: spaces and dashes go, a leading 00 is a plus. A missing country code cannot be guessed. */
+/**
+ * E.164 with its plus: spaces and dashes go, a leading 00 is a plus. A missing country code cannot be guessed. A plus that
+ * arrived as a blank (`?ussd_phone=+254…` unencoded) is one anyway.
+ */
 const phone = z.string().transform((value, ctx) => {
   const bare = value.replace(/[\s-]/g, '').replace(/^00/, '+').replace(/^\+/, '');
   if (!/^\d{7,15}$/.test(bare) || control.test(value)) return violation(ctx, 'validation_failed', 'must be a phone number of 7 to 15 digits, such as +254700000001');
@@ -208,16 +211,13 @@ const decimalParameter = z.string().transform((value, ctx) => {
   return decimal;
 }).meta({ type: 'number', minimum: 0 });
 
-/** `?ussd_phone=+254…` sent unencoded arrives with a leading blank. */
-const phoneParameter = z.preprocess((value) => (typeof value === 'string' && /^\s*\d/.test(value) ? value.trim() : value), phone);
-
 const page = { limit, cursor: z.string().max(2000).optional(), order: z.enum(['asc', 'desc']).default('desc') };
 
 /** Query parameters of the read endpoints. Unknown ones are refused: a mistyped filter must not list everything. */
 export const parameters = {
   none: z.strictObject({}),
-  listClients: z.strictObject({ client_type: z.enum(['Retail', 'Corporate']).optional(), ussd_phone: phoneParameter.optional(), ...page }),
-  searchUssd: z.strictObject({ ussd_phone: phoneParameter }),
+  listClients: z.strictObject({ client_type: z.enum(['Retail', 'Corporate']).optional(), ussd_phone: phone.optional(), ...page }),
+  searchUssd: z.strictObject({ ussd_phone: phone }),
   listAccounts: z.strictObject({
     client_id: id.optional(),
     account_type: accountType.optional(),
