@@ -31,26 +31,34 @@ export interface OutboxRow {
   partition: number | null;
 }
 
+const columns = 'o.batch_id, o.position, o.id, o.aggregatetype, o.aggregateid, o.type, o.time, o.headers, o.payload, o."partition"';
+
 /**
  * `offset 0` keeps the join a look-up by primary key per batch; the statement has no name, so that it is planned for the
  * tables as they are now, not as they were when they were empty.
  */
 const readStatement = `with unpublished as (
     select batch_id, size, sum(size) over (order by batch_id) - size as rows_before
-    from (select batch_id, size from outbox_batches
-          where published_at is null and batch_id >= $2 order by batch_id limit $1::int) as first_ones
+    from (select batch_id, size from outbox_batches where published_at is null order by batch_id limit $1::int) as first_ones
   )
-  select unpublished.size, o.*
-  from unpublished cross join lateral (
-    select * from outbox where outbox.batch_id = unpublished.batch_id
-      and (outbox.batch_id > $2 or outbox.position > $3) offset 0
-  ) as o
-  where rows_before <= $1 + $3
+  select unpublished.size, ${columns}
+  from unpublished cross join lateral (select * from outbox where outbox.batch_id = unpublished.batch_id offset 0) as o
+  where rows_before <= $1
   order by o.batch_id, o.position limit $1::int`;
 
-/** The next rows to publish, by (batch_id, position): unpublished by mark, at most maxRows, from the cursor on. */
+const readRestStatement = `select b.size, ${columns} from outbox_batches b join outbox o using (batch_id)
+  where b.batch_id = $2 and b.published_at is null and o.position > $3 order by o.position limit $1::int`;
+
+/**
+ * The next rows to publish, by (batch_id, position): unpublished by mark, at most maxRows. Where a batch did not fit, the
+ * rest of that batch comes first and alone: a batch with a lower number may have been committed meanwhile, and must come
+ * before those behind it that share a key with it. With the batch begun it shares none, or both had been seen together.
+ */
 export async function readChunk(pool: Pool, cursor: Cursor, maxRows: number): Promise<OutboxRow[]> {
-  const result = await pool.query<OutboxRow>(readStatement, [maxRows, cursor.batchId, cursor.position]);
+  const result =
+    cursor === start
+      ? await pool.query<OutboxRow>(readStatement, [maxRows])
+      : await pool.query<OutboxRow>(readRestStatement, [maxRows, cursor.batchId, cursor.position]);
   return result.rows;
 }
 

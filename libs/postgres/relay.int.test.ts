@@ -37,6 +37,33 @@ describe('order', () => {
     expect(broker.sent).toHaveLength(720);
   });
 
+  test('a batch that commits while a larger one behind it is under way comes before those that follow its key', async () => {
+    const held = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const broker = fakeBroker(() => {
+      begun.resolve();
+      return held.promise;
+    });
+    const commit = Promise.withResolvers<void>();
+    const numbered = Promise.withResolvers<void>();
+    const early = transaction(pool, async (client) => {
+      await writeOutbox(client, [event(1, { key: 'shared' })]);
+      numbered.resolve();
+      await commit.promise;
+    });
+    await numbered.promise;
+    await write(...range(100, 110).map((n) => event(n, { key: 'large' })));
+    relayWith(broker, { maxRows: 4 });
+    await begun.promise;
+    commit.resolve();
+    await early;
+    await write(event(2, { key: 'shared' }));
+    held.resolve();
+    await until(() => broker.sent.length >= 12);
+    expect(broker.sent.filter(({ key }) => key === 'shared').map(({ value }) => numberOf(value))).toEqual([1, 2]);
+    expect(broker.sent.filter(({ key }) => key === 'large').map(({ value }) => numberOf(value))).toEqual(range(100, 110));
+  });
+
   test('20,000 rows are drained in order, never more than a chunk in hand', async () => {
     const batches = [...Array.from({ length: 33 }, () => 500), 3500];
     let n = 0;
