@@ -64,9 +64,11 @@ function limitCaller(limiter: Limiter, caller: Caller, reply: FastifyReply): voi
 
 /** After authentication: is there such a route, and may the caller use it. What is wrong with it, or undefined. */
 export function checkRoute(request: FastifyRequest): Refused | undefined {
-  const { host } = request.raw.headers;
+  const { httpVersion, headers: { host } } = request.raw;
+  // Node reads HTTP/2.0 and HTTP/0.9 as if they were ours.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refuse('validation_failed', 'only HTTP/1.1 and HTTP/1.0 are spoken here');
   // Node would refuse it with an empty body, before anybody has said who they are.
-  if (host === undefined && request.raw.httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
+  if (host === undefined && httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
   // RFC 9112, 3.2: two are refused (they arrive joined), since what stands in front of us may have read the other one.
   if (host?.includes(',')) return refuse('validation_failed', 'the request has more than one Host header');
   // The router would take what follows for parameters.
