@@ -79,12 +79,13 @@ export interface RawAnswer {
 
 /**
  * Writes bytes to a connection of its own and gives back the final answers (1xx left out) in their order, and whether the server
- * closed it. Ends when it is closed, or silent for `quietMs` after an answer, or after three seconds.
+ * closed it. Ends when it is closed, or silent for `quietMs` after an answer, or after three seconds. `halfClose`: the caller says
+ * that nothing more will come.
  */
-export function exchange(baseUrl: string, bytes: string | Buffer, quietMs = 150): Promise<{ answers: RawAnswer[]; closed: boolean }> {
+export function exchange(baseUrl: string, bytes: string, { quietMs = 300, halfClose = false } = {}): Promise<{ answers: RawAnswer[]; closed: boolean }> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve) => {
-    const socket = connect(Number(port), hostname, () => socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes));
+    const socket = connect(Number(port), hostname, () => (halfClose ? socket.end(bytes, 'latin1') : socket.write(bytes, 'latin1')));
     let received = '';
     let quiet: NodeJS.Timeout | undefined;
     const end = (closed: boolean) => {
