@@ -24,7 +24,7 @@ beforeAll(async () => {
 const without = (headers: Record<string, string>, ...names: string[]) => Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 
 /** Poison by name, made of a command that was good. */
-function poisons(): Record<string, Pick<OutgoingMessage, 'value' | 'headers'>> {
+function poisons(): Record<string, Poison> {
   const { headers, value } = good;
   const fresh = { ...headers, ce_id: unknownId('txn') };
   const withData = (changes: object) => JSON.stringify({ ...(JSON.parse(String(value)) as object), ...changes });
@@ -54,25 +54,36 @@ function poisons(): Record<string, Pick<OutgoingMessage, 'value' | 'headers'>> {
   };
 }
 
-/** Poisons a topic, with the given place among what is good; gives back the dead letters it caused. */
-async function poisoned(topic: TopicName, name: string, poison: Pick<OutgoingMessage, 'value' | 'headers'>): Promise<ReceivedMessage[]> {
-  const marked = { ...poison, headers: { ...poison.headers, 'x-test': name } };
-  const partition = commandPartition(bucketOf(account.account_id));
-  await publish(world.bank, [{ topic: topicName(world.bank.topic_prefix, topic), partition, key: account.account_id, ...marked }]);
+type Poison = Pick<OutgoingMessage, 'value' | 'headers'>;
+
+/** The same, each marked with its name, so that its dead letter can be told from others. */
+function marked(named: Record<string, Poison>): (Poison & { name: string })[] {
+  return Object.entries(named).map(([name, { value, headers }]) => ({ name, value, headers: { ...headers, 'x-test': name } }));
+}
+
+const partition = () => commandPartition(bucketOf(account.account_id));
+const nameOf = ({ headers }: ReceivedMessage) => headers['x-test'] ?? '';
+
+/** Publishes poison into the account's partition; gives the dead letters that carry its names, as soon as there are as many. */
+async function poisoned(topic: TopicName, poison: (Poison & { name: string })[]): Promise<ReceivedMessage[]> {
+  await publish(world.bank, poison.map(({ value, headers }) => ({ topic: topicName(world.bank.topic_prefix, topic), partition: partition(), key: account.account_id, value, headers })));
+  const names = new Set(poison.map(({ name }) => name));
   return eventually(async () => {
-    const found = (await readTopic(world.bank, `${topic}.dlq` as TopicName)).filter(({ headers }) => headers['x-test'] === name);
-    return found.length > 0 && found;
+    const letters = (await readTopic(world.bank, `${topic}.dlq` as TopicName)).filter((letter) => names.has(nameOf(letter)));
+    return letters.length >= poison.length && letters;
   });
 }
 
-function expectDeadLetter(letters: ReceivedMessage[], topic: TopicName, { value, headers }: Pick<OutgoingMessage, 'value' | 'headers'>): void {
-  expect(letters).toHaveLength(1);
-  const [letter] = letters as [ReceivedMessage];
+/** Among these dead letters that of a poison is there once, its bytes, key and headers unchanged. */
+function expectDeadLetter(letters: ReceivedMessage[], topic: TopicName, { name, value, headers }: Poison & { name: string }): void {
+  const own = letters.filter((letter) => nameOf(letter) === name);
+  expect(own, name).toHaveLength(1);
+  const [letter] = own as [ReceivedMessage];
   expect(letter.value === null ? null : letter.value.toString('hex')).toBe(value === null ? null : Buffer.from(value).toString('hex'));
   expect(letter.key).toBe(account.account_id);
   expect(letter.headers).toMatchObject(headers);
   expect(letter.headers).toMatchObject({
-    'dlq-topic': topicName(world.bank.topic_prefix, topic), 'dlq-partition': String(commandPartition(bucketOf(account.account_id))), 'dlq-offset': expect.stringMatching(/^\d+$/),
+    'dlq-topic': topicName(world.bank.topic_prefix, topic), 'dlq-partition': String(partition()), 'dlq-offset': expect.stringMatching(/^\d+$/),
     'dlq-reason': expect.any(String), 'dlq-code': expect.stringMatching(/^[a-z_]+$/), 'dlq-time': expect.stringMatching(/Z$/),
   });
 }
@@ -80,25 +91,24 @@ function expectDeadLetter(letters: ReceivedMessage[], topic: TopicName, { value,
 describe('Poison on ledger.commands', () => {
   it('all kinds at once, good commands between them: dead letters once, and the partition goes on', async () => {
     const before = await api.balance(account.account_id);
-    const all = Object.entries(poisons()).map(([name, poison]) => ({ name, ...poison, headers: { ...poison.headers, 'x-test': name } }));
-    const partition = commandPartition(bucketOf(account.account_id));
+    const all = marked(poisons());
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
-    const bad = all.map(({ value, headers }) => ({ topic, partition, key: account.account_id, value, headers }));
+    const bad = all.map(({ value, headers }) => ({ topic, partition: partition(), key: account.account_id, value, headers }));
     const deposits = Promise.all(all.map(() => api.transact(account.account_id, 'Deposit', 1)));
     await publish(world.bank, bad.flatMap((message) => [message, again(good)]));
     await deposits;
     await api.transact(account.account_id, 'Deposit', 1);
     await caughtUp(world.bank, 'ledger');
     const letters = await readTopic(world.bank, 'ledger.commands.dlq');
-    expect(letters.map(({ headers }) => headers['x-test']).sort()).toEqual(all.map(({ name }) => name).sort());
-    for (const { name, value, headers } of all) expectDeadLetter(letters.filter((letter) => letter.headers['x-test'] === name), 'ledger.commands', { value, headers });
+    expect(letters.map(nameOf).sort()).toEqual(all.map(({ name }) => name).sort());
+    for (const poison of all) expectDeadLetter(letters, 'ledger.commands', poison);
     expect(await api.balance(account.account_id)).toBe(before + all.length + 1);
     await world.expectBooksInOrder();
   });
 
   it('the code says why: bad_reply_topic for a reply topic that nobody may answer to', async () => {
     const letters = await readTopic(world.bank, 'ledger.commands.dlq');
-    const codeOf = (name: string) => letters.find(({ headers }) => headers['x-test'] === name)?.headers['dlq-code'];
+    const codeOf = (name: string) => letters.find((letter) => nameOf(letter) === name)?.headers['dlq-code'];
     expect(['a reply topic that is none', 'a reply topic that does not exist', 'a reply partition that does not exist'].map(codeOf)).toEqual(Array(3).fill('bad_reply_topic'));
     expect([codeOf('non-JSON'), codeOf('an unknown type')]).toEqual(['malformed_json', 'unknown_type']);
   });
@@ -108,9 +118,10 @@ describe.each(['accounts.commands', 'ledger.queries', 'accounts.queries'] as con
   const kinds = ['non-JSON', 'a null value', 'an unknown type', 'no headers at all', '200 KB of nothing', 'a reply topic that does not exist'];
 
   it('dead letters once, and what comes behind is answered', async () => {
-    for (const [name, poison] of Object.entries(poisons()).filter(([kind]) => kinds.includes(kind))) {
-      expectDeadLetter(await poisoned(topic, `${topic}: ${name}`, poison), topic, poison);
-    }
+    const poison = marked(poisons()).filter(({ name }) => kinds.includes(name));
+    const letters = await poisoned(topic, poison);
+    expect(letters).toHaveLength(kinds.length);
+    for (const one of poison) expectDeadLetter(letters, topic, one);
     await api.newAccount({ initial_deposit: 1 });
     expect(await api.balance(account.account_id)).toBeGreaterThan(0);
     expect((await api.get('/clients')).status).toBe(200);
@@ -121,12 +132,12 @@ describe('Poison: replies of the ledger that are none, on accounts.commands', ()
   const reply = (correlation_id: string) => toHeaders({ message_id: correlation_id, type: replyType, source: source.ledger, time: new Date().toISOString(), subject: '', request_id: '', actor: '', correlation_id });
 
   it('a malformed reply is a dead letter; one that nobody waits for is nothing', async () => {
-    const bad = { value: '{"ok":"perhaps"}', headers: reply(unknownId('acc')) };
-    expectDeadLetter(await poisoned('accounts.commands', 'malformed reply', bad), 'accounts.commands', bad);
+    const bad = marked({ 'malformed reply': { value: '{"ok":"perhaps"}', headers: reply(unknownId('acc')) } });
+    for (const one of bad) expectDeadLetter(await poisoned('accounts.commands', bad), 'accounts.commands', one);
     const topic = topicName(world.bank.topic_prefix, 'accounts.commands');
     await publish(world.bank, [{ topic, partition: 0, key: null, value: '{"ok":true,"data":{}}', headers: { ...reply(unknownId('acc')), 'x-test': 'stray reply' } }]);
     await caughtUp(world.bank, 'accounts');
-    expect((await readTopic(world.bank, 'accounts.commands.dlq')).filter(({ headers }) => headers['x-test'] === 'stray reply')).toEqual([]);
+    expect((await readTopic(world.bank, 'accounts.commands.dlq')).filter((letter) => nameOf(letter) === 'stray reply')).toEqual([]);
     await api.newAccount({ initial_deposit: 1 });
   });
 });
