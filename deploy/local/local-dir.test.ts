@@ -21,6 +21,15 @@ test('a folder is opened by one start at a time, and by the next one after its r
   (await openLocalDir(dir)).release();
 });
 
+test('a start waits for an earlier one that is stopping', async () => {
+  const first = await openLocalDir(dir);
+  first.stopping();
+  const second = openLocalDir(dir);
+  first.recordProcess({ name: 'x', pid: process.pid, identity: 'none', marker: '' });
+  setTimeout(first.release, 300);
+  (await second).release();
+});
+
 test('the lock of a dead process is taken over, even when its number belongs to another process now', async () => {
   const gone = { name: 'launcher', pid: process.pid, identity: 'another start time', marker: '' };
   writeFileSync(join(dir, 'lock'), JSON.stringify(gone));

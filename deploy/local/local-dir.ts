@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { endLeftovers, isSameProcess, processIdentity } from './child.ts';
 import type { ProcessRecord } from './child.ts';
 import { freePortOr } from './ports.ts';
@@ -21,9 +22,14 @@ export type LocalDir = {
   keepValue: (name: string, value: string) => void;
   /** Remembers a child, so that a start after kill -9 finds it. */
   recordProcess: (record: ProcessRecord) => void;
+  /** Says that the folder will be let go soon: a start that comes meanwhile waits. */
+  stopping: () => void;
   /** Forgets the children and lets the folder go. */
   release: () => void;
 };
+
+/** Longest that a start waits for an earlier one that is stopping. */
+const STOP_WAIT_MS = 25_000;
 
 export const PROJECT = resolve(import.meta.dirname, '..', '..');
 
@@ -40,7 +46,7 @@ export function writeAtomically(file: string, text: string): void {
  */
 export async function openLocalDir(wanted: string): Promise<LocalDir> {
   const path = makeFolder(wanted);
-  const unlock = takeLock(join(path, 'lock'));
+  const lock = await takeLock(join(path, 'lock'));
   const processesFile = join(path, 'processes.json');
   const stateFile = join(path, 'state.json');
   const state: State = { ports: {}, secrets: {}, values: {}, ...readJson<Partial<State>>(stateFile) };
@@ -77,9 +83,10 @@ export async function openLocalDir(wanted: string): Promise<LocalDir> {
       processes = [...processes.filter(isSameProcess), record];
       writeAtomically(processesFile, JSON.stringify(processes));
     },
+    stopping: lock.stopping,
     release() {
       rmSync(processesFile, { force: true });
-      unlock();
+      lock.release();
     },
   };
 }
@@ -105,22 +112,44 @@ function readJson<T>(file: string): T | undefined {
   }
 }
 
-/** One start per folder. The lock names its holder; that of a dead process is taken over. Returns the function that gives it back. */
-function takeLock(file: string): () => void {
+interface Holder extends ProcessRecord {
+  /** It is about to go: who comes next waits for it. */
+  stopping?: boolean;
+}
+
+interface Lock {
+  stopping(): void;
+  release(): void;
+}
+
+/**
+ * One start per folder. The lock names its holder; that of a dead process is taken over, and one who is stopping is waited
+ * for: under npm a stop may still be under way when npm itself is gone.
+ */
+async function takeLock(file: string): Promise<Lock> {
   const mine: ProcessRecord = { name: 'launcher', pid: process.pid, identity: processIdentity(process.pid) ?? '', marker: '' };
   const draft = `${file}.${process.pid}`;
+  const patience = performance.now() + STOP_WAIT_MS;
   for (let attempt = 0; attempt < 5; attempt++) {
     writeFileSync(draft, JSON.stringify(mine), { mode: 0o600 });
     try {
       linkSync(draft, file); // fails when it exists, and is complete from the first moment
-      return () => rmSync(file, { force: true });
+      return {
+        stopping: () => writeAtomically(file, JSON.stringify({ ...mine, stopping: true } satisfies Holder)),
+        release: () => rmSync(file, { force: true }),
+      };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     } finally {
       rmSync(draft, { force: true });
     }
-    const holder = readJson<ProcessRecord>(file);
+    const holder = readJson<Holder>(file);
     if (holder !== undefined && isSameProcess(holder)) {
+      if (holder.stopping && performance.now() < patience) {
+        await sleep(100);
+        attempt = 0;
+        continue;
+      }
       throw new Error(`${dirname(file)} is already in use by process ${holder.pid}. Stop it, or set LOCAL_DIR and PORT for a second copy`);
     }
     removeStale(file, holder);

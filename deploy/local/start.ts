@@ -156,13 +156,14 @@ function stopWithNpm(stop: () => void): void {
 /** Starts everything and returns when it runs; on failure stops what was started, prints one message and exits 1. */
 export async function main(): Promise<void> {
   const launch = createLaunch();
-  let release = () => {};
+  let local: LocalDir | undefined;
   let stopping = false;
   const stop = async (code: number) => {
     if (stopping) return;
     stopping = true;
+    local?.stopping();
     await launch.stopAll();
-    release();
+    local?.release();
     process.exit(code);
   };
   const stopOnRequest = () => {
@@ -172,8 +173,7 @@ export async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stopOnRequest);
   stopWithNpm(stopOnRequest);
   try {
-    const local = await openLocalDir(process.env['LOCAL_DIR'] || join(PROJECT, '.local'));
-    release = local.release;
+    local = await openLocalDir(process.env['LOCAL_DIR'] || join(PROJECT, '.local'));
     removeConnection(local.path);
     if (local.cleared.length > 0) launch.say(`  Ended what an earlier run left: ${local.cleared.join(', ')}`);
     await startBank(launch, local);
