@@ -172,6 +172,8 @@ describe('accounts, clients', () => {
       history.map(({ transition_id, from_status, to_status, reason }) => [transition_id, from_status, to_status, reason]),
     );
     expect(told.map(({ status_version }) => status_version)).toEqual([2, 3]);
+    const types = once(of('accounts').filter(({ key }) => key === account_id)).map(({ headers }) => headers['ce_type']?.split('.').at(-2));
+    expect(types).toEqual(['opened', 'status_changed', 'status_changed']);
   });
 
   it('client events carry ids, type and the names of changed fields; no personal data', () => {
