@@ -27,14 +27,23 @@ interface Kind {
   refused: string;
   isOptional?: true;
 }
-const text = (max: number): Kind => ({ mistyped: 'validation_failed', refused: 'validation_failed', texts: ['a\u0001b', 'a\u007fb', 'a\u0085b', 'a\nb', 'x'.repeat(max + 1), '\u{1F600}'.repeat(max + 1)] });
+const text = (max: number): Kind => ({ mistyped: 'validation_failed', refused: 'validation_failed', texts: [
+  'a\u0001b', 'a\u007fb', 'a\u0085b', 'a\nb', 'x'.repeat(max + 1), '\u{1F600}'.repeat(max + 1),
+] });
 const name = (max: number): Kind => ({ ...text(max), texts: [...text(max).texts, '', ' ', '\u3000\u00a0'] });
 const oneOf = (...texts: string[]): Kind => ({ mistyped: 'validation_failed', refused: 'validation_failed', texts: ['', 'nonsense', 'toString', '__proto__', "' or 1=1--", ...texts] });
-const email: Kind = { mistyped: 'validation_failed', refused: 'validation_failed', texts: ['', 'a', '@', 'a@', '@b.co', 'a b@c.de', 'a@b', 'a@b..co', 'a@@b.co', 'a@b.co\n', 'a@b.co,c@d.ef', '<a@b.co>', `${'a'.repeat(250)}@b.co`] };
-const phone: Kind = { mistyped: 'validation_failed', refused: 'validation_failed', texts: ['', '+', '123456', '1234567890123456', '++254700000001', '+254 700 000 00x', '+2547000\n00001', '\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668', '\uff12\uff15\uff14\uff17\uff10\uff10\uff10\uff10', 'tel:+254700000001', '+254(700)000001'] };
+const email: Kind = { mistyped: 'validation_failed', refused: 'validation_failed', texts: [
+  '', 'a', '@', 'a@', '@b.co', 'a b@c.de', 'a@b', 'a@b..co', 'a@@b.co', 'a@b.co\n', 'a@b.co,c@d.ef', '<a@b.co>', `${'a'.repeat(250)}@b.co`,
+] };
+const phone: Kind = { mistyped: 'validation_failed', refused: 'validation_failed', texts: [
+  '', '+', '123456', '1234567890123456', '++254700000001', '+254 700 000 00x', '+2547000\n00001', '\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668',
+  '\uff12\uff15\uff14\uff17\uff10\uff10\uff10\uff10', 'tel:+254700000001', '+254(700)000001',
+] };
 const id: Kind = { mistyped: 'validation_failed', refused: 'not_found', texts: ['', ' ', '%', "' or '1'='1", '../../etc/passwd', '\u{1F4B0}', '{{7*7}}', 'x'.repeat(10_240), '\u0001'] };
 const amount: Kind = { mistyped: 'invalid_amount', refused: 'invalid_amount', texts: ['', '10', '1e2', ' 1', 'NaN', '1,000', '\u0663', '0x10'] };
-const currency: Kind = { mistyped: 'validation_failed', refused: 'unsupported_currency', texts: ['', 'usd', 'US', 'USDD', 'USD ', ' USD', 'XXX', 'XTS', '\uff35\uff33\uff24', 'US\u0414', '840', "USD'"] };
+const currency: Kind = { mistyped: 'validation_failed', refused: 'unsupported_currency', texts: [
+  '', 'usd', 'US', 'USDD', 'USD ', ' USD', 'XXX', 'XTS', '\uff35\uff33\uff24', 'US\u0414', '840', "USD'",
+] };
 const optional = (kind: Kind): Kind => ({ ...kind, isOptional: true });
 
 interface Write {
@@ -87,7 +96,9 @@ describe.each(Object.entries(writes))('%s', (_, { method, path, body, fields }) 
   const send = (changes: Record<string, unknown>) => api.send(method, path(), { body: { ...body(), ...changes } });
 
   it.each(Object.entries(fields))('%s: values of another type', async (field, kind) => {
-    const values: unknown[] = [true, false, [], {}, ['x'], { $ne: null }, [[]], { toString: 'x' }, ...(isNumber(field) ? [] : [0, 1, -1.5, 1e300]), ...(kind.isOptional || isNumber(field) ? [] : [null])];
+    const values: unknown[] = [
+      true, false, [], {}, ['x'], { $ne: null }, [[]], { toString: 'x' }, ...(isNumber(field) ? [] : [0, 1, -1.5, 1e300]), ...(kind.isOptional || isNumber(field) ? [] : [null]),
+    ];
     for (const value of values) expectViolations(await send({ [field]: value }), [[field, value === null ? 'validation_failed' : kind.mistyped]]);
   });
 
@@ -110,8 +121,10 @@ describe('scopes of a key', () => {
   expectNothingDone(world);
 
   it.each<[string, unknown, string[]]>([
-    ['no list', 'clients:read', ['scopes']], ['an object', { 0: 'clients:read' }, ['scopes']], ['nothing', null, ['scopes']], ['empty', [], ['scopes']], ['thirteen', Array(13).fill('clients:read'), ['scopes']],
-    ['unknown ones', ['clients:read', 'all', '*', 'CLIENTS:READ', 'clients:read '], ['scopes.1', 'scopes.2', 'scopes.3', 'scopes.4']], ['no texts', [null, 1, ['clients:read'], {}], ['scopes.0', 'scopes.1', 'scopes.2', 'scopes.3']],
+    ['no list', 'clients:read', ['scopes']], ['an object', { 0: 'clients:read' }, ['scopes']], ['nothing', null, ['scopes']], ['empty', [], ['scopes']],
+    ['thirteen', Array(13).fill('clients:read'), ['scopes']],
+    ['unknown ones', ['clients:read', 'all', '*', 'CLIENTS:READ', 'clients:read '], ['scopes.1', 'scopes.2', 'scopes.3', 'scopes.4']],
+    ['no texts', [null, 1, ['clients:read'], {}], ['scopes.0', 'scopes.1', 'scopes.2', 'scopes.3']],
   ])('%s', async (_, scopes, named) => {
     expectViolations(await api.post('/admin/api-keys', { name: 'x', scopes }), named.map((field) => [field, 'validation_failed']));
   });
@@ -121,7 +134,10 @@ describe('rules over several fields are told together with the rest', () => {
   expectNothingDone(world);
 
   it.each<[string, string, Record<string, unknown>, [string, string][]]>([
-    ['precision', '/transactions', { account_id: 5, transaction_type: 'x', amount: 1.5, currency: 'JPY' }, [['account_id', 'validation_failed'], ['transaction_type', 'invalid_transaction_type'], ['amount', 'invalid_amount_precision']]],
+    [
+      'precision', '/transactions', { account_id: 5, transaction_type: 'x', amount: 1.5, currency: 'JPY' },
+      [['account_id', 'validation_failed'], ['transaction_type', 'invalid_transaction_type'], ['amount', 'invalid_amount_precision']],
+    ],
     ['same account', '/transfers', { from_account_id: 'a', to_account_id: 'a', amount: '1', x: 1 }, [['to_account_id', 'same_account'], ['amount', 'invalid_amount'], ['x', 'unknown_field']]],
     ['USSD phone', '/clients', { ...retail(), email: 1, ussd_status: 'active' }, [['email', 'validation_failed'], ['ussd_phone_number', 'validation_failed']]],
     ['fields of the other client type', '/clients', { ...corporate(), first_name: 'x', ussd_status: 'inactive' }, [['first_name', 'unknown_field'], ['ussd_status', 'unknown_field']]],
@@ -133,7 +149,10 @@ describe('rules over several fields are told together with the rest', () => {
 describe('ids of another kind, in other letters, or almost right are unknown', () => {
   it('404 that says which, and nothing is done', async () => {
     const good = account.account_id;
-    const wrong = [good.toUpperCase(), `ACC_${good.slice(4)}`, ` ${good}`, `${good} `, `${good}\n`, good.slice(0, -1), `${good}0`, `${good.slice(0, -1)}\uff11`, good.replace('_', '-'), client.client_id, deposit.transaction_id, `cli_${good.slice(4)}`, unknownId('acc')];
+    const wrong = [
+      good.toUpperCase(), `ACC_${good.slice(4)}`, ` ${good}`, `${good} `, `${good}\n`, good.slice(0, -1), `${good}0`, `${good.slice(0, -1)}\uff11`, good.replace('_', '-'),
+      client.client_id, deposit.transaction_id, `cli_${good.slice(4)}`, unknownId('acc'),
+    ];
     for (const account_id of wrong) {
       expectRefused(await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }), 404, 'account_not_found');
       expectRefused(await api.post('/transfers', { from_account_id: account_id, to_account_id: other.account_id, amount: 1 }), 404, 'account_not_found');

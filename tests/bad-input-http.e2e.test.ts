@@ -40,8 +40,13 @@ describe('framing: where a body ends must never be in doubt', () => {
     'two Content-Lengths': () => post(`Content-Length: ${n()}\r\nContent-Length: 0\r\n`, deposit() + hidden()),
     'the same Content-Length twice': () => post(`Content-Length: ${n()}\r\nContent-Length: ${n()}\r\n`, deposit()),
     'a list of Content-Lengths': () => post(`Content-Length: ${n()}, ${n()}\r\n`, deposit()),
-    ...Object.fromEntries(['+2', '-1', '0x2', '2.0', '2e0', '2 2', '', 'two', '\u0662', '99999999999999999999', '18446744073709551618'].map((length) => [`Content-Length ${JSON.stringify(length)}`, () => post(`Content-Length: ${length}\r\n`, deposit() + hidden())])),
-    ...Object.fromEntries(['xchunked', 'chunkedx', 'chunked, identity', 'identity', 'gzip', '"chunked"', 'chunked;q=1', '\u000bchunked', 'chunked\u0000', 'chunked\r\nTransfer-Encoding: identity', 'chunked\r\nTransfer-Encoding: chunked', '\r\n chunked', ''].map((coding) => [`Transfer-Encoding ${JSON.stringify(coding)}`, () => post(`Transfer-Encoding: ${coding}\r\n`, chunked(deposit()) + hidden())])),
+    ...Object.fromEntries([
+      '+2', '-1', '0x2', '2.0', '2e0', '2 2', '', 'two', '\u0662', '99999999999999999999', '18446744073709551618',
+    ].map((length) => [`Content-Length ${JSON.stringify(length)}`, () => post(`Content-Length: ${length}\r\n`, deposit() + hidden())])),
+    ...Object.fromEntries([
+      'xchunked', 'chunkedx', 'chunked, identity', 'identity', 'gzip', '"chunked"', 'chunked;q=1', '\u000bchunked', 'chunked\u0000', 'chunked\r\nTransfer-Encoding: identity',
+      'chunked\r\nTransfer-Encoding: chunked', '\r\n chunked', '',
+    ].map((coding) => [`Transfer-Encoding ${JSON.stringify(coding)}`, () => post(`Transfer-Encoding: ${coding}\r\n`, chunked(deposit()) + hidden())])),
     'a blank before the colon': () => post(`Content-Length: ${n()}\r\nTransfer-Encoding : chunked\r\n`, deposit() + hidden()),
     'a bare LF between headers': () => post(`Content-Length: ${n()}\nTransfer-Encoding: chunked\r\n`, deposit() + hidden()),
     'a bare CR between headers': () => post(`X: a\rTransfer-Encoding: chunked\r\nContent-Length: ${n()}\r\n`, deposit()),
@@ -95,7 +100,12 @@ describe('request lines', () => {
   expectNothingDone(world);
   const line = (text: string, headers = authority) => `${text}\r\n${headers}\r\n`;
 
-  it.each(['GARBAGE', 'GET', 'GET /', 'GET / HTTP', 'GET / HTTP/1', 'GET / HTTP/1.2', 'GET / HTTP/2.0', 'GET / HTTP/3', 'GET / http/1.1', 'GET / HTTPS/1.1', 'PRI * HTTP/2.0', 'get / HTTP/1.1', 'Get / HTTP/1.1', 'FOO / HTTP/1.1', 'GET\t/ HTTP/1.1', 'GET / / HTTP/1.1', 'GET /a b HTTP/1.1', 'GET  HTTP/1.1', 'GET clients HTTP/1.1', 'GET \\clients HTTP/1.1', 'GET foo:bar HTTP/1.1', 'GET /\u0000 HTTP/1.1', 'GET /\u00e9 HTTP/1.1', 'GET /clients#x=1 HTTP/1.1', 'GET /clients?limit=1#x HTTP/1.1', '\u0016\u0003\u0001\u0002'])('%j', async (text) => {
+  it.each([
+    'GARBAGE', 'GET', 'GET /', 'GET / HTTP', 'GET / HTTP/1', 'GET / HTTP/1.2', 'GET / HTTP/2.0', 'GET / HTTP/3', 'GET / http/1.1', 'GET / HTTPS/1.1', 'PRI * HTTP/2.0',
+    'get / HTTP/1.1', 'Get / HTTP/1.1', 'FOO / HTTP/1.1', 'GET\t/ HTTP/1.1', 'GET / / HTTP/1.1', 'GET /a b HTTP/1.1', 'GET  HTTP/1.1', 'GET clients HTTP/1.1',
+    'GET \\clients HTTP/1.1', 'GET foo:bar HTTP/1.1', 'GET /\u0000 HTTP/1.1', 'GET /\u00e9 HTTP/1.1', 'GET /clients#x=1 HTTP/1.1', 'GET /clients?limit=1#x HTTP/1.1',
+    '\u0016\u0003\u0001\u0002',
+  ])('%j', async (text) => {
     expect(await refused(line(text))).toBe(400);
   });
 
@@ -130,31 +140,46 @@ describe('headers', () => {
   const get = (headers: string, path = '/nowhere') => `GET ${path} HTTP/1.1\r\n${headers}\r\n`;
 
   it.each<[string, (own: string) => string, number]>([
-    ['no Host', (own) => own.replace(/^Host.*\r\n/, ''), 400], ['two Hosts', (own) => `${own}Host: y\r\n`, 400], ['a folded line', (own) => `${own}X: a\r\n b\r\n`, 400], ['a folded key', (own) => own.replace('x-api-key: ', 'x-api-key:\r\n '), 400],
-    ['a line without a colon', (own) => `${own}nonsense\r\n`, 400], ['no name', (own) => `${own}: x\r\n`, 400], ['a blank in a name', (own) => `${own}a b: x\r\n`, 400], ['a leading blank', (own) => ` X: y\r\n${own}`, 400], ['a NUL', (own) => `${own}X: a\u0000b\r\n`, 400], ['a control character', (own) => `${own}X: a\u0001b\r\n`, 400],
-    ['32 KiB and more', (own) => `${own}X: ${'y'.repeat(32_768)}\r\n`, 431], ['thousands', (own) => own + 'a: b\r\n'.repeat(6000), 431], ['17 KiB', (own) => `${own}X: ${'y'.repeat(17_000)}\r\n`, 404], ['an unknown Expect', (own) => `${own}Expect: wonders\r\n`, 404],
-    ['a method override', (own) => `${own}X-HTTP-Method-Override: POST\r\n`, 404], ['another path', (own) => `${own}X-Original-URL: /clients\r\nX-Rewrite-URL: /clients\r\n`, 404], ['a key named as a hop', (own) => `${own}Connection: x-api-key\r\n`, 404],
+    ['no Host', (own) => own.replace(/^Host.*\r\n/, ''), 400], ['two Hosts', (own) => `${own}Host: y\r\n`, 400], ['a folded line', (own) => `${own}X: a\r\n b\r\n`, 400],
+    ['a folded key', (own) => own.replace('x-api-key: ', 'x-api-key:\r\n '), 400],
+    ['a line without a colon', (own) => `${own}nonsense\r\n`, 400], ['no name', (own) => `${own}: x\r\n`, 400], ['a blank in a name', (own) => `${own}a b: x\r\n`, 400],
+    ['a leading blank', (own) => ` X: y\r\n${own}`, 400], ['a NUL', (own) => `${own}X: a\u0000b\r\n`, 400], ['a control character', (own) => `${own}X: a\u0001b\r\n`, 400],
+    ['32 KiB and more', (own) => `${own}X: ${'y'.repeat(32_768)}\r\n`, 431], ['thousands', (own) => own + 'a: b\r\n'.repeat(6000), 431],
+    ['17 KiB', (own) => `${own}X: ${'y'.repeat(17_000)}\r\n`, 404], ['an unknown Expect', (own) => `${own}Expect: wonders\r\n`, 404],
+    ['a method override', (own) => `${own}X-HTTP-Method-Override: POST\r\n`, 404], ['another path', (own) => `${own}X-Original-URL: /clients\r\nX-Rewrite-URL: /clients\r\n`, 404],
+    ['a key named as a hop', (own) => `${own}Connection: x-api-key\r\n`, 404],
   ])('%s', async (_, change, status) => {
     expect(await refused(get(change(authority)))).toBe(status);
   });
 
   it.each<[string, string, string]>([
-    ['none', '', 'missing_credentials'], ['an empty key', 'x-api-key:\r\n', 'invalid_credentials'], ['an empty Authorization', 'Authorization:\r\n', 'invalid_credentials'], ['another name', 'x_api_key: @\r\n', 'missing_credentials'], ['a cookie', 'Cookie: x-api-key=@\r\n', 'missing_credentials'], ['Basic', 'Authorization: Basic eDp5\r\n', 'invalid_credentials'],
-    ['the key as a token', 'Authorization: Bearer @\r\n', 'invalid_credentials'], ['the key by another scheme', 'Authorization: ApiKey @\r\n', 'invalid_credentials'], ['both', 'x-api-key: @\r\nAuthorization: Bearer x\r\n', 'ambiguous_credentials'], ['both, one empty', 'x-api-key: @\r\nAuthorization:\r\n', 'ambiguous_credentials'],
-    ['the key twice', 'x-api-key: @\r\nx-api-key: @\r\n', 'invalid_credentials'], ['a second, wrong key', 'x-api-key: @\r\nX-API-KEY: x\r\n', 'invalid_credentials'], ['a blank in the key', 'x-api-key: @ @\r\n', 'invalid_credentials'], ['bytes beyond ASCII', 'x-api-key: @\u00e9\r\n', 'invalid_credentials'], ['two tokens', 'Authorization: Bearer a.b.c\r\nAuthorization: Bearer a.b.c\r\n', 'invalid_credentials'], ['10 KB', `x-api-key: ${'@'.repeat(120)}\r\n`, 'invalid_credentials'],
+    ['none', '', 'missing_credentials'], ['an empty key', 'x-api-key:\r\n', 'invalid_credentials'], ['an empty Authorization', 'Authorization:\r\n', 'invalid_credentials'],
+    ['another name', 'x_api_key: @\r\n', 'missing_credentials'], ['a cookie', 'Cookie: x-api-key=@\r\n', 'missing_credentials'],
+    ['Basic', 'Authorization: Basic eDp5\r\n', 'invalid_credentials'],
+    ['the key as a token', 'Authorization: Bearer @\r\n', 'invalid_credentials'], ['the key by another scheme', 'Authorization: ApiKey @\r\n', 'invalid_credentials'],
+    ['both', 'x-api-key: @\r\nAuthorization: Bearer x\r\n', 'ambiguous_credentials'], ['both, one empty', 'x-api-key: @\r\nAuthorization:\r\n', 'ambiguous_credentials'],
+    ['the key twice', 'x-api-key: @\r\nx-api-key: @\r\n', 'invalid_credentials'], ['a second, wrong key', 'x-api-key: @\r\nX-API-KEY: x\r\n', 'invalid_credentials'],
+    ['a blank in the key', 'x-api-key: @ @\r\n', 'invalid_credentials'], ['bytes beyond ASCII', 'x-api-key: @\u00e9\r\n', 'invalid_credentials'],
+    ['two tokens', 'Authorization: Bearer a.b.c\r\nAuthorization: Bearer a.b.c\r\n', 'invalid_credentials'], ['10 KB', `x-api-key: ${'@'.repeat(120)}\r\n`, 'invalid_credentials'],
   ])('credentials: %s', async (_, headers, code) => {
     const { answers } = await exchange(base, get(`Host: x\r\n${headers.replaceAll('@', world.bank.api_key)}`, '/'), { quietMs: 20 });
     expect(checkErrorBody(401, answers[0]?.body ?? '').code).toBe(code);
     expect(answers[0]?.head).toMatch(/\r\nwww-authenticate: Bearer /i);
   });
 
-  it.each([['128 characters', 'x'.repeat(128), true], ['129', 'x'.repeat(129), false], ['beyond ASCII', 'a\u00e9', false], ['a tab', 'a\tb', false], ['empty', '', false], ['marks', `<>"'{}%0d%0aSet-Cookie: x`, true]] as const)('X-Request-Id: %s', async (_, id, isTaken) => {
+  it.each([
+    ['128 characters', 'x'.repeat(128), true], ['129', 'x'.repeat(129), false], ['beyond ASCII', 'a\u00e9', false], ['a tab', 'a\tb', false], ['empty', '', false],
+    ['marks', `<>"'{}%0d%0aSet-Cookie: x`, true],
+  ] as const)('X-Request-Id: %s', async (_, id, isTaken) => {
     const { answers } = await exchange(base, get(`${authority}X-Request-Id: ${id}\r\n`), { quietMs: 20 });
     expect(checkErrorBody(404, answers[0]?.body ?? '').request_id === id).toBe(isTaken);
     expect(answers[0]?.head).not.toMatch(/\r\nset-cookie/i);
   });
 
-  it.each([['empty', ''], ['blank', '  '], ['256 characters', 'x'.repeat(256)], ['beyond ASCII', '\u00e9'], ['a tab', 'a\tb'], ['given twice', `a\r\nIdempotency-Key: ${newKey()}`], ['the same twice', 'a\r\nIdempotency-Key: a']])('Idempotency-Key: %s', async (_, key) => {
+  it.each([
+    ['empty', ''], ['blank', '  '], ['256 characters', 'x'.repeat(256)], ['beyond ASCII', '\u00e9'], ['a tab', 'a\tb'], ['given twice', `a\r\nIdempotency-Key: ${newKey()}`],
+    ['the same twice', 'a\r\nIdempotency-Key: a'],
+  ])('Idempotency-Key: %s', async (_, key) => {
     const body = JSON.stringify(retail());
     for (const path of ['/clients', '/transactions', '/transfers', '/accounts', '/admin/api-keys']) {
       const { answers } = await exchange(base, post(`Idempotency-Key: ${key}\r\nContent-Length: ${body.length}\r\n`, body, path), { quietMs: 20 });
