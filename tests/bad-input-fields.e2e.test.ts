@@ -28,7 +28,7 @@ interface Kind {
   isOptional?: true;
 }
 const text = (max: number): Kind => ({ mistyped: 'validation_failed', refused: 'validation_failed', texts: [
-  'a\u0001b', 'a\u007fb', 'a\u0085b', 'a\nb', 'x'.repeat(max + 1), '\u{1F600}'.repeat(max + 1),
+  'a\u0001b', 'a\u007fb', 'a\u0085b', 'a\nb', 'a\n', '\ta', 'x'.repeat(max + 1), '\u{1F600}'.repeat(max + 1),
 ] });
 const name = (max: number): Kind => ({ ...text(max), texts: [...text(max).texts, '', ' ', '\u3000\u00a0'] });
 const oneOf = (...texts: string[]): Kind => ({ mistyped: 'validation_failed', refused: 'validation_failed', texts: ['', 'nonsense', 'toString', '__proto__', "' or 1=1--", ...texts] });

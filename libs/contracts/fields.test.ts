@@ -55,6 +55,7 @@ describe('bodies', () => {
 
   it('refuse control characters, count characters and not bytes', () => {
     expect(problems(bodies.createClient, { ...retail, last_name: 'a\u0000b' })).toEqual(['last_name: validation_failed']);
+    expect(problems(bodies.createClient, { ...retail, last_name: 'a\n' })).toEqual(['last_name: validation_failed']);
     expect(problems(bodies.createClient, { ...retail, contact_number: '+254700\n000001' })).toEqual(['contact_number: validation_failed']);
     expect(problems(bodies.createClient, { ...retail, last_name: '李'.repeat(100) })).toEqual([]);
     expect(problems(bodies.createClient, { ...retail, last_name: '😀'.repeat(101) })).toEqual(['last_name: validation_failed']);

@@ -23,8 +23,8 @@ const control = /[\u0000-\u001f\u007f-\u009f]/;
 /** Text of `min`-`max` characters (code points), trimmed, without control characters, any script. */
 function text(min: number, max: number) {
   return z.string().transform((value, ctx) => {
+    if (control.test(value)) return violation(ctx, 'validation_failed', 'must not contain control characters');
     const trimmed = value.trim();
-    if (control.test(trimmed)) return violation(ctx, 'validation_failed', 'must not contain control characters');
     const length = [...trimmed].length;
     if (length < min || length > max) return violation(ctx, 'validation_failed', `must have ${min} to ${max} characters`);
     return trimmed;
