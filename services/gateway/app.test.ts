@@ -155,6 +155,12 @@ describe('bodies', () => {
     const response = await app.inject({ method: 'POST', url: '/clients?dry_run=1', headers: json, payload: good });
     expect([response.statusCode, response.json().code]).toEqual([400, 'unknown_parameter']);
   });
+
+  test('parameters, Idempotency-Key and body are checked together, and every violation is named', async () => {
+    const response = await app.inject({ method: 'POST', url: '/clients?x=1', headers: { ...json, 'idempotency-key': 'ü' }, payload: { client_type: 'Corporate', company_name: '' } });
+    expect([response.statusCode, response.json().code]).toEqual([400, 'validation_failed']);
+    expect(response.json().errors.map(({ field }: { field: string }) => field)).toEqual(['x', 'Idempotency-Key', 'company_name', 'registration_number', 'email', 'contact_number']);
+  });
 });
 
 describe('headers', () => {

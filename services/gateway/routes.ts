@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import type { Violation } from '#libs/contracts/errors.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import type { Caller } from './caller.ts';
 import { createPlanners } from './commands.ts';
@@ -120,6 +121,17 @@ function nextLink(path: string, url: string, cursor: string): string {
   return `<${path}?${parameters.toString()}>; rel="next"`;
 }
 
+/** Runs a check; its violations join those of the others, so that a caller is told all of them at once. */
+function collect<T>(wrong: Violation[], check: () => T): T | undefined {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof Refused) || error.refusal.errors === undefined) throw error;
+    wrong.push(...error.refusal.errors);
+    return undefined;
+  }
+}
+
 function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Handler {
   const route = `${endpoint.method} ${endpoint.path}`;
   const schema = endpoint.body;
@@ -129,10 +141,12 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Hand
   const show = (data: unknown): unknown => (present ? present(data) : data);
   return async (request, reply) => {
     const acceptedAt = new Date(deps.now());
-    parseQuery(endpoint.query, request.query as Record<string, unknown>);
-    const idempotencyKey = endpoint.method === 'POST' ? idempotencyKeyOf(request) : undefined;
     if (request.body === undefined && needsBody) throw refuse('validation_failed', 'the request needs a JSON body');
-    const body = parseFields(schema, request.body === undefined ? {} : request.body);
+    const wrong: Violation[] = [];
+    collect(wrong, () => parseQuery(endpoint.query, request.query as Record<string, unknown>));
+    const idempotencyKey = endpoint.method === 'POST' ? collect(wrong, () => idempotencyKeyOf(request)) : undefined;
+    const body = collect(wrong, () => parseFields(schema, request.body === undefined ? {} : request.body));
+    if (wrong.length > 0) throw refuseViolations(wrong);
     const params = request.params as Record<string, string>;
     const caller = callerOf(request);
     const bits = idempotencyKey === undefined ? freshBits() : derivedBits(deps.idempotencySecret, caller.actor, route, idempotencyKey);
