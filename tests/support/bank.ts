@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTestDatabase } from '#libs/postgres/test-database.ts';
+import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
+import { createKafka } from '#libs/kafka/client.ts';
+import { createTestDatabase, silent } from '#libs/postgres/test-database.ts';
 import { createTopics, MAIN_CLIENT, makeApiKey, migrateService, startService } from '../../deploy/local/bank.ts';
 import type { BankSettings, ServiceKind, ServiceSpec } from '../../deploy/local/bank.ts';
 import { trySignal } from '../../deploy/local/child.ts';
@@ -78,7 +80,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
   const stop = async () => {
     await Promise.all(processes.filter(({ kind }) => kind === 'gateway').map((process) => process.stop()));
     await Promise.all(processes.map((process) => process.stop()));
-    await database.drop();
+    await Promise.all([database.drop(), removeTopics(settings)]);
     rmSync(dir, { recursive: true, force: true });
   };
   try {
@@ -176,4 +178,11 @@ async function token(issuer: string, scopes: string[] | undefined, client = MAIN
   const answer = (await response.json()) as { access_token?: string; error_description?: string };
   if (answer.access_token === undefined) throw new Error(`no token: ${answer.error_description}`);
   return answer.access_token;
+}
+
+/** A broker that many banks have used would run out of open files. */
+async function removeTopics({ brokers, topicPrefix }: BankSettings): Promise<void> {
+  const kafka = createKafka({ brokers: brokers.split(','), client_id: 'test' }, silent);
+  const names = (Object.keys(topics) as TopicName[]).map((name) => topicName(topicPrefix, name));
+  await kafka.withAdmin((admin) => admin.deleteTopics({ topics: names, timeout: 10_000 }));
 }

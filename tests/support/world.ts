@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, expect } from 'vitest';
-import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
-import { createKafka } from '#libs/kafka/client.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test-database.ts';
 import { verifyBooks } from '#services/ledger/verify-books.ts';
@@ -57,17 +55,9 @@ export function useBank(options: BankOptions = {}): World {
     } finally {
       await pool?.end();
       await bank?.stop();
-      if (bank) await removeTopics(bank);
     }
   });
   return world;
-}
-
-/** A broker that many banks have used would run out of open files. */
-async function removeTopics({ kafka_brokers, topic_prefix }: Bank): Promise<void> {
-  const kafka = createKafka({ brokers: kafka_brokers.split(','), client_id: 'test' }, silent);
-  const names = (Object.keys(topics) as TopicName[]).map((name) => topicName(topic_prefix, name));
-  await kafka.withAdmin((admin) => admin.deleteTopics({ topics: names, timeout: 10_000 }));
 }
 
 function fail(): never {
