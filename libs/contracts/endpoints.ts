@@ -116,7 +116,7 @@ export const endpoints = {
   },
   get_transaction: {
     method: 'GET', path: '/transactions/:transaction_id', tag: 'Transactions', summary: 'Get a transaction', scope: 'transactions:read', query: none,
-    result: transactionSchema, shape: 'one', success: 200, message: 'get_transaction', errors: ['transaction_not_found'],
+    result: transactionSchema, shape: 'one', success: 200, message: 'get_transaction', errors: ['transaction_not_found', 'idempotency_key_reused'],
   },
   create_transaction: {
     method: 'POST', path: '/transactions', tag: 'Transactions', summary: 'Deposit or withdraw', scope: 'transactions:write', query: none, body: bodies.createTransaction,
@@ -133,7 +133,7 @@ export const endpoints = {
   },
   get_transfer: {
     method: 'GET', path: '/transfers/:transfer_id', tag: 'Transfers', summary: 'Get a transfer', scope: 'transactions:read', query: none,
-    result: transferSchema, shape: 'one', success: 200, message: 'get_transfer', errors: ['transfer_not_found'],
+    result: transferSchema, shape: 'one', success: 200, message: 'get_transfer', errors: ['transfer_not_found', 'idempotency_key_reused'],
   },
   create_transfer: {
     method: 'POST', path: '/transfers', tag: 'Transfers', summary: 'Move funds between two accounts', scope: 'transfers:write', query: none, body: bodies.createTransfer,

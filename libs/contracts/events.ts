@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { accountMasterSchema, accountStatus, direction, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
+import { accountMasterSchema, accountStatus, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
 import type { TopicName } from './topics.ts';
 
 /**
@@ -51,7 +51,7 @@ export const events = {
   /** The latest state of an account's balance; the topic is compacted. */
   'corebanking.balance.v1': event(
     'balances',
-    z.object({ account_id: z.string(), account_number: z.string(), currency: z.string(), balance: money, sequence: z.number().int(), last_direction: direction.optional(), updated_at: z.string() }),
+    z.object({ account_id: z.string(), account_number: z.string(), currency: z.string(), balance: money, sequence: z.number().int(), updated_at: z.string() }),
   ),
   /** What gateways need to check a key; the topic is compacted. */
   'corebanking.api_key.v1': event(

@@ -230,7 +230,7 @@ export const parameters = {
     account_id: id.optional(),
     transaction_type: z.enum(['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']).optional(),
     status: z.enum(['Pending', 'Completed', 'Failed']).optional(),
-    reference: z.string().max(100).optional(),
+    reference: text(0, 100).optional(),
     transfer_id: id.optional(),
     from: time.optional(),
     to: time.optional(),

@@ -45,7 +45,12 @@ export function bucketOf(key: string): number {
 
 /** The same bits with the bucket of `key` in the last byte. */
 export function withBucket(bits: string, key: string): string {
-  return bits.slice(0, 30) + bucketOf(key).toString(16).padStart(2, '0');
+  return inBucket(bits, bucketOf(key));
+}
+
+/** The same bits with this bucket in the last byte. */
+export function inBucket(bits: string, bucket: number): string {
+  return bits.slice(0, 30) + bucket.toString(16).padStart(2, '0');
 }
 
 /** The bucket that a transaction's or transfer's id carries. */
@@ -77,4 +82,9 @@ export function openingTransactionId(accountId: string): string {
 /** What uniqueness of transaction and transfer ids rests on: all but the routing hint. */
 export function idKey(id: string): string {
   return id.slice(0, -2);
+}
+
+/** The 128 bits under which a command's outcome is kept: those of its id without the routing hint. */
+export function commandKey(messageId: string): string {
+  return `${messageId.slice(-32, -2)}00`;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { bodies } from './fields.ts';
-import { isCurrency } from './money.ts';
+import { isCurrency, maxDecimalLength } from './money.ts';
 import {
   accountBalanceSchema,
   accountMasterSchema,
@@ -31,8 +31,8 @@ const id = z.string().max(64);
 const text = z.string().nullable();
 const time = z.string();
 /** What the gateway lets through: plain decimals, not negative, and codes of the list. */
-const amount = z.string().max(64).regex(/^\d+(\.\d+)?$/).regex(/[1-9]/);
-const amountOrZero = z.string().max(64).regex(/^\d+(\.\d+)?$/);
+const amount = z.string().max(maxDecimalLength).regex(/^\d+(\.\d+)?$/).regex(/[1-9]/);
+const amountOrZero = z.string().max(maxDecimalLength).regex(/^\d+(\.\d+)?$/);
 const currency = z.string().refine(isCurrency);
 
 /** A decision's place in a list: the row after which the page goes on. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalDecimal, currencies, currencyDigits, fromMinor, isCurrency, maxMinor, toMinor } from './money.ts';
+import { canonicalDecimal, currencies, currencyDigits, fromMinor, isCurrency, maxDecimalLength, maxMinor, toMinor } from './money.ts';
 
 describe('currencies', () => {
   it('have the digits of ISO 4217, also where Intl has others', () => {
@@ -21,6 +21,13 @@ describe('canonicalDecimal', () => {
   it('keeps the exact value and only that', () => {
     const same = { '10.00': '10', '10.000': '10', '1e2': '100', '1.005e1': '10.05', '-0': '0', '0.00': '0', '-0.5e-1': '-0.05', '1E+3': '1000', '5e-1': '0.5', '007': '7', '100.00000000000000001': '100.00000000000000001' };
     for (const [text, value] of Object.entries(same)) expect(canonicalDecimal(text)).toBe(value);
+  });
+
+  it('never gets longer than messages take', () => {
+    for (const text of [`${'9'.repeat(36)}e30`, `1.${'2'.repeat(34)}e-30`, `-1.${'2'.repeat(33)}e-30`, `-${'9'.repeat(35)}e30`]) {
+      expect(text.length).toBeLessThanOrEqual(40);
+      expect(canonicalDecimal(text)?.length).toBeLessThanOrEqual(maxDecimalLength);
+    }
   });
 
   it('refuses without expanding', () => {

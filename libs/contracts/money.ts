@@ -42,6 +42,9 @@ export class NumberText {
   }
 }
 
+/** Longest that `canonicalDecimal` makes: 40 characters shifted by an exponent of 30. */
+export const maxDecimalLength = 72;
+
 const jsonNumber = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**

@@ -67,6 +67,8 @@ interface Pending {
 }
 
 const sweepMs = 20;
+/** A sweep that comes so late tells that the process stood still. */
+const stallMs = 300;
 const probeTimeoutMs = 2_000;
 
 /**
@@ -92,6 +94,8 @@ class KafkaRequester implements Requester {
   #losses = 0;
   #stopping = false;
   #sweeper: NodeJS.Timeout | undefined;
+  #sweptAt = performance.now();
+  #patientUntil = 0;
   #idle: (() => void) | undefined;
 
   constructor(kafka: KafkaClient, publisher: Publisher, options: RequesterOptions) {
@@ -129,9 +133,9 @@ class KafkaRequester implements Requester {
     if (refusal) return Promise.reject(new RequestError('not_sent', refusal));
     const id = this.#origin + (this.#sequence++).toString(36);
     return new Promise((resolve, reject) => {
-      const pending: Pending = { acknowledged: false, deadline: Date.now() + replyTimeoutMs, resolve, reject };
+      const pending: Pending = { acknowledged: false, deadline: performance.now() + replyTimeoutMs, resolve, reject };
       this.#pending.set(id, pending);
-      this.#sweeper ??= setInterval(() => this.#expire(Date.now(), 'no reply in time'), sweepMs);
+      this.#sweeper ??= this.#startSweeping();
       this.#publisher.publish({ ...message, headers: this.#headers(message.headers, id) }, { timeoutMs: Math.min(ackTimeoutMs, replyTimeoutMs) }).then(
         () => { pending.acknowledged = true; },
         (error: unknown) => {
@@ -206,6 +210,19 @@ class KafkaRequester implements Requester {
     const { headers, value } = decode();
     pending.resolve({ headers, value });
     this.#checkIdle();
+  }
+
+  #startSweeping(): NodeJS.Timeout {
+    this.#sweptAt = performance.now();
+    return setInterval(() => this.#sweep(), sweepMs);
+  }
+
+  /** After a stall of this process (a long collection, SIGSTOP) what lies in the sockets is read before anybody is given up. */
+  #sweep(): void {
+    const now = performance.now();
+    if (now - this.#sweptAt > stallMs) this.#patientUntil = now + stallMs;
+    this.#sweptAt = now;
+    if (now >= this.#patientUntil) this.#expire(now, 'no reply in time');
   }
 
   #expire(now: number, reason: string): void {

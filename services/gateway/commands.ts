@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { bodies } from '#libs/contracts/fields.ts';
-import { idOf, withBucket } from '#libs/contracts/ids.ts';
+import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { ApiKey, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { scopes as allScopes } from '#libs/contracts/scopes.ts';
@@ -16,6 +16,8 @@ export interface Plan<N extends MessageName = MessageName> {
   /** ce_id, and the idempotency record. */
   id: string;
   key: string;
+  /** Where the key's own bucket is not the one to wait in. */
+  bucket?: number;
   data: MessageData<N>;
   /** What a caller is told of a command whose outcome is not known. */
   resource: Record<string, string>;
@@ -101,9 +103,11 @@ const moneyPlanners = {
   },
   reverse_transaction({ params, body, bits }: Input<Body<typeof bodies.reverse>>): Plan<'reverse_transaction'> {
     const original = knownForm('transaction', params['transaction_id']);
-    const transaction_id = idOf('transaction', withBucket(bits, original));
+    // Behind the original, which may still wait in its bucket.
+    const bucket = bucketOfId(original);
+    const transaction_id = idOf('transaction', inBucket(bits, bucket));
     const data = { transaction_id, reverses_transaction_id: original, reason: body.reason };
-    return { name: 'reverse_transaction', id: transaction_id, key: original, data, resource: { transaction_id }, location: `/transactions/${transaction_id}` };
+    return { name: 'reverse_transaction', id: transaction_id, key: original, bucket, data, resource: { transaction_id }, location: `/transactions/${transaction_id}` };
   },
 };
 

@@ -35,6 +35,8 @@ export interface Command {
   id: string;
   /** What decides its order: commands of one key are taken one after the other. */
   key: string;
+  /** Default: that of the key. */
+  bucket?: number | undefined;
   data: unknown;
   /** The moment of acceptance: becomes created_at. */
   acceptedAt: Date;
@@ -95,7 +97,7 @@ export function createForwarder({ request, prefix, logger, metrics }: ForwarderO
     },
     command(command, origin) {
       const { topic } = messages[command.name];
-      return ask(command.name, topic, encode(command, origin, topicName(prefix, topic), commandPartition(bucketOf(command.key))));
+      return ask(command.name, topic, encode(command, origin, topicName(prefix, topic), commandPartition(command.bucket ?? bucketOf(command.key))));
     },
     stop() {
       breakers.ledger.stop();

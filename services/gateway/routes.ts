@@ -174,9 +174,12 @@ interface FailedContext {
 function answerFailed(reply: FastifyReply, endpoint: Endpoint, plan: Plan, { stage }: Outcome & { kind: 'failed' }, context: FailedContext): FastifyReply {
   if (stage === 'not_sent') throw new Refused(unavailable);
   if (stage !== 'no_reply' || !plan.pending || !endpoint.pending) throw outcomeUnknown(plan.resource, context.hasKey);
-  context.deps.pending.remember(plan.id, plan.pending, context.caller);
+  // The first acceptance counts: a repeat is told the same created_at.
+  const { pending } = context.deps;
+  const body = pending.find(plan.id, context.caller) ?? plan.pending;
+  pending.remember(plan.id, body, context.caller);
   reply.headers({ location: plan.location, 'retry-after': '1' });
-  return send(reply, 202, context.show(plan.pending), endpoint.shape === 'bare');
+  return send(reply, 202, context.show(body), endpoint.shape === 'bare');
 }
 
 const keyForm = /^[\x20-\x7e]{1,255}$/;

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type MessageContext, type ReplyAddress, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { type ReplyAddress, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { decodeRequest, replyMessage } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
@@ -11,7 +11,9 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
 import { runBatch } from './engine.ts';
 import type { Command, CommandName } from './decision.ts';
-import { answerQuery, type Query } from './queries.ts';
+import type { Query } from './queries.ts';
+import { publish, sendReplies } from './replies.ts';
+import { answerQueries } from './serve-queries.ts';
 
 /**
  * From messages to the engine and back: decode and validate, run the batch, then reply. What cannot be processed is
@@ -48,9 +50,9 @@ const commandNames: readonly MessageName[] = [
 /** Queries that may come behind commands, to be answered after them. */
 const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer'];
 
-const publishTimeoutMs = 10_000;
-
 export function commandHandler(deps: CommandDependencies): (messages: ReceivedMessage[]) => Promise<void> {
+  // Where the database is away the same messages come again: what is set aside already stays so.
+  const aside = new WeakSet<ReceivedMessage>();
   return async (messages) => {
     const commands: Received[] = [];
     const queries: Query[] = [];
@@ -58,11 +60,13 @@ export function commandHandler(deps: CommandDependencies): (messages: ReceivedMe
       const content = decode(message, deps.prefix);
       if ('command' in content) commands.push({ message, command: content.command });
       else if ('query' in content) queries.push(content.query);
-      else await setAside(message, content.poison, deps);
+      else if (!aside.has(message)) {
+        await setAside(message, content.poison, deps);
+        aside.add(message);
+      }
     }
     if (commands.length > 0) await execute(commands, deps);
-    const replies = await Promise.all(queries.map(async (query) => ({ context: query.context, reply: await answerQuery(deps.pool, query) })));
-    sendReplies(replies, deps);
+    await answerQueries(queries, deps);
   };
 }
 
@@ -84,7 +88,8 @@ async function execute(batch: Received[], deps: CommandDependencies): Promise<vo
     if (isUnavailable(error)) throw error;
     const [only, second] = batch;
     if (only && second === undefined) {
-      deps.logger.error({ err: error, command_id: only.command.context.message_id }, 'a command cannot be processed');
+      const { message_id, request_id } = only.command.context;
+      deps.logger.error({ err: error, command_id: message_id, request_id }, 'a command cannot be processed');
       await setAside(only.message, { code: 'internal_error', reason: 'the database refused it', address: replyAddress(only.command.context) }, deps);
       return;
     }
@@ -120,24 +125,9 @@ function ownIdsAreSound({ name, data, context }: Command): boolean {
 }
 
 async function setAside(message: ReceivedMessage, { code, reason, address }: Poison, { publisher, logger }: Pick<CommandDependencies, 'publisher' | 'logger'>): Promise<void> {
-  logger.warn({ topic: message.topic, partition: message.partition, offset: String(message.offset), code, reason }, 'dead letter');
+  logger.warn({ topic: message.topic, partition: message.partition, offset: String(message.offset), request_id: message.headers['request-id'], code, reason }, 'dead letter');
   await deadLetter(publisher, message, { code, reason });
   if (address === undefined) return;
   const reply: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
   publish([replyMessage(address, reply, source.ledger, new Date().toISOString())], { publisher, logger });
-}
-
-/** Sends replies in one produce request. Not waited for: the truth is in the database, and a repeat gets it. */
-export function sendReplies(replies: { context: MessageContext; reply: ReplyBody }[], deps: Pick<CommandDependencies, 'publisher' | 'logger'>): void {
-  const now = new Date().toISOString();
-  const outgoing = replies.flatMap(({ context, reply }) => {
-    const address = replyAddress(context);
-    return address ? [replyMessage(address, reply, source.ledger, now, context)] : [];
-  });
-  publish(outgoing, deps);
-}
-
-function publish(outgoing: ReturnType<typeof replyMessage>[], { publisher, logger }: Pick<CommandDependencies, 'publisher' | 'logger'>): void {
-  if (outgoing.length === 0) return;
-  publisher.publishAll(outgoing, { timeoutMs: publishTimeoutMs }).catch((error: unknown) => logger.warn({ err: error, replies: outgoing.length }, 'replies could not be sent'));
 }

@@ -27,7 +27,7 @@ export interface Books {
   transactions: Map<string, TransactionRecord>;
   /** Reversed transaction → its reversal. */
   reversals: Map<string, string>;
-  /** Outcomes of repeated commands that leave no transaction, by the bits of the command's id. */
+  /** Outcomes of repeated commands that leave no transaction, by commandKey. */
   outcomes: Map<string, { fingerprint: string | null; outcome: ReplyBody }>;
   /** The moment of the batch, by the database's clock. ISO 8601 UTC. */
   now: string;
@@ -117,9 +117,12 @@ export function fail(name: CommandName, draft: Draft, { decimal, currency }: Amo
   return { reply: outcomeOf(name, record), transactions: [record], entries: [] };
 }
 
+/** A decision so close to the end of the caller's wait may be heard of too late: the caller may have been told 202. */
+const lateMarginMs = 2_000;
+
 /** Validation and not-found keep nothing, unless the caller was told 202 already: then every outcome is kept. */
 export function refuseUnkept(name: CommandName, draft: Draft, amount: Amount, reason: Refusal, context: MessageContext, books: Books): Decision {
-  const late = context.reply_by !== undefined && context.reply_by < books.now;
+  const late = context.reply_by !== undefined && Date.parse(context.reply_by) - lateMarginMs < Date.parse(books.now);
   return late ? fail(name, draft, amount, reason, books) : only({ ok: false, refusal: reason });
 }
 

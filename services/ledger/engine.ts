@@ -1,4 +1,4 @@
-import { idKey, isId } from '#libs/contracts/ids.ts';
+import { commandKey, idKey, isId } from '#libs/contracts/ids.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { type Finish, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
@@ -8,7 +8,6 @@ import type { Books, Command, Decision } from './decision.ts';
 import { decide, recordId } from './posting.ts';
 import type { AccountState, TransactionRecord } from './records.ts';
 import {
-  commandKey,
   createSystemAccounts,
   insertAccounts,
   insertOutcomes,
@@ -59,7 +58,7 @@ async function openBooks(client: PoolClient, commands: Command[], slot: number):
   const accounts = new Map(customers.map((account) => [account.account_id, account]));
   const wanted = systemAccounts(commands, originals, accounts);
   const records = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)]));
-  const steps = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [commandKey(c.context.message_id)] : []));
+  const steps = commands.flatMap((c) => (c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)]));
   const numbers = commands.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
   // Each of these begins after the locks were got, and so sees what their former holders committed.
   const [slots, known, reversals, outcomes, takenNumbers, now] = await Promise.all([

@@ -11,7 +11,9 @@ import { type AccountState, type EntryRecord, isTransferLeg, toEntry, toTransact
  */
 export function eventsOf(decision: Decision, now: string): OutboxEvent[] {
   const entries = decision.entries.map(toEntry);
-  const events = decision.transactions.map((record) => transactionEvent(record, decision.entries, entries, now));
+  // An account that its sender may not know has no part in this.
+  const shown = decision.transactions.filter((record) => record.failure_code !== 'account_not_found');
+  const events = shown.map((record) => transactionEvent(record, decision.entries, entries, now));
   const [first] = decision.transactions;
   if (first && first.status === 'Completed' && isTransferLeg(first)) events.push(transferEvent(first, now));
   return events;

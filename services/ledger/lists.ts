@@ -104,6 +104,8 @@ export async function listTransactions(pool: Pool, filters: MessageData<'list_tr
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending' || (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))) return { items: [] };
   const where = new Where();
+  // What a stranger asked of an account that he may not know is found by its id, not among the account's own.
+  if (accounts !== undefined) where.conditions.push("t.failure_code is distinct from 'account_not_found'");
   if (filters.transaction_type !== undefined) where.add('t.transaction_type = ?', filters.transaction_type);
   // Written out, so that the partial index of failed ones can serve.
   if (filters.status !== undefined) where.conditions.push(filters.status === 'Failed' ? "t.status = 'Failed'" : "t.status = 'Completed'");

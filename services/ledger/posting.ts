@@ -1,5 +1,5 @@
 import { refusal } from '#libs/contracts/errors.ts';
-import { creditLegId, debitLegId, idBits, idKey } from '#libs/contracts/ids.ts';
+import { commandKey, creditLegId, debitLegId, idKey } from '#libs/contracts/ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import type { TransactionType } from '#libs/contracts/resources.ts';
 import { cashIn, cashOut, move } from './chart.ts';
@@ -21,7 +21,7 @@ export function decide(command: Command, books: Books): Decision {
     case 'create_transfer':
       return replayed(command, books) ?? createTransfer(command, books);
     case 'reverse_transaction':
-      return replayed(command, books) ?? reverseTransaction(command, books);
+      return replayed(command, books) ?? replayedStep(command, books) ?? remembered(command, reverseTransaction(command, books), books);
     case 'open_ledger_account':
       return replayedStep(command, books) ?? remembered(command, openAccount(command, books), books);
     case 'change_ledger_account_status':
@@ -48,14 +48,17 @@ function replayed(command: CommandOf<'create_transaction' | 'create_transfer' | 
   return only({ ...outcomeOf(command.name, record), replayed: true });
 }
 
-function replayedStep(command: CommandOf<'open_ledger_account' | 'change_ledger_account_status'>, books: Books): Decision | undefined {
-  const known = books.outcomes.get(idBits(command.context.message_id));
-  return known && only({ ...known.outcome, replayed: true });
+/** The answer to a command whose reply is kept as sent. */
+function replayedStep({ context }: Command, books: Books): Decision | undefined {
+  const known = books.outcomes.get(commandKey(context.message_id));
+  if (known === undefined) return undefined;
+  const reused = context.fingerprint !== undefined && known.fingerprint !== null && known.fingerprint !== context.fingerprint;
+  return reused ? reusedKey() : only({ ...known.outcome, replayed: true });
 }
 
 /** So that a repeat within the batch is recognised too. */
 function remembered(command: Command, decision: Decision, books: Books): Decision {
-  if (decision.keep) books.outcomes.set(idBits(command.context.message_id), { fingerprint: command.context.fingerprint ?? null, outcome: decision.keep });
+  if (decision.keep) books.outcomes.set(commandKey(command.context.message_id), { fingerprint: command.context.fingerprint ?? null, outcome: decision.keep });
   return decision;
 }
 
@@ -63,9 +66,9 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
   const deposit = data.transaction_type === 'Deposit';
   const draft = draftOf(context, data.transaction_id, data.account_id, null, data.transaction_type, deposit ? 'credit' : 'debit', data.description, data.reference);
   const amount = { decimal: data.amount, currency: data.currency };
-  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   const account = customer(books, data.account_id, context.bound_client_id);
   if (account === undefined) return refuseUnkept(name, draft, amount, accountNotFound(data.account_id), context, books);
+  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   const currency = data.currency ?? account.currency;
   const minor = toMinor(data.amount, currency);
   if (typeof minor !== 'bigint') return refuseUnkept(name, draft, { ...amount, currency }, badAmount(minor, currency), context, books);
@@ -89,8 +92,8 @@ function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, b
   const type: TransactionType = toLoan ? 'Loan Payment' : 'Transfer';
   const draft = draftOf(context, debitLegId(data.transfer_id), data.from_account_id, data.to_account_id, type, 'debit', data.description, null);
   const amount = { decimal: data.amount, currency: data.currency };
-  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   if (from === undefined) return refuseUnkept(name, draft, amount, accountNotFound(data.from_account_id, 'from_account_id'), context, books);
+  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   const currency = data.currency ?? from.currency;
   if (to === undefined) return refuseUnkept(name, draft, { ...amount, currency }, accountNotFound(data.to_account_id, 'to_account_id'), context, books);
   const minor = toMinor(data.amount, currency);

@@ -111,16 +111,16 @@ const keyReused: ReplyBody = { ok: false, refusal: refusal('idempotency_key_reus
 
 async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
   const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
-  if (row && !row.exact) return keyReused;
-  return found(row && toListed(row), 'transaction_not_found', `transaction ${id} not found`);
+  if (row && !row.exact && row.idempotency_key !== null) return keyReused;
+  return found(row?.exact ? toListed(row) : undefined, 'transaction_not_found', `transaction ${id} not found`);
 }
 
 async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
   // The destination's owner may look at it too.
   const row = isId('transfer', id) ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context))) : undefined;
   const isTransfer = row && (row.transaction_type === 'Transfer' || row.transaction_type === 'Loan Payment') && row.reverses_transaction_id === null;
-  if (isTransfer && !row.exact) return keyReused;
-  return found(isTransfer ? toTransferSeen(row) : undefined, 'transfer_not_found', `transfer ${id} not found`);
+  if (isTransfer && !row.exact && row.idempotency_key !== null) return keyReused;
+  return found(isTransfer && row.exact ? toTransferSeen(row) : undefined, 'transfer_not_found', `transfer ${id} not found`);
 }
 
 /** Totals of all entries, and of all balances by class, in one snapshot. */

@@ -8,8 +8,8 @@ import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
-import { sendReplies } from './commands.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
+import { publish, sendReplies } from './replies.ts';
 
 export interface QueryDependencies {
   pool: Pool;
@@ -30,14 +30,21 @@ export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessag
       if (decoded.kind === 'request') queries.push({ name: decoded.name, data: decoded.data, context: decoded.context } as Query);
       else {
         await deadLetter(deps.publisher, message, decoded);
-        if (decoded.address) void deps.publisher.publish(replyMessage(decoded.address, failure, source.ledger, new Date().toISOString()), { timeoutMs: 10_000 }).catch(() => undefined);
+        if (decoded.address) publish([replyMessage(decoded.address, failure, source.ledger, new Date().toISOString())], deps);
       }
     }
-    const current = queries.filter(({ context }) => replyAddress(context) !== undefined && !abandoned(context.reply_by));
-    const balances = current.filter((query) => query.name === 'get_ledger_accounts');
-    const others = current.filter((query) => query.name !== 'get_ledger_accounts');
-    await Promise.all([balances.length > 0 && answerTogether(balances, deps), ...others.map((query) => answerOne(query, deps))]);
+    await answerQueries(queries, deps);
   };
+}
+
+type Answering = Pick<QueryDependencies, 'pool' | 'publisher' | 'logger'>;
+
+/** Never rejects: a read that fails is answered so, and what nobody waits for any more is not answered. */
+export async function answerQueries(queries: Query[], deps: Answering): Promise<void> {
+  const current = queries.filter(({ context }) => replyAddress(context) !== undefined && !abandoned(context.reply_by));
+  const balances = current.filter((query) => query.name === 'get_ledger_accounts');
+  const others = current.filter((query) => query.name !== 'get_ledger_accounts');
+  await Promise.all([balances.length > 0 && answerTogether(balances, deps), ...others.map((query) => answerOne(query, deps))]);
 }
 
 const failure: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
@@ -47,7 +54,7 @@ function abandoned(replyBy: string | undefined): boolean {
   return replyBy !== undefined && Date.parse(replyBy) < Date.now();
 }
 
-async function answerTogether(queries: Extract<Query, { name: 'get_ledger_accounts' }>[], deps: QueryDependencies): Promise<void> {
+async function answerTogether(queries: Extract<Query, { name: 'get_ledger_accounts' }>[], deps: Answering): Promise<void> {
   try {
     const ids = new Set(queries.flatMap((query) => query.data.account_ids));
     const found = new Map((await getLedgerAccounts(deps.pool, [...ids])).map((account) => [account.account_id, account]));
@@ -61,7 +68,7 @@ async function answerTogether(queries: Extract<Query, { name: 'get_ledger_accoun
   }
 }
 
-async function answerOne(query: Query, deps: QueryDependencies): Promise<void> {
+async function answerOne(query: Query, deps: Answering): Promise<void> {
   try {
     sendReplies([{ context: query.context, reply: await answerQuery(deps.pool, query) }], deps);
   } catch (error) {
@@ -69,7 +76,7 @@ async function answerOne(query: Query, deps: QueryDependencies): Promise<void> {
   }
 }
 
-function failed(error: unknown, queries: Query[], deps: QueryDependencies): void {
+function failed(error: unknown, queries: Query[], deps: Answering): void {
   deps.logger.warn({ err: error, queries: queries.length, request_id: queries[0]?.context.request_id }, 'a query failed');
   const unavailable = refusal('service_unavailable', 'the ledger cannot answer at the moment');
   const reply: ReplyBody = isUnavailable(error) ? { ok: false, refusal: unavailable } : failure;

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { idBits } from '#libs/contracts/ids.ts';
 import { bigintArray, intArray, textArray, timestampArray, uuidArray } from '#libs/postgres/arrays.ts';
 import { outboxColumns, type OutboxEvent, outboxInsert } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
@@ -89,13 +88,13 @@ export async function readReversals(client: Pick<PoolClient, 'query'>, ids: stri
   return new Map(rows.map((row) => [prefixed('txn', row.original), prefixed('txn', row.reversal)]));
 }
 
-/** Kept replies of commands that leave no transaction, by the bits of the command's id. */
+/** Kept replies of commands that leave no transaction, by commandKey. */
 export async function readOutcomes(client: PoolClient, ids: string[]): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
   const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
     'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
     [uuidArray(ids)],
   );
-  return new Map(rows.map((row) => [row.command_id.replaceAll('-', ''), row]));
+  return new Map(rows.map((row) => [row.command_id.replaceAll('-', ''), { outcome: row.outcome, fingerprint: row.fingerprint && row.fingerprint.replaceAll('-', '') }]));
 }
 
 /** Which of these account numbers are taken. */
@@ -233,9 +232,4 @@ function accountArrays(accounts: AccountState[]): Buffer[] {
     bigintArray(accounts.map((a) => a.balance_minor)),
     bigintArray(accounts.map((a) => a.last_sequence)),
   ];
-}
-
-/** The bits under which `commands` keeps an outcome. */
-export function commandKey(messageId: string): string {
-  return idBits(messageId);
 }
