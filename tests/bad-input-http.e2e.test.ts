@@ -183,7 +183,9 @@ describe('headers', () => {
     const body = JSON.stringify(retail());
     for (const path of ['/clients', '/transactions', '/transfers', '/accounts', '/admin/api-keys']) {
       const { answers } = await exchange(base, post(`Idempotency-Key: ${key}\r\nContent-Length: ${body.length}\r\n`, body, path), { quietMs: 20 });
-      expect(checkErrorBody(400, answers[0]?.body ?? '').errors).toEqual([{ field: 'Idempotency-Key', code: 'validation_failed', message: expect.stringContaining('Idempotency-Key') }]);
+      // The body fits one of the paths only: what is wrong with it elsewhere is named beside the key.
+      const ofKey = checkErrorBody(400, answers[0]?.body ?? '').errors?.filter(({ field }) => field === 'Idempotency-Key');
+      expect(ofKey).toEqual([{ field: 'Idempotency-Key', code: 'validation_failed', message: expect.stringContaining('Idempotency-Key') }]);
     }
   });
 });

@@ -230,7 +230,10 @@ export const parameters = {
     account_id: id.optional(),
     transaction_type: z.enum(['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']).optional(),
     status: z.enum(['Pending', 'Completed', 'Failed']).optional(),
-    reference: text(0, 100).optional(),
+    reference: z
+      .string()
+      .refine((value) => [...value].length <= 100, 'must have at most 100 characters')
+      .optional(),
     transfer_id: id.optional(),
     from: time.optional(),
     to: time.optional(),
