@@ -154,6 +154,11 @@ describe('An unknown query parameter is 400 everywhere', () => {
   });
 
   it('on writes, too', async () => {
-    for (const path of ['/clients', '/accounts', '/transactions', '/transfers']) expectError(await api.post(`${path}?dry_run=true`, {}), 400, 'unknown_parameter');
+    for (const path of ['/clients', '/accounts', '/transactions', '/transfers']) {
+      // Beside what is wrong with the body: every violation is named.
+      const { errors } = expectError(await api.post(`${path}?dry_run=true`, {}), 400, 'validation_failed');
+      expect(errors).toContainEqual(expect.objectContaining({ field: 'dry_run', code: 'unknown_parameter' }));
+    }
+    expectError(await api.post('/admin/api-keys/x/revocation?dry_run=true', {}), 400, 'unknown_parameter');
   });
 });
