@@ -17,7 +17,6 @@ export const transactionCompletedSchema = z.object({
   /** Every entry of the operation, Teller's and Vault's too. */
   entries: z.array(entrySchema),
 });
-export type TransactionCompleted = z.infer<typeof transactionCompletedSchema>;
 
 function event<S extends z.ZodType>(topic: TopicName, data: S) {
   return { topic, data };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
 import { canonicalDecimal, isCurrency, NumberText, toMinor } from './money.ts';
-import { accountStatus, accountType, freezeReason, keyEnvironment, ussdStatus } from './resources.ts';
+import { accountStatus, accountType, clientType, freezeReason, keyEnvironment, transactionStatus, transactionType, ussdStatus } from './resources.ts';
 import { scopes } from './scopes.ts';
 
 /**
@@ -216,7 +216,7 @@ const page = { limit, cursor: z.string().max(2000).optional(), order: z.enum(['a
 /** Query parameters of the read endpoints. Unknown ones are refused: a mistyped filter must not list everything. */
 export const parameters = {
   none: z.strictObject({}),
-  listClients: z.strictObject({ client_type: z.enum(['Retail', 'Corporate']).optional(), ussd_phone: phone.optional(), ...page }),
+  listClients: z.strictObject({ client_type: clientType.optional(), ussd_phone: phone.optional(), ...page }),
   searchUssd: z.strictObject({ ussd_phone: phone }),
   listAccounts: z.strictObject({
     client_id: id.optional(),
@@ -228,8 +228,8 @@ export const parameters = {
   page: z.strictObject(page),
   listTransactions: z.strictObject({
     account_id: id.optional(),
-    transaction_type: z.enum(['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']).optional(),
-    status: z.enum(['Pending', 'Completed', 'Failed']).optional(),
+    transaction_type: transactionType.optional(),
+    status: transactionStatus.optional(),
     reference: z
       .string()
       .refine((value) => [...value].length <= 100, 'must have at most 100 characters')

@@ -169,6 +169,5 @@ function keyPlanners(pepper: string, apiKeys: ApiKeys) {
   };
 }
 
-export type CommandEndpoint = keyof ReturnType<typeof createPlanners>;
 /** The planners as the routes call them: the body has been parsed by the endpoint's own schema. */
 export type Planner = (input: Input) => Plan;

@@ -1,18 +1,16 @@
 import type { Logger } from 'pino';
-import { type ReplyAddress, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
-import { refusal } from '#libs/contracts/errors.ts';
-import { decodeRequest, replyMessage } from '#libs/contracts/exchange.ts';
+import { replyAddress, type ReplyBody } from '#libs/contracts/envelope.ts';
+import { decodeRequest } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
-import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
 import { runBatch } from './engine.ts';
 import type { Command, CommandName } from './decision.ts';
 import type { Query } from './queries.ts';
-import { publish, sendReplies } from './replies.ts';
+import { type Poison, sendReplies, setAside } from './replies.ts';
 import { answerQueries } from './serve-queries.ts';
 
 /**
@@ -33,11 +31,6 @@ export interface CommandDependencies {
 }
 
 type Content = { command: Command } | { query: Query } | { poison: Poison };
-interface Poison {
-  code: string;
-  reason: string;
-  address: ReplyAddress | undefined;
-}
 
 const commandNames: readonly MessageName[] = [
   'create_transaction',
@@ -122,12 +115,4 @@ function ownIdsAreSound({ name, data, context }: Command): boolean {
   if (name === 'open_ledger_account') return isId('account', data.account_id) && isId('client', data.client_id);
   if (name === 'change_ledger_account_status') return isId('transition', data.transition_id);
   return isId('transaction', data.transaction_id);
-}
-
-async function setAside(message: ReceivedMessage, { code, reason, address }: Poison, { publisher, logger }: Pick<CommandDependencies, 'publisher' | 'logger'>): Promise<void> {
-  logger.warn({ topic: message.topic, partition: message.partition, offset: String(message.offset), request_id: message.headers['request-id'], code, reason }, 'dead letter');
-  await deadLetter(publisher, message, { code, reason });
-  if (address === undefined) return;
-  const reply: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
-  publish([replyMessage(address, reply, source.ledger, new Date().toISOString())], { publisher, logger });
 }

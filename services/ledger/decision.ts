@@ -54,6 +54,11 @@ export interface Amount {
   currency: string | null;
 }
 
+/** A reply that is kept as sent under the command's id, where no transaction is its record. */
+export function keeping(reply: ReplyBody): Decision {
+  return { ...only(reply), keep: reply };
+}
+
 /** A reply that leaves nothing behind. */
 export function only(reply: ReplyBody): Decision {
   return { reply, transactions: [], entries: [] };

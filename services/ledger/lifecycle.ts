@@ -4,15 +4,14 @@ import { openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut } from './chart.ts';
 import { accountNotFound, customer } from './checks.ts';
-import { type Books, type CommandOf, complete, completed, type Decision, draftOf, only } from './decision.ts';
+import { type Books, type CommandOf, complete, completed, type Decision, draftOf, keeping, only } from './decision.ts';
 import type { AccountState } from './records.ts';
 
 /** Opening a ledger account with its first amount, and changing its status. Pure. */
 
 export function openAccount({ data, context }: CommandOf<'open_ledger_account'>, books: Books): Decision {
   if (books.accounts.has(data.account_id) || books.takenNumbers.has(data.account_number)) {
-    const reply: ReplyBody = { ok: false, refusal: refusal('duplicate_account_number', `an account with the number ${data.account_number} already exists`) };
-    return { ...only(reply), keep: reply };
+    return keeping({ ok: false, refusal: refusal('duplicate_account_number', `an account with the number ${data.account_number} already exists`) });
   }
   const account: AccountState = {
     account_id: data.account_id,
@@ -69,5 +68,5 @@ export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>
       changed_at: books.now,
     },
   };
-  return { ...only(reply), keep: reply, ...(changed ? { restated: account } : {}) };
+  return changed ? { ...keeping(reply), restated: account } : keeping(reply);
 }

@@ -1,6 +1,6 @@
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import type { AccountStatus, Direction, Entry, LedgerAccount, Side, Transaction, TransactionType, Transfer } from '#libs/contracts/resources.ts';
+import type { AccountStatus, Direction, Entry, Side, Transaction, TransactionType, Transfer } from '#libs/contracts/resources.ts';
 import type { LedgerAccountType } from './chart.ts';
 
 /** What the ledger keeps, and the resources that are rebuilt from it. Money in minor units. */
@@ -116,15 +116,5 @@ export function toEntry(entry: EntryRecord): Entry {
     currency: entry.currency,
     balance_after: fromMinor(entry.balance_after_minor, entry.currency),
     created_at: entry.created_at,
-  };
-}
-
-export function toLedgerAccount(account: AccountState): LedgerAccount {
-  return {
-    account_id: account.account_id,
-    account_number: account.account_number,
-    currency: account.currency,
-    status: account.status,
-    balance: fromMinor(account.balance_minor, account.currency),
   };
 }

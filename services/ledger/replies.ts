@@ -1,6 +1,9 @@
 import type { Logger } from 'pino';
-import { type MessageContext, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyAddress, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import { replyMessage } from '#libs/contracts/exchange.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import type { OutgoingMessage, Publisher } from '#libs/kafka/publish.ts';
 
 interface ReplyDependencies {
@@ -20,8 +23,26 @@ export function sendReplies(replies: { context: MessageContext; reply: ReplyBody
   publish(outgoing, deps);
 }
 
+/** Why a message can never be processed, and who waits for an answer. */
+export interface Poison {
+  code: string;
+  reason: string;
+  address: ReplyAddress | undefined;
+}
+
+/** The reply to what cannot be processed. */
+export const failure: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
+
+/** Puts a message among the dead letters, and answers it where it says where to. Rejects where the broker does not take it. */
+export async function setAside(message: ReceivedMessage, { code, reason, address }: Poison, deps: ReplyDependencies): Promise<void> {
+  const { topic, partition, offset, headers } = message;
+  deps.logger.warn({ topic, partition, offset: String(offset), request_id: headers['request-id'], code, reason }, 'dead letter');
+  await deadLetter(deps.publisher, message, { code, reason });
+  if (address) publish([replyMessage(address, failure, source.ledger, new Date().toISOString())], deps);
+}
+
 /** Never rejects. */
-export function publish(outgoing: OutgoingMessage[], { publisher, logger }: ReplyDependencies): void {
+function publish(outgoing: OutgoingMessage[], { publisher, logger }: ReplyDependencies): void {
   if (outgoing.length === 0) return;
   publisher.publishAll(outgoing, { timeoutMs: publishTimeoutMs }).catch((error: unknown) => logger.warn({ err: error, replies: outgoing.length }, 'replies could not be sent'));
 }

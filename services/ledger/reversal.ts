@@ -1,10 +1,9 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, isSystem, type Leg, move, opposite, turned } from './chart.ts';
 import { beyondLimit, beyondOutstanding, customer, deadlineExceeded, inactive, pastDeadline, withoutFunds } from './checks.ts';
-import { type Books, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, only } from './decision.ts';
+import { type Books, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, keeping, only } from './decision.ts';
 import { type AccountState, isTransferLeg, type TransactionRecord } from './records.ts';
 
 /**
@@ -26,23 +25,17 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
   if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   if (original.status !== 'Completed' || original.reverses_transaction_id !== null) {
     const what = original.status === 'Completed' ? 'is a reversal itself' : `is ${original.status}`;
-    return kept(refusal('not_reversible', `transaction ${original.transaction_id} ${what}`));
+    return keeping({ ok: false, refusal: refusal('not_reversible', `transaction ${original.transaction_id} ${what}`) });
   }
   const reversal = books.reversals.get(original.transaction_id);
   if (reversal !== undefined) {
     const details = { reversal_transaction_id: reversal };
-    return kept(refusal('already_reversed', `transaction ${original.transaction_id} was reversed by ${reversal}`, { details }));
+    return keeping({ ok: false, refusal: refusal('already_reversed', `transaction ${original.transaction_id} was reversed by ${reversal}`, { details }) });
   }
   const { legs, records } = reversalOf(original, draft, account, books);
   const reason = refusedReversal(legs, minor);
   if (reason) return fail(name, draft, amount, reason, books);
   return complete(name, records.map((record) => completed(record, minor, currency)), legs, minor, books);
-}
-
-/** Decided for good, and no operation on an account: kept as sent, without a transaction. */
-function kept(reason: Refusal): Decision {
-  const reply: ReplyBody = { ok: false, refusal: reason };
-  return { ...only(reply), keep: reply };
 }
 
 /** The turned legs of an operation, and the transactions that record them: one, or two where a transfer is reversed. */

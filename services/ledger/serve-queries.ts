@@ -1,15 +1,14 @@
 import type { Logger } from 'pino';
-import { replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { replyAddress, type ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { decodeRequest, replyMessage } from '#libs/contracts/exchange.ts';
+import { decodeRequest } from '#libs/contracts/exchange.ts';
 import { messages as table } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
-import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
-import { publish, sendReplies } from './replies.ts';
+import { failure, sendReplies, setAside } from './replies.ts';
 
 export interface QueryDependencies {
   pool: Pool;
@@ -20,7 +19,7 @@ export interface QueryDependencies {
 
 /**
  * Answers what waits on the query topic: balance look-ups together by one statement, the rest each by its own. Where the
- * database is away nothing is answered: the caller's wait ends, and it asks again; an old question is not worth keeping.
+ * database is away that is the answer; nothing is asked again, since an old question is not worth keeping.
  */
 export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
   return async (messages) => {
@@ -28,10 +27,7 @@ export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessag
     for (const message of messages) {
       const decoded = decodeRequest(message, (name) => table[name].topic === 'ledger.queries', deps.prefix);
       if (decoded.kind === 'request') queries.push({ name: decoded.name, data: decoded.data, context: decoded.context } as Query);
-      else {
-        await deadLetter(deps.publisher, message, decoded);
-        if (decoded.address) publish([replyMessage(decoded.address, failure, source.ledger, new Date().toISOString())], deps);
-      }
+      else await setAside(message, decoded, deps);
     }
     await answerQueries(queries, deps);
   };
@@ -46,8 +42,6 @@ export async function answerQueries(queries: Query[], deps: Answering): Promise<
   const others = current.filter((query) => query.name !== 'get_ledger_accounts');
   await Promise.all([balances.length > 0 && answerTogether(balances, deps), ...others.map((query) => answerOne(query, deps))]);
 }
-
-const failure: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
 
 /** Nobody waits for the answer any more. */
 function abandoned(replyBy: string | undefined): boolean {
