@@ -6,7 +6,7 @@ import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kaf
 import { topicRanges } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test-database.ts';
 import type { Bank } from './bank.ts';
-import { eventually } from './world.ts';
+import { eventually } from './eventually.ts';
 
 /** What tests do with Kafka themselves; only through libs/kafka. */
 

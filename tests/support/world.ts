@@ -5,6 +5,8 @@ import { verifyBooks } from '#services/ledger/verify-books.ts';
 import { type Bank, type BankOptions, startBank } from './bank.ts';
 import { Api } from './client.ts';
 
+export { eventually } from './eventually.ts';
+
 /** A running bank and what tests look at it with; everything is there from `beforeAll` on. */
 export interface World {
   readonly bank: Bank;
@@ -62,24 +64,6 @@ export function useBank(options: BankOptions = {}): World {
 
 function fail(): never {
   throw new Error('the bank does not run yet: use it inside of tests and hooks');
-}
-
-/** Waits until `check` gives something, looking every 50 ms, for at most `timeoutMs`; a check that throws counts as not yet. */
-export async function eventually<T>(check: () => Promise<T | undefined | false>, timeoutMs = 15_000): Promise<T> {
-  const deadline = Date.now() + timeoutMs;
-  let last: unknown = 'nothing';
-  for (;;) {
-    try {
-      const result = await check();
-      if (result !== undefined && result !== false) return result;
-    } catch (error) {
-      last = error;
-    }
-    if (Date.now() > deadline) throw new Error(`not so within ${timeoutMs} ms; the last look gave ${String(last)}`, { cause: last });
-    await new Promise((resolve) => {
-      setTimeout(resolve, 50);
-    });
-  }
 }
 
 /** The calls side by side. */
