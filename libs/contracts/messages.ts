@@ -136,6 +136,8 @@ export const messages = {
   ),
 
   // ledger: queries
+  /** The database's clock, by which the bank books. Without reply_by: whoever asks may be the one whose clock is wrong. */
+  get_time: query('ledger.queries', z.object({}), z.object({ time })),
   get_ledger_accounts: query('ledger.queries', z.object({ account_ids: z.array(id).max(500) }), z.array(ledgerAccountSchema)),
   get_balance_by_number: query('ledger.queries', z.object({ account_number: z.string().max(64) }), accountBalanceSchema),
   list_transactions: query(

@@ -13,12 +13,15 @@ export interface TopicDefinition {
   config: Record<string, string>;
 }
 
+/** A sender whose clock is wrong must not have its messages refused, or deleted before their time. */
+const brokersTime = { 'message.timestamp.type': 'LogAppendTime' };
+
 function log(partitions: number, retentionMs: number, maxMessageBytes: string): TopicDefinition {
-  return { partitions, config: { 'cleanup.policy': 'delete', 'retention.ms': String(retentionMs), 'max.message.bytes': maxMessageBytes } };
+  return { partitions, config: { 'cleanup.policy': 'delete', 'retention.ms': String(retentionMs), 'max.message.bytes': maxMessageBytes, ...brokersTime } };
 }
 
 function compacted(partitions: number): TopicDefinition {
-  return { partitions, config: { 'cleanup.policy': 'compact', 'min.cleanable.dirty.ratio': '0.1', 'segment.ms': String(day) } };
+  return { partitions, config: { 'cleanup.policy': 'compact', 'min.cleanable.dirty.ratio': '0.1', 'segment.ms': String(day), ...brokersTime } };
 }
 
 const deadLetter = log(1, 30 * day, large);

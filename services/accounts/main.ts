@@ -10,6 +10,8 @@ import { createPublisher } from '#libs/kafka/publish.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
+import { readTime } from '#libs/postgres/time.ts';
+import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
@@ -35,6 +37,9 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const metrics = createMetrics('accounts');
   const { pool, relayPool } = createPools(config, logger);
   onStop('database pools', () => Promise.all([pool.end(), relayPool.end()]));
+  const clock = createClock({ read: () => readTime(pool), logger });
+  await clock.start();
+  onStop('clock', () => clock.stop());
   const kafka = createKafka(kafkaOptions(config, `accounts-${instance}`), logger);
 
   const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
@@ -56,7 +61,7 @@ run('accounts', async ({ logger, instance, onStop }) => {
     publish: (message) => replies.publish(message, { timeoutMs: publishTimeoutMs }),
     deadLetter: (message, why) => deadLetter(replies, message, why),
     wakeRelay: () => relay.wake(),
-    now: () => new Date(),
+    now: () => new Date(clock.now()),
     observe: observer(metrics),
   };
   const consumers = createConsumers(kafka, config, deps);
@@ -70,6 +75,7 @@ run('accounts', async ({ logger, instance, onStop }) => {
     live: { commands: () => consumers.commands.health(), queries: () => consumers.queries.health(), relay: () => relay.health() },
     ready: {
       database: async () => (await pool.query('select 1')).rowCount === 1,
+      clock: () => clock.check(),
       replies: () => replies.health(),
       events: () => events.health(),
     },

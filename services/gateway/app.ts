@@ -4,12 +4,15 @@ import fastifyJwt from '@fastify/jwt';
 import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { Clock } from '#libs/service/clock.ts';
+import type { Admission } from './admission.ts';
 import { createAuthenticate } from './auth.ts';
 import { checkCodings, parseBody } from './body.ts';
 import { answerClientError } from './client-errors.ts';
 import { createCors } from './cors.ts';
 import { addDocs } from './docs.ts';
 import { internalError, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
+import { createDoor } from './door.ts';
 import { checkRoute, createGate, undecodable } from './gate.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createLimiter } from './limits.ts';
@@ -19,6 +22,8 @@ import { createTokenVerifier } from './tokens.ts';
 import type { TokenOptions } from './tokens.ts';
 
 export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
+  admission: Pick<Admission, 'refuses' | 'hold'>;
+  clock: Pick<Clock, 'now' | 'check'>;
   tokens: TokenOptions;
   rateLimitPerMinute: number;
   authFailuresPerMinute: number;
@@ -29,7 +34,6 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   metrics: GatewayMetrics;
   /** True from the moment this process is told to stop: every answer then closes its connection. */
   isDraining?: () => boolean;
-  now?: () => number;
 }
 
 /** Room for ids of 10 KB in a path: they are unknown ones, no more. */
@@ -63,7 +67,7 @@ const securityHeaders = {
 
 /** The public API as a function of what it depends on; it listens to nothing yet. */
 export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
-  const now = deps.now ?? Date.now;
+  const { now } = deps.clock;
   const app = fastify({
     ...serverOptions,
     trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false,
@@ -105,6 +109,7 @@ type AnswerError = ReturnType<typeof errorHandler>;
 /** What happens to a request before its route: headers of every answer, CORS, the gate, scope. */
 function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, answerError: AnswerError) {
   const cors = createCors(deps.corsOrigins);
+  const turnedAway = createDoor(deps);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);
@@ -117,6 +122,8 @@ function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGat
       begin(request, reply);
       if (cors.isPreflight(request)) return void cors.answerPreflight(request, reply);
       if (request.routeOptions.config.public === true) return done();
+      const refused = turnedAway(request, reply);
+      if (refused) return void answerError(refused, request, reply);
       gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
     },
     refuseUndecodable(request: FastifyRequest, reply: FastifyReply): void {

@@ -10,6 +10,7 @@ import type { TopicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply.ts';
 import type { Reply, Requester } from '#libs/kafka/request-reply.ts';
+import type { Admission } from './admission.ts';
 import { createBreaker } from './breaker.ts';
 import type { Breaker } from './breaker.ts';
 import type { Caller } from './caller.ts';
@@ -57,6 +58,9 @@ export interface Forwarder {
 
 export interface ForwarderOptions {
   request: Requester['request'];
+  admission: Pick<Admission, 'enter'>;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
   prefix: string;
   logger: Logger;
   metrics: GatewayMetrics;
@@ -66,7 +70,7 @@ const notSent: Outcome = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
 
 /** Turns requests into messages and their replies into outcomes. Never rejects. */
-export function createForwarder({ request, prefix, logger, metrics }: ForwarderOptions): Forwarder {
+export function createForwarder({ request, admission, now, prefix, logger, metrics }: ForwarderOptions): Forwarder {
   const breakers = {
     ledger: createBreaker({ name: 'ledger', logger, isSilence }),
     accounts: createBreaker({ name: 'accounts', logger, isSilence }),
@@ -76,15 +80,20 @@ export function createForwarder({ request, prefix, logger, metrics }: ForwarderO
 
   const ask = async (name: MessageName, topic: TopicName, message: OutgoingMessage): Promise<Outcome> => {
     const begun = performance.now();
+    const leave = admission.enter(topic);
+    let isAnswered = false;
     try {
       const reply = breakerOf(topic).run(() => request(message, { ackTimeoutMs: replyWaitMs, replyTimeoutMs: replyWaitMs }));
       if (!reply) return notSent;
-      return readReply(name, await reply, logger);
+      const answer = await reply;
+      isAnswered = true;
+      return readReply(name, answer, logger);
     } catch (error) {
       const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
       logger.warn({ err: error, message: name, request_id: message.headers['request-id'], stage }, 'no reply');
       return { kind: 'failed', stage };
     } finally {
+      leave(isAnswered);
       metrics.replied(name, (performance.now() - begun) / 1000);
     }
   };
@@ -93,7 +102,7 @@ export function createForwarder({ request, prefix, logger, metrics }: ForwarderO
     query(name, data, key, origin, bucket) {
       const topic = bucket === undefined ? messages[name].topic : 'ledger.commands';
       const partition = commandPartition(bucket ?? bucketOf(key));
-      return ask(name, topic, encode({ name, id: nextQueryId(), key, data, acceptedAt: new Date() }, origin, topicName(prefix, topic), partition));
+      return ask(name, topic, encode({ name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) }, origin, topicName(prefix, topic), partition));
     },
     command(command, origin) {
       const { topic } = messages[command.name];

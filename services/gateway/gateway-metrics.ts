@@ -4,6 +4,8 @@ import type { Metrics } from '#libs/service/metrics.ts';
 export interface GatewayMetrics {
   answered(endpoint: string, status: number, seconds: number): void;
   refused(code: string): void;
+  /** Refused unseen, for the gateway's own sake. */
+  turnedAway(reason: string): void;
   replied(message: string, seconds: number): void;
   lateReply(): void;
 }
@@ -13,6 +15,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const requests = metrics.counter('gateway_requests_total', 'Answers by endpoint and status', ['endpoint', 'status']);
   const durations = metrics.histogram('gateway_request_seconds', 'Time from request to answer, by endpoint', ['endpoint']);
   const refusals = metrics.counter('gateway_refusals_total', 'Answers other than success, by error code', ['code']);
+  const turnedAway = metrics.counter('gateway_turned_away_total', 'Requests refused because of overload or a wrong clock, by reason', ['reason']);
   const replies = metrics.histogram('gateway_reply_wait_seconds', 'Time from publishing a message to its reply, or to giving up', ['message']);
   const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
   const requestOf = memo((key: string) => {
@@ -27,6 +30,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
       durationOf(endpoint).observe(seconds);
     },
     refused: (code) => refusals.inc({ code }),
+    turnedAway: (reason) => turnedAway.inc({ reason }),
     replied: (message, seconds) => replyOf(message).observe(seconds),
     lateReply: () => late.inc(),
   };

@@ -9,13 +9,16 @@ import { follow } from '#libs/kafka/follow.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
 import { createRequester } from '#libs/kafka/request-reply.ts';
+import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+import { createAdmission } from './admission.ts';
 import { createApiKeys } from './api-keys.ts';
 import { createApp } from './app.ts';
+import { createTimeReader } from './bank-time.ts';
 import { loadGatewayConfig } from './config.ts';
 import type { GatewayConfig } from './config.ts';
 import { createCursors } from './cursor.ts';
@@ -34,6 +37,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   const kafka = createKafka(kafkaOptions(config, `gateway-${instance}`), logger);
   const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics });
   const pending = createPendingAnswers();
+  const clock = createClock({ read: createTimeReader((message, options) => requester.request(message, options), config.TOPIC_PREFIX), logger });
   metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
   metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
   metrics.gauge('gateway_pending_answers', 'Ids answered 202 whose outcome nobody has asked for yet', () => pending.size());
@@ -47,6 +51,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
       requests: () => publisher.health(),
       replies: () => requester.health(),
       api_keys: () => keyFollower.health(),
+      clock: () => clock.check(),
     },
     metrics,
     logger,
@@ -60,9 +65,21 @@ run('gateway', async ({ logger, instance, onStop }) => {
   onStop('requester', () => requester.stop());
   await Promise.all([keyFollower.start(), requester.start()]);
 
-  const forwarder = createForwarder({ request: (message, options) => requester.request(message, options), prefix: config.TOPIC_PREFIX, logger, metrics: gatewayMetrics });
+  onStop('clock', () => clock.stop());
+  await clock.start();
+
+  const admission = createAdmission();
+  onStop('admission', () => admission.stop());
+  const forwarder = createForwarder({
+    request: (message, options) => requester.request(message, options),
+    admission,
+    now: clock.now,
+    prefix: config.TOPIC_PREFIX,
+    logger,
+    metrics: gatewayMetrics,
+  });
   onStop('breakers', () => forwarder.stop());
-  const app = await createApp({ ...appOptions(config, logger), forwarder, pending, apiKeys, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
+  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, apiKeys, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
   state = 'running';

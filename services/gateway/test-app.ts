@@ -10,6 +10,7 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
+import { createAdmission } from './admission.ts';
 import { createApiKeys } from './api-keys.ts';
 import { createApp } from './app.ts';
 import type { AppDependencies } from './app.ts';
@@ -43,8 +44,11 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     return { headers: {}, value: Buffer.from(JSON.stringify(answer)) };
   };
   const apiKeys = createApiKeys({ pepper, logger: silent, onUse: () => undefined });
-  const forwarder = createForwarder({ request, prefix: 'test.', logger: silent, metrics });
+  const admission = createAdmission();
+  const clock = { now: Date.now, check: () => ({ ok: true }), ...options.clock };
+  const forwarder = createForwarder({ request, admission, now: clock.now, prefix: 'test.', logger: silent, metrics });
   const app = await createApp({
+    admission,
     forwarder,
     pending: createPendingAnswers(),
     apiKeys,
@@ -61,8 +65,12 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     logger: silent,
     metrics,
     ...options,
+    clock,
   });
-  app.addHook('onClose', async () => forwarder.stop());
+  app.addHook('onClose', async () => {
+    forwarder.stop();
+    admission.stop();
+  });
 
   const takeKey = (state: Partial<EventData<'corebanking.api_key.v1'>> & { key_id: string; secret_hash: string }): void => {
     const full = { family_id: state.key_id, scopes: [...scopes], environment: 'live', client_id: null, expires_at: '2999-01-01T00:00:00.000Z', revoked_at: null, version: 1, ...state };

@@ -72,7 +72,7 @@ export function createTokenVerifier(jwt: JWT, options: TokenOptions, now: () => 
         return known.caller;
       }
     }
-    return verifyToken(jwt, options, token).then((claims) => {
+    return verifyToken(jwt, options, token, now()).then((claims) => {
       if (!claims) return undefined;
       const caller = callerOf(claims);
       remember(token, caller, claims.exp * 1000);
@@ -83,7 +83,7 @@ export function createTokenVerifier(jwt: JWT, options: TokenOptions, now: () => 
 
 type Claims = z.output<typeof claimsSchema>;
 
-async function verifyToken(jwt: JWT, options: TokenOptions, token: string): Promise<Claims | undefined> {
+async function verifyToken(jwt: JWT, options: TokenOptions, token: string, now: number): Promise<Claims | undefined> {
   try {
     const decoded = jwt.decode<{ header: unknown; payload: { iss?: unknown } }>(token, { complete: true });
     const header = headerSchema.parse(decoded?.header);
@@ -98,6 +98,7 @@ async function verifyToken(jwt: JWT, options: TokenOptions, token: string): Prom
       allowedAud: options.audience,
       requiredClaims: ['iss', 'aud', 'exp', 'sub'],
       clockTolerance: skewMs,
+      clockTimestamp: now,
       cache: false,
     });
     return claimsSchema.parse(claims);

@@ -23,6 +23,8 @@ export interface CommandDependencies {
   /** The common prefix of topics. */
   prefix: string;
   logger: Logger;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
   /** The outbox relay's wake. */
   wake: () => void;
   /** The command partitions held. */

@@ -4,7 +4,9 @@ import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
 import { createPool } from '#libs/postgres/pool.ts';
+import { readTime } from '#libs/postgres/time.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
+import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
@@ -25,6 +27,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const reads = createPool({ ...database, max: config.DATABASE_POOL_MAX }, logger);
   const relayPool = createPool({ ...database, max: 3 }, logger);
   for (const [name, pool] of Object.entries({ writes, reads, relayPool })) onStop(name, () => pool.end());
+  const clock = createClock({ read: () => readTime(reads), logger });
+  await clock.start();
+  onStop('clock', () => clock.stop());
 
   const kafka = createKafka(kafkaOptions(config, `ledger-${instance}`), logger);
   const replies = createPublisher(kafka, { logger, name: 'replies', maxQueued: 50_000, maxMessageBytes: 4_000_000, maxTopicBytes: 4_000_000 });
@@ -52,6 +57,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
       publisher: replies,
       prefix,
       logger,
+      now: () => clock.now(),
       wake: () => relay.wake(),
       partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
       observe: ({ commands: batch, replies: answers, seconds }) => {
@@ -70,7 +76,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger }),
+    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now() }),
   });
 
   const health = createHealthServer({
@@ -79,7 +85,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     metrics,
     logger,
     live: { commands: () => commands.health(), queries: () => queries.health(), relay: () => relay.health() },
-    ready: { database: async () => (await reads.query('select')).rowCount === 1, replies: () => replies.health() },
+    ready: { database: async () => (await reads.query('select')).rowCount === 1, clock: () => clock.check(), replies: () => replies.health() },
   });
   await health.start();
   onStop('health', () => health.stop());

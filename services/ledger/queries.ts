@@ -5,6 +5,7 @@ import type { MessageData, MessageName, MessageResult } from '#libs/contracts/me
 import { fromMinor } from '#libs/contracts/money.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { readTime } from '#libs/postgres/time.ts';
 import { systemAccountNumber } from './chart.ts';
 import { bits, type FoundRow, listedColumns, listEntries, listTransactions, listTransfers, reversedBy, toListed, toTransferSeen } from './lists.ts';
 import { prefixed, systemAccountId } from './store.ts';
@@ -12,6 +13,7 @@ import { prefixed, systemAccountId } from './store.ts';
 /** Reads. Each is one statement, so that it sees one moment. */
 export type QueryName = Extract<
   MessageName,
+  | 'get_time'
   | 'get_ledger_accounts'
   | 'get_balance_by_number'
   | 'list_transactions'
@@ -29,6 +31,8 @@ export type Query = { [N in QueryName]: { name: N; data: MessageData<N>; context
 export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> {
   const bound = query.context.bound_client_id;
   switch (query.name) {
+    case 'get_time':
+      return done({ time: new Date(await readTime(pool)).toISOString() });
     case 'get_ledger_accounts':
       return done(await getLedgerAccounts(pool, query.data.account_ids));
     case 'get_balance_by_number':

@@ -15,6 +15,8 @@ export interface QueryDependencies {
   publisher: Publisher;
   prefix: string;
   logger: Logger;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
 }
 
 /**
@@ -33,19 +35,19 @@ export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessag
   };
 }
 
-type Answering = Pick<QueryDependencies, 'pool' | 'publisher' | 'logger'>;
+type Answering = Pick<QueryDependencies, 'pool' | 'publisher' | 'logger' | 'now'>;
 
 /** Never rejects: a read that fails is answered so, and what nobody waits for any more is not answered. */
 export async function answerQueries(queries: Query[], deps: Answering): Promise<void> {
-  const current = queries.filter(({ context }) => replyAddress(context) !== undefined && !abandoned(context.reply_by));
+  const current = queries.filter(({ context }) => replyAddress(context) !== undefined && !abandoned(context.reply_by, deps.now()));
   const balances = current.filter((query) => query.name === 'get_ledger_accounts');
   const others = current.filter((query) => query.name !== 'get_ledger_accounts');
   await Promise.all([balances.length > 0 && answerTogether(balances, deps), ...others.map((query) => answerOne(query, deps))]);
 }
 
 /** Nobody waits for the answer any more. */
-function abandoned(replyBy: string | undefined): boolean {
-  return replyBy !== undefined && Date.parse(replyBy) < Date.now();
+function abandoned(replyBy: string | undefined, now: number): boolean {
+  return replyBy !== undefined && Date.parse(replyBy) < now;
 }
 
 async function answerTogether(queries: Extract<Query, { name: 'get_ledger_accounts' }>[], deps: Answering): Promise<void> {

@@ -1,0 +1,80 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createClock } from './clock.ts';
+
+const logger = pino({ level: 'silent' });
+const began = Date.parse('2026-01-02T03:04:05.678Z');
+
+/** A host whose clock is `skew` ahead of the database's, which answers after `there` and `back` ms. */
+function host(skew: number) {
+  const world = { monotonic: 1_000, skew, there: 2, back: 2, isAway: false };
+  const trueTime = () => began + world.monotonic;
+  const clock = createClock({
+    logger,
+    own: () => trueTime() + world.skew,
+    monotonic: () => world.monotonic,
+    async read() {
+      world.monotonic += world.there;
+      const time = trueTime();
+      world.monotonic += world.back;
+      if (world.isAway) throw new Error('away');
+      return time;
+    },
+  });
+  return { world, clock, trueTime };
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+test.each([0, 4_900, -4_900, 7_200_000, -7_200_000, -1e12])('a host that is %i ms off goes by the database all the same', async (skew) => {
+  const { clock, trueTime } = host(skew);
+  await clock.start();
+  expect(clock.now()).toBe(trueTime());
+  expect(clock.check().ok).toBe(Math.abs(skew) <= 5_000);
+  clock.stop();
+});
+
+test('says by how much and which way, and when nothing is known yet', async () => {
+  const { clock } = host(7_200_000);
+  expect(clock.check()).toEqual({ ok: false, reason: "this host's clock was not compared with the database's yet" });
+  await clock.start();
+  expect(clock.check().reason).toBe("this host's clock is 7200.0 s ahead of the database's");
+  clock.stop();
+});
+
+test('a jump is noticed at once, and forgiven at once', async () => {
+  const { clock, world, trueTime } = host(0);
+  await clock.start();
+  world.skew = -6_000;
+  expect(clock.check().reason).toContain('6.0 s behind');
+  expect(clock.now()).toBe(trueTime());
+  world.skew = 100;
+  expect(clock.check()).toEqual({ ok: true });
+  clock.stop();
+});
+
+test('the way there and back counts half, and a slow answer not at all', async () => {
+  const { clock, world, trueTime } = host(0);
+  Object.assign(world, { there: 0, back: 400 });
+  await clock.start();
+  expect(Math.abs(clock.now() - trueTime())).toBe(200);
+  Object.assign(world, { there: 5_000, back: 100, skew: 9_000 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(Math.abs(clock.now() - trueTime())).toBe(200);
+  clock.stop();
+});
+
+test('is asked every second until there is an answer, and keeps what it knows while there is none', async () => {
+  const { clock, world, trueTime } = host(6_000);
+  world.isAway = true;
+  await clock.start();
+  expect(clock.now()).toBe(trueTime() + 6_000);
+  world.isAway = false;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(clock.check().reason).toContain('6.0 s ahead');
+  world.isAway = true;
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(clock.now()).toBe(trueTime());
+  clock.stop();
+});
