@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bucketOf, bucketOfId, creditLegId, debitLegId, idKey, idOf, isId, openingTransactionId, siblingBits, withBucket } from './ids.ts';
+import { bucketOf, bucketOfId, commandKey, creditLegId, debitLegId, idKey, idOf, inBucket, isId, openingTransactionId, siblingBits, withBucket } from './ids.ts';
 
 const bits = fc.array(fc.constantFrom(...'0123456789abcdef'), { minLength: 32, maxLength: 32 }).map((digits) => digits.join(''));
 
 describe('ids', () => {
   it('are a prefix and 32 lower-case hex digits; anything else is unknown', () => {
     expect(isId('account', `acc_${'a'.repeat(32)}`)).toBe(true);
-    for (const other of ['', 'acc_', `acc_${'A'.repeat(32)}`, `acc_${'a'.repeat(31)}`, `txn_${'a'.repeat(32)}`, `acc_${'a'.repeat(32)}\n`, 'x'.repeat(10_000), `acc_${'g'.repeat(32)}`]) expect(isId('account', other)).toBe(false);
+    for (const other of ['', 'acc_', `acc_${'A'.repeat(32)}`, `acc_${'a'.repeat(31)}`, `txn_${'a'.repeat(32)}`, `acc_${'a'.repeat(32)}\n`, 'x'.repeat(10_000), `acc_${'g'.repeat(32)}`, `acc_${'a'.repeat(33)}`, `acc_${'a'.repeat(31)}\n`, `acc_g${'a'.repeat(31)}`, `acc_${'a'.repeat(31)}g`, `acc-${'a'.repeat(32)}`]) expect(isId('account', other)).toBe(false);
   });
 
   it('carry the bucket of their key in the last byte, which uniqueness ignores', () => {
@@ -30,6 +30,32 @@ describe('ids', () => {
         expect(bucketOfId(creditLegId(transfer))).toBe(bucketOfId(transfer));
       }),
     );
+  });
+
+  it('keep a command\'s outcome under all bits but the hint, whatever the prefix', () => {
+    fc.assert(
+      fc.property(bits, fc.integer({ min: 0, max: 255 }), (b, bucket) => {
+        const key = `${b.slice(0, 30)}00`;
+        expect([commandKey(idOf('transaction', inBucket(b, bucket))), commandKey(inBucket(b, bucket)), commandKey(`a-longer-prefix_${b}`)]).toEqual([key, key, key]);
+        expect(bucketOfId(inBucket(b, bucket))).toBe(bucket);
+        expect(inBucket(b, bucket)).toHaveLength(32);
+      }),
+    );
+  });
+
+  it('of the opening deposit follow from the account, in its own bucket', () => {
+    fc.assert(
+      fc.property(bits, (b) => {
+        const account = idOf('account', b);
+        expect(isId('transaction', openingTransactionId(account))).toBe(true);
+        expect(idKey(openingTransactionId(account)).slice(4)).toBe(b.slice(0, 30));
+        expect(bucketOfId(openingTransactionId(account))).toBe(bucketOf(account));
+      }),
+    );
+  });
+
+  it('buckets are FNV-1a over the key, folded: what every version must agree on', () => {
+    expect(['', 'a', `acc_${'0'.repeat(31)}1`].map(bucketOf)).toEqual([0xc5, 0xed, 0xf2]);
   });
 
   it('spread keys evenly over the buckets', () => {

@@ -10,6 +10,17 @@ describe('currencies', () => {
     expect(['CLF', 'UYW'].map(currencyDigits)).toEqual([4, 4]);
     expect(['AFN', 'IDR', 'HUF', 'TZS', 'MRU', 'MGA'].map(currencyDigits)).toEqual([2, 2, 2, 2, 2, 2]);
     expect(currencies.length).toBe(new Set(currencies).size);
+    expect([...currencies].sort()).toEqual(currencies);
+    for (const code of currencies) expect(code).toMatch(/^[A-Z]{3}$/);
+  });
+
+  it('that are unknown have no digits: that throws', () => {
+    expect(() => currencyDigits('ABC')).toThrow('ABC');
+    expect(() => fromMinor(1n, 'usd')).toThrow('usd');
+  });
+
+  it('of the largest economies and of the region are all there', () => {
+    for (const code of 'USD EUR GBP CHF CNY INR BRL CAD AUD ZAR KES UGX TZS RWF ETB NGN GHS EGP MAD XOF XAF SGD SEK NOK MXN PLN TRY'.split(' ')) expect(isCurrency(code)).toBe(true);
   });
 
   it('know no lower case, no funds without minor units, no other word', () => {
@@ -48,6 +59,18 @@ describe('minor units', () => {
     expect(toMinor('9999999999999.99', 'USD')).toBe(maxMinor);
     expect(toMinor('10000000000000', 'USD')).toBe('amount_too_large');
     expect(toMinor('999999999999999', 'JPY')).toBe(maxMinor);
+  });
+
+  it('are counted from needless zeros, and in negative numbers', () => {
+    const counted = { '10.0500': 1005n, '0.01': 1n, '.5': 50n, '7': 700n, '-10.05': -1005n, '-0.01': -1n, '-9999999999999.99': -maxMinor } as const;
+    for (const [text, minor] of Object.entries(counted)) expect(toMinor(text, 'USD')).toBe(minor);
+    expect(toMinor('-10000000000000', 'USD')).toBe('amount_too_large');
+    expect(toMinor('1.0', 'JPY')).toBe(1n);
+  });
+
+  it('are shown with all digits of the currency', () => {
+    expect([fromMinor(0n, 'USD'), fromMinor(5n, 'USD'), fromMinor(-5n, 'USD'), fromMinor(-1050n, 'USD'), fromMinor(5n, 'BHD'), fromMinor(12n, 'CLF')]).toEqual(['0.00', '0.05', '-0.05', '-10.50', '0.005', '0.0012']);
+    expect([fromMinor(0n, 'JPY'), fromMinor(-7n, 'JPY')]).toEqual(['0', '-7']);
   });
 
   it('survive the way out and in again, and a double in between', () => {
