@@ -20,6 +20,8 @@ export type KafkaOptions = {
   /** Ports on 127.0.0.1: for clients, for the broker to itself, and for the controller. */
   ports: { client: number; broker: number; controller: number };
   way: 'java' | 'docker';
+  /** More ways in, each advertised as another port (a proxy's): for fault tests; with java only. */
+  listeners?: { name: string; port: number; advertisedPort: number }[];
   onStart?: (record: ProcessRecord) => void;
 };
 
@@ -64,15 +66,20 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
   const classPath = join(await ensureJars(), '*');
   const { client, broker, controller } = options.ports;
   const data = join(options.dir, 'data');
-  const local = {
+  const more = options.listeners ?? [];
+  const common = brokerSettings();
+  const own = [`CLIENT://127.0.0.1:${client}`, `BROKER://127.0.0.1:${broker}`];
+  const settings = {
+    ...common,
     'log.dirs': data,
-    listeners: `CLIENT://127.0.0.1:${client},BROKER://127.0.0.1:${broker},CONTROLLER://127.0.0.1:${controller}`,
-    'advertised.listeners': `CLIENT://127.0.0.1:${client},BROKER://127.0.0.1:${broker}`,
+    listeners: [...own, `CONTROLLER://127.0.0.1:${controller}`, ...more.map(({ name, port }) => `${name}://127.0.0.1:${port}`)].join(','),
+    'advertised.listeners': [...own, ...more.map(({ name, advertisedPort }) => `${name}://127.0.0.1:${advertisedPort}`)].join(','),
+    'listener.security.protocol.map': [common['listener.security.protocol.map'], ...more.map(({ name }) => `${name}:PLAINTEXT`)].join(','),
     'controller.quorum.voters': `1@127.0.0.1:${controller}`,
   };
   const properties = join(options.dir, 'server.properties');
-  await writeFile(properties, propertiesText({ ...brokerSettings(), ...local }));
-  if (!existsSync(data)) await format(options.dir, data, classPath, { ...brokerSettings(), ...local });
+  await writeFile(properties, propertiesText(settings));
+  if (!existsSync(data)) await format(options.dir, data, classPath, settings);
   const offset = logSize(options.log);
   const logging = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'kafka-log4j2.xml')}`;
   const child = startChild({

@@ -1,0 +1,87 @@
+import type { Evidence } from './evidence.ts';
+import { accountOf, codeOf, effectsOf, type Operation } from './journal.ts';
+
+/** What reads and refusals say about a balance, against what its clients knew at that moment. */
+
+interface Move {
+  minor: number;
+  /** From when on it may have happened: it was sent. */
+  from: number;
+  /** From when on it has happened: it was acknowledged. */
+  by: number;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+/** I9: a balance lies between what was acknowledged before it was asked for and what may have happened until the answer. */
+export function readsNeverGoBack(evidence: Evidence): string[] {
+  const bounds = createBounds(evidence);
+  return evidence.reads.flatMap(({ path, account, attempt }) => {
+    if (account === undefined || attempt.status !== 200) return [];
+    const shown = Math.round((attempt.body as { data: { balance: number } }).data.balance * 100);
+    const { low, high } = bounds(account, attempt.sentAt, attempt.sentAt + attempt.tookMs);
+    return shown < low || shown > high ? [`I9: GET ${path} shows ${shown} minor units, where ${low} to ${high} can be`] : [];
+  });
+}
+
+/** I4: nobody is refused for funds that were there all the time. */
+export function refusedForGoodReason(evidence: Evidence): string[] {
+  const bounds = createBounds(evidence);
+  return evidence.operations.flatMap((operation) => {
+    const { decided, effects, key, kind } = operation;
+    const debit = effects.find(({ minor }) => minor < 0);
+    if (!decided || !debit || decided.sentAt < evidence.t0 || codeOf(decided) !== 'insufficient_funds' || kind === 'reversal') return [];
+    const first = operation.attempts[0]?.sentAt ?? decided.sentAt;
+    const { low } = bounds(debit.account, first, decided.sentAt + decided.tookMs);
+    return low >= -debit.minor ? [`I4: ${kind} ${key} of ${-debit.minor} was refused for funds, where at least ${low} were there`] : [];
+  });
+}
+
+/** I5, freeze: from the answer to a freeze until somebody asks for its end, nothing is booked on the account. */
+export function freezeHolds({ operations, journal, t0 }: Evidence): string[] {
+  const statuses = journal.operations.filter(({ kind, attempts }) => kind === 'status' && attempts.some(({ sentAt }) => sentAt >= t0));
+  const spans = statuses.map((operation) => ({ operation, from: operation.attempts[0]?.sentAt ?? 0, by: operation.decided ? operation.decided.sentAt + operation.decided.tookMs : never }));
+  const freezes = spans.filter(({ operation, by }) => operation.body['status'] === 'Frozen' && by !== never);
+  const thaws = spans.filter(({ operation }) => operation.body['status'] === 'Active');
+  return freezes.flatMap((freeze) => {
+    const account = freeze.operation.path.split('/')[2];
+    const end = Math.min(...thaws.filter(({ operation, by }) => operation.path === freeze.operation.path && by > freeze.from).map(({ from }) => Math.max(from, freeze.from)));
+    return operations
+      .filter((operation) => effectsOf(operation).some((effect) => effect.account === account))
+      .filter(({ attempts, decided }) => decided && decided.status === 201 && (attempts[0]?.sentAt ?? 0) > freeze.by && decided.sentAt + decided.tookMs < end)
+      .map(({ key, kind }) => `I5: ${kind} ${key} was booked on ${account} while it was frozen (by ${freeze.operation.key})`);
+  });
+}
+
+/** The lowest and highest balance that an account can have had at some moment between two. */
+function createBounds({ operations, before, t0 }: Evidence): (account: string, from: number, until: number) => { low: number; high: number } {
+  const moves = new Map<string, Move[]>();
+  for (const operation of operations) for (const { account, minor } of effectsOf(operation)) push(moves, account, moveOf(operation, minor, t0));
+  const opened = new Set(operations.map(accountOf));
+  return (account, from, until) => {
+    let low = before.get(account) ?? (opened.has(account) ? 0 : Number.NaN);
+    let high = low;
+    for (const move of moves.get(account) ?? []) {
+      const has = move.by <= from;
+      const may = move.from <= until;
+      if (has || (may && move.minor < 0)) low += move.minor;
+      if (has || (may && move.minor > 0)) high += move.minor;
+    }
+    return { low, high };
+  };
+}
+
+/** A refused one never happens; one that was done before the row is in the balance at its beginning. */
+function moveOf(operation: Operation, minor: number, t0: number): Move | undefined {
+  const { decided, attempts } = operation;
+  if (decided && decided.status !== 200 && decided.status !== 201) return undefined;
+  if (decided && decided.sentAt < t0) return undefined;
+  return { minor, from: attempts[0]?.sentAt ?? 0, by: decided ? decided.sentAt + decided.tookMs : never };
+}
+
+function push(moves: Map<string, Move[]>, account: string, move: Move | undefined): void {
+  if (move === undefined) return;
+  const list = moves.get(account);
+  if (list) list.push(move);
+  else moves.set(account, [move]);
+}

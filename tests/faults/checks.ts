@@ -1,0 +1,116 @@
+import { codeOf, decides, done, effectsOf, idIn, isDone, type Attempt, type Operation } from './journal.ts';
+import type { Evidence, LedgerTransaction } from './evidence.ts';
+
+/** The invariants that need no more than what was collected. Each gives its findings; none means that it holds. */
+
+const signed = ({ direction, amount_minor }: LedgerTransaction): number => (direction === 'credit' ? 1 : -1) * Number(amount_minor);
+
+/** I3: each 2xx operation exists once, as it was asked for. I4: each refused one not at all. I5: none is left open. */
+export function eachOperationOnce({ operations, transactions, t0 }: Evidence): string[] {
+  const byKey = Map.groupBy(transactions, ({ idempotency_key }) => idempotency_key ?? '');
+  const failed = new Set(transactions.filter(({ status }) => status === 'Failed').map(({ transaction_id }) => transaction_id));
+  return operations.flatMap((operation) => {
+    const { key, kind, decided } = operation;
+    const booked = (byKey.get(key) ?? []).filter(({ status }) => status === 'Completed');
+    const say = (rule: string) => `${rule} (${kind} ${key}, ${decided ? `answered ${decided.status} ${idIn(decided) ?? codeOf(decided)}` : 'no outcome'})`;
+    if (decided === undefined) return [say('I5: repeated, and still without an outcome')];
+    const operationIds = new Set(booked.map(({ operation_id }) => operation_id));
+    if (operationIds.size > 1) return [say(`I5: DOUBLED: booked as ${[...operationIds].join(', ')}`)];
+    if (!isDone(decided.status)) {
+      if (booked.length > 0) return [say(`I4: refused, and booked as ${booked[0]?.transaction_id}`)];
+      const kept = (decided.body as { details?: { transaction_id?: string } }).details?.transaction_id;
+      return decided.status === 400 && kept !== undefined && codeOf(decided) !== 'already_reversed' && decided.sentAt >= t0 && !failed.has(kept) ? [say('I4: its Failed transaction is not kept')] : [];
+    }
+    return isAsAsked(operation, booked) ? [] : [say(`I3: ${booked.length === 0 ? 'LOST' : 'booked otherwise'}: the ledger has ${JSON.stringify(booked.map((row) => [row.account_id, signed(row)]))}`)];
+  });
+}
+
+function isAsAsked(operation: Operation, booked: LedgerTransaction[]): boolean {
+  const text = (effects: { account: string; minor: number }[]) => effects.map(({ account, minor }) => `${account} ${minor}`).sort().join();
+  return text(effectsOf(operation)) === text(booked.map((row) => ({ account: row.account_id, minor: signed(row) })));
+}
+
+/** I3, I5 again, by another way: what the clients were told adds up to the balances, and nothing else was booked. */
+export function nothingElseBooked({ operations, transactions, journal, before, after, t0 }: Evidence): string[] {
+  const strange = transactions.filter(({ idempotency_key }) => idempotency_key === null || !journal.byKey.has(idempotency_key));
+  const findings = strange.slice(0, 10).map(({ transaction_id }) => `I5: ${transaction_id} is booked, and nobody has asked for it`);
+  const expected = new Map(before);
+  for (const operation of operations) {
+    if (!done(operation) || (operation.decided as Attempt).sentAt < t0) continue;
+    if (operation.kind === 'open_account') {
+      const account = idIn(operation.decided as Attempt) ?? '';
+      expected.set(account, expected.get(account) ?? 0);
+    }
+    for (const { account, minor } of effectsOf(operation)) expected.set(account, (expected.get(account) ?? 0) + minor);
+  }
+  for (const [account, minor] of after) {
+    const due = expected.get(account);
+    if (due === undefined) findings.push(`I5: ${account} exists, and nobody was told that it was opened`);
+    else if (due !== minor) findings.push(`I3: ${account} has ${minor} minor units, and what its clients were told adds up to ${due}`);
+  }
+  for (const account of expected.keys()) if (!after.has(account)) findings.push(`I3: ${account} was opened, and is not there`);
+  return findings;
+}
+
+/** I6: no read has shown a customer below zero (entries and events are looked at elsewhere). */
+export function noReadBelowZero({ reads }: Evidence): string[] {
+  return reads.flatMap(({ path, attempt }) => {
+    const balance = balanceIn(attempt);
+    return balance !== undefined && balance < 0 ? [`I6: GET ${path} shows ${balance}`] : [];
+  });
+}
+
+/** I8: the same key gives the same answer; with another body it is refused. */
+export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] {
+  const findings = operations.flatMap((operation) => {
+    const answers = operation.attempts.filter((attempt) => !attempt.otherBody && decides(attempt) && attempt.status !== 404);
+    const texts = new Set(answers.map(stable));
+    return texts.size > 1 ? [`I8: ${operation.kind} ${operation.key} was answered differently: ${[...texts].join(' | ')}`] : [];
+  });
+  for (const { operation, attempt } of attempts) {
+    if (attempt.otherBody && (decides(attempt) ? attempt.status !== 422 : attempt.status === 202)) findings.push(`I8: ${operation.key} with another body was answered ${attempt.status}`);
+  }
+  return findings;
+}
+
+/** Without what is each answer's own. */
+function stable({ status, body }: Attempt): string {
+  const { request_id: _, ...rest } = body as Record<string, unknown>;
+  return `${status} ${JSON.stringify(rest)}`;
+}
+
+/** I10: in time, in the error form, and only what this fault may show. */
+export function callersSeeWhatTheyMay({ row, attempts, reads }: Evidence): string[] {
+  const all = [
+    ...attempts.map(({ operation, attempt }) => ({ what: `${operation.kind} ${operation.key}`, attempt, deserves: attempt.otherBody ? ['idempotency_key_reused'] : operation.deserves, mustFail: operation.mustFail, read: undefined })),
+    ...reads.map((read) => ({ what: `GET ${read.path}`, attempt: read.attempt, deserves: [] as string[], mustFail: false, read })),
+  ];
+  return all.flatMap(({ what, attempt, deserves, mustFail, read }) => {
+    const { status, tookMs, gateway, body } = attempt;
+    const findings: string[] = [];
+    const seen = `${what} through ${gateway} after ${Math.round(tookMs)} ms: ${status} ${codeOf(attempt)}`;
+    if (tookMs > answerWithinMs) findings.push(`I10: too late: ${seen}`);
+    if (status === 'cut' || status === 'no answer') {
+      if (status === 'no answer' || row.callers !== 'cut') findings.push(`I10: ${seen} ${String(body)}`);
+      return findings;
+    }
+    if (status >= 400 && !isErrorForm(body)) findings.push(`I10: not in the error form: ${seen} ${JSON.stringify(body)}`);
+    if (isDone(status) && mustFail) findings.push(`I10: accepted: ${seen}`);
+    if (isDone(status) || deserves.includes(codeOf(attempt))) return findings;
+    const underFault = status === 202 || status === 503 || status === 504 || (status === 409 && codeOf(attempt) === 'deadline_exceeded') || (status === 429 && row.touches.includes('load'));
+    if (row.callers === 'nothing' ? status !== 202 : !underFault) findings.push(`I10: ${read && status === 404 ? 'not found' : 'undeserved'}: ${seen} ${JSON.stringify(body)}`);
+    return findings;
+  });
+}
+
+/** The reply wait plus one second (contract: Idempotency and time-outs). */
+const answerWithinMs = 6_000;
+
+function isErrorForm(body: unknown): boolean {
+  const error = body as Record<string, unknown> | null;
+  return error?.['status'] === 'error' && ['message', 'code', 'request_id'].every((field) => typeof error[field] === 'string');
+}
+
+function balanceIn({ status, body }: Attempt): number | undefined {
+  return status === 200 ? (body as { data?: { balance?: number } }).data?.balance : undefined;
+}

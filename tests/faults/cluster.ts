@@ -1,0 +1,236 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type BankSettings, createTopics, makeApiKey, migrateService, type ServiceKind, type ServiceSpec, startService } from '../../deploy/local/bank.ts';
+import { type Child, trySignal } from '../../deploy/local/child.ts';
+import { chooseKafkaWay } from '../../deploy/local/infra.ts';
+import { startKafka } from '../../deploy/local/kafka.ts';
+import { logTail } from '../../deploy/local/log-file.ts';
+import { accepts, freePort } from '../../deploy/local/ports.ts';
+import { postgresUrl, startPostgres } from '../../deploy/local/postgres.ts';
+import { awaitReady } from '../../deploy/local/ready.ts';
+import { Proxy } from './proxy.ts';
+import type { Random } from './random.ts';
+
+/** The processes of one bank under test. Every Kafka and Postgres connection of a service goes through a proxy of its own. */
+export interface Cluster {
+  dir: string;
+  /** gateway, gateway-2, ledger, ledger-2, accounts; ledger-3 is there, but not started. */
+  nodes: Node[];
+  node(name: string): Node;
+  gateways: Node[];
+  broker: Server;
+  postgres: Server;
+  /** Every link by its name, such as `ledger>kafka` or `accounts>postgres`. */
+  links: Map<string, Proxy>;
+  apiKey: string;
+  /** For the checker, past all proxies. */
+  brokers: string;
+  databaseUrl: string;
+  topicPrefix: string;
+  /** The settings under which one node runs: for rows that start a process of their own. */
+  settingsOf(node: string): BankSettings;
+  /** What ended without being told to. */
+  unexpectedExits: string[];
+  stop(): Promise<void>;
+}
+
+interface Process {
+  name: string;
+  log: string;
+  running(): boolean;
+  pid(): number;
+  /** Sends a signal to the process alone. One that ends it must have been announced by kill() or stop(). */
+  signal(signal: NodeJS.Signals): void;
+  /** kill -9; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM (Postgres: a fast shutdown), and SIGKILL after 30 s. */
+  stop(): Promise<void>;
+}
+
+/** A service. */
+export interface Node extends Process {
+  kind: ServiceKind;
+  baseUrl: string;
+  healthUrl: string;
+  /** Starts it, with more environment when given; it is not ready yet. */
+  start(env?: Record<string, string>): void;
+  ready(timeoutMs?: number): Promise<void>;
+}
+
+/** The broker or the database. */
+export interface Server extends Process {
+  /** Resolves to the moment (of performance.now) at which its port took connections, once it serves. */
+  start(): Promise<number>;
+  port: number;
+  /** Its process and those that it has forked. */
+  pids(): number[];
+}
+
+const names = [['gateway', 'gateway'], ['gateway', 'gateway-2'], ['ledger', 'ledger'], ['ledger', 'ledger-2'], ['ledger', 'ledger-3'], ['accounts', 'accounts']] as const;
+const readyMs = 90_000;
+const stopMs = 30_000;
+const owner = 'core_banking';
+
+/** Starts broker, database and services in `dir`; resolves when all are ready. Throws with the ends of the logs. */
+export async function startCluster(dir: string, random: Random): Promise<Cluster> {
+  if (chooseKafkaWay() !== 'java') throw new Error('the fault campaign needs Java 17 with Maven: it kills and freezes the broker as a process');
+  mkdirSync(join(dir, 'log'), { recursive: true });
+  // The broker is started often and lives for minutes: what the second compiler would do never pays off.
+  process.env['JAVA_TOOL_OPTIONS'] ??= '-XX:TieredStopAtLevel=1';
+  const unexpectedExits: string[] = [];
+  const links = new Map<string, Proxy>();
+  const proxy = async (name: string, target: number) => {
+    const made = new Proxy(name, await freePort(), target, random.fork(name).next);
+    links.set(name, made);
+    await made.start();
+    return made;
+  };
+  const secrets = { superuser: secret(), owner: secret(), ledger: secret(), accounts: secret(), pepper: secret(), idempotency: secret() };
+
+  const postgres = server('postgres', join(dir, 'log', 'postgres.log'), await freePort(), unexpectedExits, (port, log) =>
+    startPostgres({ dir: join(dir, 'postgres'), log, port, superuserPassword: secrets.superuser, owner: { name: owner, password: secrets.owner }, durable: true }));
+  const listeners = await Promise.all(names.map(async ([, name]) => {
+    const port = await freePort();
+    return { name: `CLIENT_${name.toUpperCase().replace('-', '_')}`, node: name, port, advertisedPort: (await proxy(`${name}>kafka`, port)).port };
+  }));
+  const ports = { client: await freePort(), broker: await freePort(), controller: await freePort() };
+  const broker = server('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, (_, log) => startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners }));
+  const settings: BankSettings = {
+    brokers: `127.0.0.1:${ports.client}`,
+    topicPrefix: 'faults.',
+    ownerUrl: postgresUrl(postgres.port, owner, secrets.owner, owner),
+    rolePasswords: { ledger: secrets.ledger, accounts: secrets.accounts },
+    issuer: 'http://127.0.0.1:9',
+    apiKeyPepper: secrets.pepper,
+    idempotencySecret: secrets.idempotency,
+  };
+  const databaseLinks = new Map<string, Proxy>();
+  for (const [kind, name] of names) if (kind !== 'gateway') databaseLinks.set(name, await proxy(`${name}>postgres`, postgres.port));
+  const settingsOf = (name: string): BankSettings => {
+    const listener = listeners.find(({ node }) => node === name);
+    if (!listener) throw new Error(`the cluster has no node ${name}`);
+    const database = databaseLinks.get(name);
+    return { ...settings, brokers: `127.0.0.1:${listener.advertisedPort}`, ownerUrl: postgresUrl(database?.port ?? postgres.port, owner, secrets.owner, owner) };
+  };
+  const nodes: Node[] = [];
+  const stop = async (): Promise<void> => {
+    // Nothing is frozen, and no link is broken, when things are asked to stop.
+    await Promise.all([...links.values()].map((link) => link.heal()));
+    for (const process of [...nodes, broker, postgres]) for (const pid of process.running() ? pidsOf(process) : []) trySignal(pid, 'SIGCONT');
+    await Promise.all(nodes.filter(({ kind }) => kind === 'gateway').map((node) => node.stop()));
+    await Promise.all(nodes.map((node) => node.stop()));
+    await Promise.all([broker.stop(), postgres.stop()]);
+    await Promise.all([...links.values()].map((link) => link.stop()));
+  };
+  try {
+    await Promise.all([broker.start(), postgres.start()]);
+    // On a busy machine a fresh broker may need longer than one call of it waits.
+    const topics = () => createTopics(settings);
+    await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), topics().catch(topics)]);
+    for (const [kind, name] of names) nodes.push(await makeNode(kind, name, dir, settingsOf(name), unexpectedExits));
+    const started = nodes.filter(({ name }) => name !== 'ledger-3');
+    for (const node of started) node.start();
+    const [apiKey] = await Promise.all([makeApiKey(settings), ...started.map((node) => node.ready())]);
+    const node = (name: string) => nodes.find((one) => one.name === name) ?? fail(name);
+    return {
+      dir, nodes, node, broker, postgres, links, apiKey, settingsOf, unexpectedExits, stop,
+      gateways: nodes.filter(({ kind }) => kind === 'gateway'),
+      brokers: settings.brokers,
+      databaseUrl: postgresUrl(postgres.port, 'postgres', secrets.superuser, owner),
+      topicPrefix: settings.topicPrefix,
+    };
+  } catch (error) {
+    const tails = [broker, postgres, ...nodes].map(({ name, log }) => `--- ${name}\n${logTail(log, 20)}`).join('\n');
+    await stop();
+    throw new Error(`the cluster did not start: ${(error as Error).message}\n${tails}`, { cause: error });
+  }
+}
+
+function secret(): string {
+  return randomBytes(32).toString('hex');
+}
+
+function fail(name: string): never {
+  throw new Error(`the cluster has no node ${name}`);
+}
+
+/** What nodes and servers share: a child that may be ended on purpose. */
+function processOf(name: string, log: string, unexpectedExits: string[]) {
+  let child: Child | undefined;
+  let ending = false;
+  return {
+    name,
+    log,
+    running: () => child?.running() ?? false,
+    pid: () => child?.pid ?? fail(name),
+    signal: (signal: NodeJS.Signals) => void trySignal(child?.pid ?? fail(name), signal),
+    async kill() {
+      ending = true;
+      if (child?.running()) {
+        trySignal(child.pid, 'SIGKILL');
+        await child.exited;
+      }
+    },
+    async stop() {
+      ending = true;
+      await child?.stop(stopMs);
+    },
+    took(started: Child) {
+      child = started;
+      ending = false;
+      void started.exited.then((reason) => {
+        if (child === started && !ending) unexpectedExits.push(`${name} ended by itself: ${reason}`);
+      });
+    },
+  };
+}
+
+async function makeNode(kind: ServiceKind, name: string, dir: string, settings: BankSettings, unexpectedExits: string[]): Promise<Node> {
+  const { took, ...process } = processOf(name, join(dir, 'log', `${name}.log`), unexpectedExits);
+  const spec: ServiceSpec = { kind, name, healthPort: await freePort(), port: kind === 'gateway' ? await freePort() : undefined, log: process.log };
+  const healthUrl = `http://127.0.0.1:${spec.healthPort}/readyz`;
+  return {
+    ...process,
+    kind,
+    baseUrl: `http://127.0.0.1:${spec.port}`,
+    healthUrl,
+    start: (env) => took(startService(spec, { ...settings, env: { LOG_LEVEL: 'info', ...env } })),
+    ready: (timeoutMs = readyMs) => awaitReady({ url: healthUrl }, timeoutMs, () => (process.running() ? undefined : `never answered: ${name} died\n${logTail(process.log)}`)),
+  };
+}
+
+function server(name: string, log: string, port: number, unexpectedExits: string[], start: (port: number, log: string) => Promise<Child>): Server {
+  const { took, ...process } = processOf(name, log, unexpectedExits);
+  return {
+    ...process,
+    port,
+    pids: () => pidsOf(process),
+    async start() {
+      const starting = start(port, log);
+      const opened = portOpens(port, starting);
+      took(await starting);
+      return opened;
+    },
+  };
+}
+
+/** The moment at which something listens; at the latest when `starting` is settled. */
+async function portOpens(port: number, starting: Promise<Child>): Promise<number> {
+  let settled = false;
+  const end = () => { settled = true; };
+  starting.then(end, end);
+  while (!settled && !(await accepts('127.0.0.1', port, 200))) await sleep(10);
+  return performance.now();
+}
+
+function pidsOf(process: Pick<Process, 'pid'>): number[] {
+  const pid = process.pid();
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    return [pid, ...(children === '' ? [] : children.split(' ').map(Number))];
+  } catch {
+    return [pid];
+  }
+}

@@ -1,0 +1,57 @@
+import type { Pool } from '#libs/postgres/pool.ts';
+import type { Cluster } from './cluster.ts';
+import type { EventLog } from './event-log.ts';
+import type { Attempt, Journal, Operation, Read } from './journal.ts';
+import type { Row } from './row.ts';
+
+/** What a check of one row looks at. `t0`: when the row began (performance.now). */
+export interface Evidence {
+  row: Row;
+  t0: number;
+  cluster: Cluster;
+  journal: Journal;
+  events: EventLog;
+  pool: Pool;
+  /** Operations that were sent in this row, earlier ones that were repeated in it included. */
+  operations: Operation[];
+  /** What was answered to them in this row. */
+  attempts: { operation: Operation; attempt: Attempt }[];
+  reads: Read[];
+  /** Customers' balances at the end of the row before, in minor units. */
+  before: Map<string, number>;
+  /** The same now, when everything has come to rest. */
+  after: Map<string, number>;
+  /** What the ledger holds of these operations, and what was booked since t0 whoever asked for it. */
+  transactions: LedgerTransaction[];
+}
+
+export interface LedgerTransaction {
+  transaction_id: string;
+  operation_id: string;
+  account_id: string;
+  direction: 'debit' | 'credit';
+  amount_minor: bigint;
+  status: 'Completed' | 'Failed';
+  failure_code: string | null;
+  idempotency_key: string | null;
+}
+
+const columns = 't.transaction_id, t.operation_id, t.account_id, t.direction, t.amount_minor, t.status, t.failure_code, t.idempotency_key';
+
+/** Everything that was booked since a moment of database time, and every transaction under one of these keys. */
+export async function readTransactions(pool: Pool, since: string, keys: string[]): Promise<LedgerTransaction[]> {
+  const booked = `with booked as materialized (select distinct transaction_id from v_entries where created_at >= $1)
+    select ${columns} from v_transactions t where t.transaction_id in (select transaction_id from booked) or t.idempotency_key = any($2)`;
+  return (await pool.query<LedgerTransaction>(booked, [since, keys])).rows;
+}
+
+/** Every customer's balance in minor units: small enough here for numbers. */
+export async function readBalances(pool: Pool): Promise<Map<string, number>> {
+  const { rows } = await pool.query<{ account_id: string; balance_minor: bigint }>('select account_id, balance_minor from v_accounts where client_id is not null');
+  return new Map(rows.map(({ account_id, balance_minor }) => [account_id, Number(balance_minor)]));
+}
+
+export async function databaseTime(pool: Pool): Promise<string> {
+  const { rows } = await pool.query<{ now: string }>('select clock_timestamp() as now');
+  return rows[0]?.now ?? '';
+}

@@ -1,0 +1,126 @@
+import { appendFileSync } from 'node:fs';
+
+/**
+ * What the clients know: each operation is written down before it is sent, each answer when it came. The checker believes
+ * this and what it sees from outside, and nothing else.
+ */
+export type Kind = 'open_account' | 'deposit' | 'withdrawal' | 'transfer' | 'reversal' | 'status';
+
+/** One sending of an operation, and what came back. */
+export interface Attempt {
+  /** Milliseconds of performance.now. */
+  sentAt: number;
+  tookMs: number;
+  gateway: string;
+  /** The HTTP status, or what came in its place. */
+  status: number | 'cut' | 'no answer';
+  body: unknown;
+  replayed: boolean;
+  location?: string;
+  /** Sent with another body under the same key: must be refused. */
+  otherBody?: boolean;
+}
+
+/** How an operation moves a balance, in minor units: positive rises. */
+export interface Effect {
+  account: string;
+  minor: number;
+}
+
+export interface Operation {
+  key: string;
+  kind: Kind;
+  path: string;
+  body: Record<string, unknown>;
+  /** What it does when it is done; of an opening without the account, which has no id yet. */
+  effects: Effect[];
+  /** Refusals that it may get. */
+  deserves: string[];
+  /** True where it must be refused. */
+  mustFail?: boolean;
+  attempts: Attempt[];
+  /** The attempt that decided it: 2xx but 202, or a refusal that stays. */
+  decided?: Attempt;
+}
+
+export interface Read {
+  path: string;
+  /** Whose balance it shows. */
+  account?: string;
+  /** A resource that was answered 202. */
+  pending?: boolean;
+  attempt: Attempt;
+}
+
+export class Journal {
+  readonly operations: Operation[] = [];
+  readonly byKey = new Map<string, Operation>();
+  readonly reads: Read[] = [];
+  readonly #file: string;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  begin(operation: Omit<Operation, 'attempts' | 'deserves'> & { deserves?: string[] }): Operation {
+    const begun: Operation = { deserves: [], ...operation, attempts: [] };
+    this.operations.push(begun);
+    this.byKey.set(begun.key, begun);
+    return begun;
+  }
+
+  /** Before a request leaves. */
+  sending(what: { key: string; path: string; body: unknown; gateway: string }): void {
+    appendFileSync(this.#file, `${JSON.stringify({ at: new Date().toISOString(), send: what })}\n`);
+  }
+
+  answered(operation: Operation, attempt: Attempt): void {
+    const { key } = operation;
+    operation.attempts.push(attempt);
+    if (!attempt.otherBody && operation.decided === undefined && decides(attempt)) operation.decided = attempt;
+    const { status, tookMs, body, gateway } = attempt;
+    appendFileSync(this.#file, `${JSON.stringify({ at: new Date().toISOString(), key, gateway, status, took_ms: Math.round(tookMs), body })}\n`);
+  }
+}
+
+/** 2xx but 202, and refusals: 400, 404, 409, 422. Everything else leaves the outcome unknown. */
+export function decides({ status }: Attempt): boolean {
+  return isDone(status) || (typeof status === 'number' && status >= 400 && status < 500 && status !== 429 && status !== 408);
+}
+
+export function isDone(status: Attempt['status']): boolean {
+  return status === 200 || status === 201;
+}
+
+export function done({ decided }: Operation): boolean {
+  return decided !== undefined && isDone(decided.status);
+}
+
+/** What an operation moved: of an opening its account's first balance. */
+export function effectsOf(operation: Operation): Effect[] {
+  if (operation.kind !== 'open_account') return operation.effects;
+  const account = accountOf(operation);
+  const minor = Math.round(Number(operation.body['initial_deposit'] ?? 0) * 100);
+  return account === undefined || minor === 0 ? [] : [{ account, minor }];
+}
+
+/** The account that an opening has opened. */
+export function accountOf({ decided }: Operation): string | undefined {
+  return decided && isDone(decided.status) ? (decided.body as { data?: { account_id?: string } }).data?.account_id : undefined;
+}
+
+/** The code of an error body. */
+export function codeOf({ body }: Attempt): string {
+  return String((body as { code?: unknown } | null)?.code ?? '');
+}
+
+/** The id that an answer names: of what was created, or of the Failed transaction. */
+export function idIn({ body }: Attempt): string | undefined {
+  const whole = body as Record<string, unknown> | null;
+  const data = (whole?.['data'] ?? whole?.['details'] ?? whole) as Record<string, unknown> | null;
+  for (const field of ['transfer_id', 'transaction_id', 'transition_id', 'account_id']) {
+    const id = data?.[field];
+    if (typeof id === 'string') return id;
+  }
+  return undefined;
+}

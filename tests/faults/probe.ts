@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
+import type { Node } from './cluster.ts';
+import type { EventLog } from './event-log.ts';
+import { idIn, type Operation } from './journal.ts';
+import type { Bench } from './row.ts';
+
+/** How soon an answer is a normal one. */
+const normalMs = 1000;
+const everyMs = 150;
+
+/**
+ * Asks, from `goneAt` on, until everything works as always: a deposit through each gateway, a transfer, an opening, each
+ * answered 201 within a second, and the event of such a deposit. Resolves to the milliseconds that each took; at most
+ * `patienceMs`.
+ */
+export async function recovery(bench: Bench, events: EventLog, goneAt: number, patienceMs: number): Promise<Record<string, number>> {
+  const { cluster, load, accounts } = bench;
+  const [first = '', second = ''] = accounts.probes;
+  const until = goneAt + patienceMs;
+  const took: Record<string, number> = {};
+  const part = async (name: string, attempt: () => Promise<boolean>) => {
+    took[name] = Number.POSITIVE_INFINITY;
+    took[name] = (await firstSuccess(attempt, until)) - goneAt;
+  };
+  const normal = async (operation: Operation, gateway: Node) => {
+    const { status, tookMs } = await load.send(operation, gateway);
+    return status === 201 && tookMs <= normalMs ? operation : undefined;
+  };
+  const running = cluster.gateways.filter((gateway) => gateway.running());
+  const some = () => bench.random.pick(running);
+  await Promise.all([
+    ...running.map((gateway) => part(`deposit through ${gateway.name}`, async () => (await normal(load.deposit(first, 1), gateway)) !== undefined)),
+    part('transfer', async () => (await normal(load.transfer(first, second, 1), some())) !== undefined),
+    part('opening', async () => (await normal(load.opening(1), some())) !== undefined),
+    part('event', async () => {
+      const deposited = await normal(load.deposit(second, 1), some());
+      const transaction = deposited?.decided && idIn(deposited.decided);
+      if (transaction === undefined) return false;
+      return eventually(async () => events.transactions.has(transaction), Math.max(0, until - performance.now())).catch(() => false);
+    }),
+  ]);
+  return took;
+}
+
+/** When the first of the attempts succeeded; they begin one after the other, and do not wait for each other. */
+async function firstSuccess(attempt: () => Promise<boolean>, until: number): Promise<number> {
+  let at = Number.POSITIVE_INFINITY;
+  const begun: Promise<void>[] = [];
+  while (at === Number.POSITIVE_INFINITY && performance.now() < until) {
+    begun.push(attempt().then((worked) => {
+      if (worked) at = Math.min(at, performance.now());
+    }));
+    await Promise.race([sleep(everyMs), ...begun.slice(-1)]);
+  }
+  await Promise.race([Promise.all(begun), sleep(normalMs)]);
+  return at;
+}

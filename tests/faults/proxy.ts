@@ -1,0 +1,181 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * A TCP proxy for one link: one process to one server. What it does to connections, it does to those that there are and to
+ * new ones, until heal().
+ */
+export type Fault =
+  /** Connections are cut, and nothing listens. */
+  | { kind: 'refuse' }
+  /** No reset, and nothing passes in either direction; what was sent comes out when it is healed, as TCP would send it again. */
+  | { kind: 'black_hole' }
+  /** The request reaches the server; in place of its answer the connection is cut. `times` answers, then no more. */
+  | { kind: 'cut_answers'; which: Answers; times: number }
+  /** Each piece is late by a time between both, in order. */
+  | { kind: 'latency'; minMs: number; maxMs: number }
+  /** Pieces of so many bytes, one per `everyMs`. */
+  | { kind: 'sliced'; bytes: number; everyMs: number };
+
+/** any: the next bytes of the server. produce: the answer to a Kafka produce request. commit: Postgres' to a COMMIT. */
+export type Answers = 'any' | 'produce' | 'commit';
+
+interface Pair {
+  client: Socket;
+  server: Socket;
+  /** A produce request is on its way to its answer. */
+  produced: boolean;
+}
+
+const produceApiKey = 0;
+const commitDone = Buffer.from('COMMIT\0');
+
+export class Proxy {
+  readonly name: string;
+  readonly port: number;
+  /** Answers cut since the start. */
+  cuts = 0;
+  readonly #targetPort: number;
+  readonly #random: () => number;
+  readonly #pairs = new Set<Pair>();
+  #server: Server | undefined;
+  #fault: Fault | undefined;
+  #cutsLeft = 0;
+  /** Resolves when nothing holds bytes back any more. */
+  #open = Promise.withResolvers<void>();
+
+  constructor(name: string, port: number, targetPort: number, random: () => number) {
+    this.name = name;
+    this.port = port;
+    this.#targetPort = targetPort;
+    this.#random = random;
+    this.#open.resolve();
+  }
+
+  async start(): Promise<void> {
+    const server = createServer((client) => this.#join(client));
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(this.port, '127.0.0.1', resolve);
+    });
+    this.#server = server;
+  }
+
+  async stop(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    this.#cutAll();
+    if (server) await new Promise((resolve) => { server.close(resolve); });
+  }
+
+  /** Puts a fault in place of whatever there was. */
+  async set(fault: Fault): Promise<void> {
+    await this.heal();
+    this.#fault = fault;
+    if (fault.kind === 'cut_answers') this.#cutsLeft = fault.times;
+    if (fault.kind === 'black_hole') this.#open = Promise.withResolvers<void>();
+    if (fault.kind === 'refuse') await this.stop();
+  }
+
+  async heal(): Promise<void> {
+    this.#fault = undefined;
+    this.#open.resolve();
+    if (!this.#server) await this.start();
+  }
+
+  #cutAll(): void {
+    for (const { client, server } of this.#pairs) {
+      client.resetAndDestroy();
+      server.resetAndDestroy();
+    }
+  }
+
+  #join(client: Socket): void {
+    const server = connect(this.#targetPort, '127.0.0.1');
+    const pair: Pair = { client, server, produced: false };
+    this.#pairs.add(pair);
+    const requests = frameReader();
+    const toServer = this.#flow(client, server);
+    const toClient = this.#flow(server, client);
+    client.on('data', (data) => {
+      if (this.#fault?.kind === 'cut_answers' && this.#fault.which === 'produce' && requests(data).includes(produceApiKey)) pair.produced = true;
+      toServer(data);
+    });
+    server.on('data', (data) => {
+      if (!this.#cuts(pair, data)) return void toClient(data);
+      this.cuts += 1;
+      client.resetAndDestroy();
+      server.resetAndDestroy();
+    });
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true);
+      const other = socket === client ? server : client;
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        this.#pairs.delete(pair);
+        // What it had sent before its end still arrives; in a black hole its end does not.
+        void this.#open.promise.then(() => (other.destroyed ? undefined : other.destroySoon()));
+      });
+    }
+  }
+
+  /** Whether this answer is the one to be cut. */
+  #cuts(pair: Pair, data: Buffer): boolean {
+    if (this.#fault?.kind !== 'cut_answers' || this.#cutsLeft === 0) return false;
+    const { which } = this.#fault;
+    const meant = which === 'any' || (which === 'produce' ? pair.produced : data.includes(commitDone));
+    if (meant) this.#cutsLeft -= 1;
+    return meant;
+  }
+
+  /** Bytes of one direction, in order. */
+  #flow(from: Socket, to: Socket): (data: Buffer) => void {
+    let tail: Promise<void> | undefined;
+    return (data) => {
+      const fault = this.#fault;
+      if (!tail && (fault === undefined || fault.kind === 'cut_answers')) {
+        if (!to.write(data)) {
+          from.pause();
+          to.once('drain', () => from.resume());
+        }
+        return;
+      }
+      const dueAt = performance.now() + (fault?.kind === 'latency' ? fault.minMs + this.#random() * (fault.maxMs - fault.minMs) : 0);
+      const mine: Promise<void> = (tail ?? Promise.resolve()).then(() => this.#deliver(data, dueAt, to)).then(() => {
+        if (tail === mine) tail = undefined;
+      });
+      tail = mine;
+    };
+  }
+
+  async #deliver(data: Buffer, dueAt: number, to: Socket): Promise<void> {
+    const wait = dueAt - performance.now();
+    if (wait > 0) await sleep(wait);
+    await this.#open.promise;
+    for (let from = 0; from < data.length && !to.destroyed;) {
+      const fault = this.#fault;
+      const bytes = fault?.kind === 'sliced' ? fault.bytes : data.length;
+      to.write(data.subarray(from, from + bytes));
+      from += bytes;
+      if (fault?.kind === 'sliced') await sleep(fault.everyMs);
+    }
+  }
+}
+
+/** Names the API key of every Kafka request that begins in what flows by. */
+function frameReader(): (data: Buffer) => number[] {
+  let rest: Buffer = Buffer.alloc(0);
+  let skip = 0;
+  return (data) => {
+    const keys: number[] = [];
+    rest = Buffer.concat([rest, data]);
+    for (;;) {
+      const skipped = Math.min(skip, rest.length);
+      rest = rest.subarray(skipped);
+      skip -= skipped;
+      if (skip > 0 || rest.length < 6) return keys;
+      skip = 4 + rest.readInt32BE(0);
+      keys.push(rest.readInt16BE(4));
+    }
+  };
+}

@@ -1,0 +1,47 @@
+/** Everything random of a run comes from its seed: so a run can be had again. */
+export interface Random {
+  /** 0 ≤ x < 1 */
+  next(): number;
+  /** A whole number, both ends included. */
+  int(low: number, high: number): number;
+  pick<T>(items: readonly T[]): T;
+  chance(probability: number): boolean;
+  /** A generator of its own, so that one part's draws do not shift another's. */
+  fork(name: string): Random;
+  shuffle<T>(items: readonly T[]): T[];
+}
+
+/** sfc32 (PractRand's small fast counter), seeded by text. */
+export function createRandom(seed: string): Random {
+  let [a, b, c] = [0x9e3779b9, 0x243f6a88, 0xb7e15162];
+  let counter = 1;
+  const next = (): number => {
+    const sum = (((a + b) | 0) + counter) | 0;
+    counter = (counter + 1) | 0;
+    a = b ^ (b >>> 9);
+    b = (c + (c << 3)) | 0;
+    c = (((c << 21) | (c >>> 11)) + sum) | 0;
+    return (sum >>> 0) / 4294967296;
+  };
+  for (const char of seed) {
+    a = (a + (char.codePointAt(0) ?? 0)) | 0;
+    next();
+  }
+  for (let i = 0; i < 12; i++) next();
+  const int = (low: number, high: number): number => low + Math.floor(next() * (high - low + 1));
+  return {
+    next,
+    int,
+    pick: <T>(items: readonly T[]): T => {
+      const item = items[int(0, items.length - 1)];
+      if (item === undefined) throw new Error('nothing to pick from');
+      return item;
+    },
+    chance: (probability) => next() < probability,
+    fork: (name) => createRandom(`${seed}/${name}`),
+    shuffle: <T>(items: readonly T[]): T[] => {
+      const left = [...items];
+      return items.map(() => left.splice(int(0, left.length - 1), 1)[0] as T);
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import type { Cluster } from './cluster.ts';
+import type { Entrance } from './entrance.ts';
+import type { Evidence } from './evidence.ts';
+import type { Journal } from './journal.ts';
+import type { Accounts, Load } from './load.ts';
+import type { Random } from './random.ts';
+
+/**
+ * How to add a row: make one with the fields below in a file of rows/, and name it in rows/all.ts. While `inject` runs, the
+ * load of load.ts goes on; it resolves when the cause is gone, and everything else (load, recovery probe, drain, I1-I12) is
+ * done for it by campaign.ts. `npm run test:faults -- --quick --only <name>` runs it alone.
+ */
+export interface Row {
+  /** kebab-case; --only takes it. */
+  name: string;
+  /** What is injected, as the table in docs/ says it. */
+  title: string;
+  /** What it hurts: in `simulate` rows overlap only when they have nothing in common. `all` excludes every other row. */
+  touches: readonly (string | 'all')[];
+  /** How long until all is normal again, from the cause being gone. */
+  recoveryMs: number;
+  /**
+   * What callers may see beyond 2xx, deserved 4xx and, as default, 202, 503, 504. `cut`: connections of a gateway that is
+   * killed may be cut. `nothing`: no failed request at all, a 202 that ends Completed aside.
+   */
+  callers?: 'cut' | 'nothing';
+  /** How long the load runs before it; default 1 s. */
+  warmUpMs?: number;
+  /** Where the load would disturb. */
+  withoutLoad?: boolean;
+  /** Injects the fault and takes it away. May return the moment (performance.now) at which the cause was gone. */
+  inject(bench: Bench): Promise<number | void>;
+  /** What must hold beyond I1-I12, when everything has come to rest. */
+  check?(evidence: Evidence, bench: Bench): Promise<string[]>;
+}
+
+/** What a row has at hand. */
+export interface Bench {
+  cluster: Cluster;
+  load: Load;
+  entrance: Entrance;
+  journal: Journal;
+  accounts: Accounts;
+  random: Random;
+  quick: boolean;
+  /** A duration of the issue: in the quick form at most 5 s. */
+  duration(ms: number): number;
+  /** Printed below the row. */
+  say(line: string): void;
+}

@@ -1,0 +1,5 @@
+import type { Row } from '../row.ts';
+import { kills } from './kills.ts';
+
+/** Every row, in the order in which a run takes them. */
+export const rows: Row[] = [...kills];

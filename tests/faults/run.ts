@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Campaign, type Result } from './campaign.ts';
+import { table, totals, writeDocs } from './report.ts';
+import { rows } from './rows/all.ts';
+
+/**
+ * `npm run test:faults`: injects every fault of the table once, under load, and checks I1-I12 from outside after each. See
+ * row.ts for how to add one. Exit code 0 only if everything held.
+ */
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    seed: { type: 'string' },
+    only: { type: 'string' },
+    json: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    'write-docs': { type: 'boolean', default: false },
+  },
+});
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+async function main(): Promise<boolean> {
+  const wanted = options.only?.split(',');
+  const unknown = wanted?.filter((name) => !rows.some((row) => row.name === name)) ?? [];
+  if (unknown.length > 0) throw new Error(`there is no row ${unknown.join(', ')}; --list names them`);
+  const chosen = wanted ? rows.filter(({ name }) => wanted.includes(name)) : rows;
+  const seed = options.seed ?? String(Date.now() % 1_000_000_007);
+  const slowness = Number(process.env['FAULTS_SLOWNESS'] ?? 1);
+  const dir = mkdtempSync(join(tmpdir(), 'core-banking-faults-'));
+  say(`seed ${seed}, ${chosen.length} rows${options.quick ? ', quick' : ''}${slowness === 1 ? '' : `, recovery bounds × ${slowness}`}; logs and journal in ${dir}`);
+  const startedAt = performance.now();
+  const campaign = await Campaign.start({ seed, quick: options.quick, dir, slowness, say });
+  say(`the cluster runs after ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+  const results: Result[] = [];
+  try {
+    for (const row of chosen) {
+      const result = await campaign.run(row);
+      results.push(result);
+      const recovered = `normal after ${Math.round(result.recoveredMs)} ms`;
+      say(`${result.findings.length === 0 ? 'ok    ' : 'FAILED'} ${row.name.padEnd(26)} ${recovered.padEnd(24)} ${result.operations} operations, ${(result.tookMs / 1000).toFixed(1)} s`);
+      for (const finding of result.findings.slice(0, 20)) say(`       ${finding}`);
+      if (result.findings.length > 20) say(`       … ${result.findings.length - 20} more`);
+    }
+  } finally {
+    await campaign.stop();
+  }
+  const failed = results.filter(({ findings }) => findings.length > 0).length;
+  say(`\n${table(results)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`);
+  if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
+  if (options['write-docs']) writeDocs(results, options.quick);
+  if (failed === 0) rmSync(dir, { recursive: true, force: true });
+  else say(`to run it again: npm run test:faults -- --seed ${seed}${options.quick ? ' --quick' : ''}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`);
+  say(`${results.length - failed} passed, ${failed} failed`);
+  return failed === 0;
+}
+
+if (options.list) for (const { name, title } of rows) say(`${name.padEnd(26)} ${title}`);
+else {
+  try {
+    process.exitCode = (await main()) ? 0 : 1;
+  } catch (error) {
+    say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    say('0 passed, 1 failed');
+    process.exitCode = 1;
+  }
+}
