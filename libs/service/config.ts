@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
+import { productionProblems } from './production.ts';
 
 /** The configuration is not valid; the message names every bad variable, one per line, and never a value. */
 export class ConfigError extends Error {
@@ -12,7 +13,8 @@ export type Environment = Record<string, string | undefined>;
 /**
  * Reads the variables that the schema names from the environment (the only place where process.env is read). Every
  * variable NAME may be given as NAME_FILE instead: the path of a file that holds the value, for secrets. An empty
- * variable counts as absent. Throws one ConfigError for all that is wrong.
+ * variable counts as absent. Where NODE_ENV is production, what is not safe there is wrong too (production.ts). Throws one
+ * ConfigError for all that is wrong.
  */
 export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: Environment = process.env): z.output<Schema> {
   const problems: string[] = [];
@@ -30,7 +32,11 @@ export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: Envi
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0] ?? '(together)');
     if (failed.has(name)) continue;
+    failed.add(name);
     problems.push(`  ${name}: ${name in input || issue.path.length === 0 ? issue.message : 'is missing'}`);
+  }
+  if (env['NODE_ENV'] === 'production') {
+    for (const { name, problem } of productionProblems(Object.keys(schema.shape), input)) if (!failed.has(name)) problems.push(`  ${name}: ${problem}`);
   }
   if (!parsed.success || problems.length > 0) {
     throw new ConfigError(`the configuration is not valid:\n${problems.join('\n')}`);
@@ -86,13 +92,20 @@ export const processConfig = {
   HEALTH_PORT: port.prefault('9090').describe('Port of the probes and metrics: /livez, /readyz, /metrics'),
 };
 
+function pem(kind: string) {
+  return z.string().regex(new RegExp(`-----BEGIN ${kind}-----`), 'must be PEM text; the path of a file is given by the name with _FILE').optional();
+}
+
 export const kafkaConfig = {
   KAFKA_BROKERS: list
     .refine((brokers) => brokers.length > 0, 'names no broker')
     .refine((brokers) => brokers.every((broker) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)), 'must be host:port, separated by commas')
     .describe('Bootstrap brokers, host:port separated by commas'),
   TOPIC_PREFIX: z.string().regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may hold letters, digits, dot, dash and underscore').default('').describe('Put before every topic and group name'),
-  KAFKA_SSL: flag.prefault('false').describe('TLS to the brokers'),
+  KAFKA_SSL: flag.prefault('false').describe("TLS to the brokers; their certificates and names are checked"),
+  KAFKA_SSL_CA: pem('CERTIFICATE').describe('PEM of the CA that signed the certificates of the brokers, where Node does not know it; mostly as KAFKA_SSL_CA_FILE'),
+  KAFKA_SSL_CERT: pem('CERTIFICATE').describe('PEM of the certificate that this client shows to the brokers; needs KAFKA_SSL_KEY'),
+  KAFKA_SSL_KEY: pem('[A-Z ]*PRIVATE KEY').describe('PEM of its private key'),
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional().describe('Log-in at the brokers; needs user and password'),
   KAFKA_SASL_USERNAME: z.string().optional().describe('User at the brokers'),
   KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
@@ -104,15 +117,18 @@ export const databaseConfig = {
   STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000).prefault('5000').describe('Longest a statement may run'),
 };
 
-/** What libs/kafka's createKafka takes, from kafkaConfig. */
+/** What libs/kafka's createKafka takes, from kafkaConfig. Throws a ConfigError where only a part of what belongs together is given. */
 export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, clientId: string) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
-  return {
-    brokers: config.KAFKA_BROKERS,
-    client_id: clientId,
-    ssl: config.KAFKA_SSL,
-    ...(mechanism && username !== undefined && password !== undefined ? { sasl: { mechanism, username, password } } : {}),
-  };
+  const { KAFKA_SSL: ssl, KAFKA_SSL_CA: ca, KAFKA_SSL_CERT: cert, KAFKA_SSL_KEY: key } = config;
+  const sasl = mechanism && username !== undefined && password !== undefined ? { mechanism, username, password } : undefined;
+  if (!sasl && (mechanism ?? username ?? password) !== undefined) {
+    throw new ConfigError('KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD belong together, and one of them is missing');
+  }
+  if (!ssl && (ca ?? cert ?? key) !== undefined) throw new ConfigError('KAFKA_SSL_CA, KAFKA_SSL_CERT and KAFKA_SSL_KEY need KAFKA_SSL=true');
+  if ((cert === undefined) !== (key === undefined)) throw new ConfigError('KAFKA_SSL_CERT and KAFKA_SSL_KEY belong together, and one of them is missing');
+  const own = cert !== undefined && key !== undefined ? { cert, key } : {};
+  return { brokers: config.KAFKA_BROKERS, client_id: clientId, ssl: ssl && { ...(ca === undefined ? {} : { ca }), ...own }, ...(sasl ? { sasl } : {}) };
 }
 
 export interface VariableDescription {
