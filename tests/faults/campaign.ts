@@ -72,7 +72,7 @@ export class Campaign {
       const load = new Load(entrance, journal, accounts, random.fork('load'), options.seed);
       const { quick, say } = options;
       const duration = (ms: number) => (quick ? Math.min(ms, 5000) : ms);
-      const campaign = new Campaign(options, { cluster, load, entrance, journal, accounts, random: random.fork('rows'), quick, duration, say }, events, pool);
+      const campaign = new Campaign(options, { cluster, load, entrance, journal, accounts, events, pool, random: random.fork('rows'), slowness: options.slowness, quick, duration, say }, events, pool);
       campaign.#before = await readBalances(pool);
       return campaign;
     } catch (error) {
@@ -101,7 +101,7 @@ export class Campaign {
     await sleep(row.withoutLoad ? 0 : (row.warmUpMs ?? warmUpMs));
     await attempt('injecting', async () => {
       const goneAt = (await row.inject(this.#bench)) ?? performance.now();
-      recovered = await recovery(this.#bench, this.#events, goneAt, patienceMs);
+      recovered = await recovery(this.#bench, goneAt, patienceMs);
     });
     await load.stop();
     const recoveredMs = Math.max(...Object.values(recovered), 0);
@@ -139,11 +139,11 @@ export class Campaign {
     const { operations, attempts } = touchedSince(journal.operations, t0);
     const pool = this.#pool;
     const evidence: Evidence = {
-      row, t0, cluster, journal, events: this.#events, pool, operations, attempts,
+      row, t0, slowness: this.#options.slowness, cluster, journal, events: this.#events, pool, operations, attempts,
       reads: journal.reads.filter(({ attempt }) => attempt.sentAt >= t0),
       before: this.#before,
       after: await readBalances(pool),
-      transactions: await readTransactions(pool, since, operations.map(({ key }) => key)),
+      transactions: await readTransactions(pool, since, operations),
     };
     const findings = [
       ...(await sagasFinished(evidence)),

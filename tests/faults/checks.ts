@@ -80,7 +80,7 @@ function stable({ status, body }: Attempt): string {
 }
 
 /** I10: in time, in the error form, and only what this fault may show. */
-export function callersSeeWhatTheyMay({ row, attempts, reads }: Evidence): string[] {
+export function callersSeeWhatTheyMay({ row, attempts, reads, slowness }: Evidence): string[] {
   const all = [
     ...attempts.map(({ operation, attempt }) => ({ what: `${operation.kind} ${operation.key}`, attempt, deserves: attempt.otherBody ? ['idempotency_key_reused'] : operation.deserves, mustFail: operation.mustFail, read: undefined })),
     ...reads.map((read) => ({ what: `GET ${read.path}`, attempt: read.attempt, deserves: [] as string[], mustFail: false, read })),
@@ -89,7 +89,7 @@ export function callersSeeWhatTheyMay({ row, attempts, reads }: Evidence): strin
     const { status, tookMs, gateway, body } = attempt;
     const findings: string[] = [];
     const seen = `${what} through ${gateway} after ${Math.round(tookMs)} ms: ${status} ${codeOf(attempt)}`;
-    if (tookMs > answerWithinMs) findings.push(`I10: too late: ${seen}`);
+    if (tookMs > replyWaitMs + marginMs * slowness) findings.push(`I10: too late: ${seen}`);
     if (status === 'cut' || status === 'no answer') {
       if (status === 'no answer' || row.callers !== 'cut') findings.push(`I10: ${seen} ${String(body)}`);
       return findings;
@@ -104,7 +104,8 @@ export function callersSeeWhatTheyMay({ row, attempts, reads }: Evidence): strin
 }
 
 /** The reply wait plus one second (contract: Idempotency and time-outs). */
-const answerWithinMs = 6_000;
+const replyWaitMs = 5_000;
+const marginMs = 1_000;
 
 function isErrorForm(body: unknown): boolean {
   const error = body as Record<string, unknown> | null;

@@ -16,7 +16,7 @@ import type { Random } from './random.ts';
 /** The processes of one bank under test. Every Kafka and Postgres connection of a service goes through a proxy of its own. */
 export interface Cluster {
   dir: string;
-  /** gateway, gateway-2, ledger, ledger-2, accounts; ledger-3 is there, but not started. */
+  /** gateway, gateway-2, ledger, ledger-2, accounts; ledger-3 and accounts-2 are there, but not started. */
   nodes: Node[];
   node(name: string): Node;
   gateways: Node[];
@@ -68,7 +68,9 @@ export interface Server extends Process {
   pids(): number[];
 }
 
-const names = [['gateway', 'gateway'], ['gateway', 'gateway-2'], ['ledger', 'ledger'], ['ledger', 'ledger-2'], ['ledger', 'ledger-3'], ['accounts', 'accounts']] as const;
+const names = [['gateway', 'gateway'], ['gateway', 'gateway-2'], ['ledger', 'ledger'], ['ledger', 'ledger-2'], ['ledger', 'ledger-3'], ['accounts', 'accounts'], ['accounts', 'accounts-2']] as const;
+/** Which a row may add for a while. */
+const spares: string[] = ['ledger-3', 'accounts-2'];
 const readyMs = 90_000;
 const stopMs = 30_000;
 const owner = 'core_banking';
@@ -130,7 +132,7 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
     const topics = () => createTopics(settings);
     await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), topics().catch(topics)]);
     for (const [kind, name] of names) nodes.push(await makeNode(kind, name, dir, settingsOf(name), unexpectedExits));
-    const started = nodes.filter(({ name }) => name !== 'ledger-3');
+    const started = nodes.filter(({ name }) => !spares.includes(name));
     for (const node of started) node.start();
     const [apiKey] = await Promise.all([makeApiKey(settings), ...started.map((node) => node.ready())]);
     const node = (name: string) => nodes.find((one) => one.name === name) ?? fail(name);

@@ -58,6 +58,11 @@ export class EventLog {
     return this.#consumer.stop();
   }
 
+  /** Whether the event with this ce_id has been published. */
+  has(id: string): boolean {
+    return this.#digests.has(id);
+  }
+
   /** Resolves when everything that was there at the call has been read. */
   async caughtUp(timeoutMs = 30_000): Promise<void> {
     const ranges = await eventually(async () => Promise.all(this.#topics.map(async (topic) => ({ topic, ranges: await topicRanges(this.#kafka, topic) }))), timeoutMs);

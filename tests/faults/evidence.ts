@@ -1,13 +1,16 @@
+import { openingTransactionId } from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Cluster } from './cluster.ts';
 import type { EventLog } from './event-log.ts';
-import type { Attempt, Journal, Operation, Read } from './journal.ts';
+import { accountOf, type Attempt, type Journal, type Operation, type Read } from './journal.ts';
 import type { Row } from './row.ts';
 
 /** What a check of one row looks at. `t0`: when the row began (performance.now). */
 export interface Evidence {
   row: Row;
   t0: number;
+  /** By which bounds of time are multiplied. */
+  slowness: number;
   cluster: Cluster;
   journal: Journal;
   events: EventLog;
@@ -38,11 +41,20 @@ export interface LedgerTransaction {
 
 const columns = 't.transaction_id, t.operation_id, t.account_id, t.direction, t.amount_minor, t.status, t.failure_code, t.idempotency_key';
 
-/** Everything that was booked since a moment of database time, and every transaction under one of these keys. */
-export async function readTransactions(pool: Pool, since: string, keys: string[]): Promise<LedgerTransaction[]> {
+/**
+ * Everything that was booked since a moment of database time, and every transaction under one of these operations' keys. The
+ * first deposit of an opening has no key of its own; its id is known, and it gets that of the opening.
+ */
+export async function readTransactions(pool: Pool, since: string, operations: Operation[]): Promise<LedgerTransaction[]> {
+  const opened = new Map<string, string>();
+  for (const operation of operations) {
+    const account = accountOf(operation);
+    if (account !== undefined) opened.set(openingTransactionId(account), operation.key);
+  }
   const booked = `with booked as materialized (select distinct transaction_id from v_entries where created_at >= $1)
-    select ${columns} from v_transactions t where t.transaction_id in (select transaction_id from booked) or t.idempotency_key = any($2)`;
-  return (await pool.query<LedgerTransaction>(booked, [since, keys])).rows;
+    select ${columns} from v_transactions t where t.transaction_id in (select transaction_id from booked) or t.idempotency_key = any($2) or t.transaction_id = any($3)`;
+  const { rows } = await pool.query<LedgerTransaction>(booked, [since, operations.map(({ key }) => key), [...opened.keys()]]);
+  return rows.map((row) => ({ ...row, idempotency_key: row.idempotency_key ?? opened.get(row.transaction_id) ?? null }));
 }
 
 /** Every customer's balance in minor units: small enough here for numbers. */

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/eventually.ts';
 import type { Node } from './cluster.ts';
-import type { EventLog } from './event-log.ts';
 import { idIn, type Operation } from './journal.ts';
 import type { Bench } from './row.ts';
 
@@ -14,8 +13,8 @@ const everyMs = 150;
  * answered 201 within a second, and the event of such a deposit. Resolves to the milliseconds that each took; at most
  * `patienceMs`.
  */
-export async function recovery(bench: Bench, events: EventLog, goneAt: number, patienceMs: number): Promise<Record<string, number>> {
-  const { cluster, load, accounts } = bench;
+export async function recovery(bench: Bench, goneAt: number, patienceMs: number): Promise<Record<string, number>> {
+  const { cluster, load, accounts, events } = bench;
   const [first = '', second = ''] = accounts.probes;
   const until = goneAt + patienceMs;
   const took: Record<string, number> = {};
@@ -25,7 +24,7 @@ export async function recovery(bench: Bench, events: EventLog, goneAt: number, p
   };
   const normal = async (operation: Operation, gateway: Node) => {
     const { status, tookMs } = await load.send(operation, gateway);
-    return status === 201 && tookMs <= normalMs ? operation : undefined;
+    return status === 201 && tookMs <= normalMs * bench.slowness ? operation : undefined;
   };
   const running = cluster.gateways.filter((gateway) => gateway.running());
   const some = () => bench.random.pick(running);

@@ -1,5 +1,7 @@
+import type { Pool } from '#libs/postgres/pool.ts';
 import type { Cluster } from './cluster.ts';
 import type { Entrance } from './entrance.ts';
+import type { EventLog } from './event-log.ts';
 import type { Evidence } from './evidence.ts';
 import type { Journal } from './journal.ts';
 import type { Accounts, Load } from './load.ts';
@@ -41,8 +43,13 @@ export interface Bench {
   entrance: Entrance;
   journal: Journal;
   accounts: Accounts;
+  events: EventLog;
+  /** The superuser's, past all proxies; search_path ledger. */
+  pool: Pool;
   random: Random;
   quick: boolean;
+  /** By which bounds of time are multiplied (FAULTS_SLOWNESS). */
+  slowness: number;
   /** A duration of the issue: in the quick form at most 5 s. */
   duration(ms: number): number;
   /** Printed below the row. */

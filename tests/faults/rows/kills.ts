@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
 import type { Node } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';
 
 /** Processes that are killed with work in flight, and started again after 0 to 3 s. */
-
 async function killAndStart(node: Node, { random }: Bench): Promise<number> {
   await node.kill();
   await sleep(random.int(0, 3000));
@@ -16,7 +17,82 @@ const killLedger: Row = {
   title: 'kill -9 of a ledger, started again after 0-3 s',
   touches: ['ledger'],
   recoveryMs: 5000,
-  inject: (bench) => killAndStart(bench.cluster.node('ledger'), bench),
+  inject: (bench) => killAndStart(bench.cluster.node(bench.random.pick(['ledger', 'ledger-2'])), bench),
 };
 
-export const kills: Row[] = [killLedger];
+const killGateway: Row = {
+  name: 'kill-gateway',
+  title: 'kill -9 of a gateway with requests in flight, started again after 0-3 s',
+  touches: ['gateway'],
+  recoveryMs: 5000,
+  callers: 'cut',
+  inject: (bench) => killAndStart(bench.random.pick(bench.cluster.gateways), bench),
+};
+
+const openingsInFlight = 40;
+
+const killAccounts: Row = {
+  name: 'kill-accounts',
+  title: `kill -9 of accounts in the middle of ${openingsInFlight} openings, started again after 0-3 s`,
+  touches: ['accounts'],
+  recoveryMs: 5000,
+  async inject(bench) {
+    const { load, random, cluster } = bench;
+    const openings = Array.from({ length: openingsInFlight }, () => load.send(load.opening(random.int(1, 10_000))));
+    await sleep(random.int(20, 300));
+    const startedAt = await killAndStart(cluster.node('accounts'), bench);
+    void Promise.all(openings);
+    return startedAt;
+  },
+};
+
+const tries = 10;
+
+/** Holds back what the relay says to its database, so that what it has published stays unmarked, and kills it then. */
+const killRelay: Row = {
+  name: 'kill-relay',
+  title: 'kill -9 of the outbox relay between publish and mark, started again after 0-3 s',
+  touches: ['ledger'],
+  recoveryMs: 5000,
+  async inject(bench) {
+    const { cluster, say } = bench;
+    for (let attempt = 1; attempt <= tries; attempt++) {
+      const node = relayHolder(bench);
+      const link = cluster.links.get(`${node.name}>postgres`);
+      await link?.set({ kind: 'black_hole' });
+      const unmarked = await eventually(() => publishedUnmarked(bench), 1000).catch(() => 0);
+      if (unmarked === 0) {
+        await link?.heal();
+        await sleep(100);
+        continue;
+      }
+      await node.kill();
+      await link?.heal();
+      say(`       ${unmarked} events were published and not marked when the relay was killed`);
+      await sleep(bench.random.int(0, 3000));
+      node.start();
+      return performance.now();
+    }
+    throw new Error(`in ${tries} tries no event was published and unmarked`);
+  },
+};
+
+/** Events that have been seen in the topics, and whose batch is not marked. */
+async function publishedUnmarked({ pool, events }: Bench): Promise<number> {
+  const { rows } = await pool.query<{ id: string }>('select id from outbox join outbox_batches using (batch_id) where published_at is null');
+  return rows.filter(({ id }) => events.has(id)).length;
+}
+
+/** The ledger that has said last that its relay publishes. */
+function relayHolder({ cluster }: Bench): Node {
+  const said = ['ledger', 'ledger-2'].map((name) => {
+    const node = cluster.node(name);
+    const line = readFileSync(node.log, 'utf8').split('\n').findLast((text) => text.includes('this outbox relay publishes')) ?? '{"time":""}';
+    return { node, at: (JSON.parse(line) as { time: string }).time };
+  });
+  const last = said.sort((a, b) => b.at.localeCompare(a.at))[0];
+  if (!last) throw new Error('there is no ledger');
+  return last.node;
+}
+
+export const kills: Row[] = [killLedger, killGateway, killAccounts, killRelay];
