@@ -19,6 +19,8 @@ function violation(ctx: Context, code: ErrorCode, message: string): never {
 
 // C0, DEL and C1: never part of a name, an address or a text that a statement shows.
 const control = /[\u0000-\u001f\u007f-\u009f]/;
+/** The rest, for patterns of JSON Schema. */
+const shown = '[^\\u0000-\\u001f\\u007f-\\u009f]';
 
 /** Text of `min`-`max` characters (code points), trimmed, without control characters, any script. */
 function text(min: number, max: number) {
@@ -28,8 +30,11 @@ function text(min: number, max: number) {
     const length = [...trimmed].length;
     if (length < min || length > max) return violation(ctx, 'validation_failed', `must have ${min} to ${max} characters`);
     return trimmed;
-  }).meta({ minLength: min, maxLength: max });
+  }).meta({ minLength: min, maxLength: max, pattern: min === 0 ? `^${shown}*$` : `^${shown}*[^\\s\\u0000-\\u001f\\u007f-\\u009f\\ufeff]${shown}*$` });
 }
+
+/** What `phone` takes, for JSON Schema: 7 to 15 digits behind the prefix. */
+const phonePattern = '^[ -]*(\\+([ -]*[0-9]){7,15}|0[ -]*0([ -]*[0-9]){7,15}|[1-9]([ -]*[0-9]){6,14}|0[ -]*[1-9]([ -]*[0-9]){5,13})[ -]*$';
 
 /**
  * E.164 with its plus: spaces and dashes go, a leading 00 is a plus. A missing country code cannot be guessed. A plus that
@@ -39,13 +44,13 @@ const phone = z.string().transform((value, ctx) => {
   const bare = value.replace(/[\s-]/g, '').replace(/^00/, '+').replace(/^\+/, '');
   if (!/^\d{7,15}$/.test(bare) || control.test(value)) return violation(ctx, 'validation_failed', 'must be a phone number of 7 to 15 digits, such as +254700000001');
   return `+${bare}`;
-}).meta({ description: 'A phone number of 7 to 15 digits; spaces and dashes are dropped, a leading 00 is a plus', input_examples: ['+254700000001'] });
+}).meta({ description: 'A phone number of 7 to 15 digits; spaces and dashes are dropped, a leading 00 is a plus', pattern: phonePattern, input_examples: ['+254700000001'] });
 
 const email = z
   .string()
   .max(254, 'must have at most 254 characters')
   .pipe(z.email('must be an e-mail address'))
-  .meta({ format: 'email' });
+  .meta({ format: 'email', pattern: z.regexes.email.source });
 
 const currency = z
   .string()
@@ -60,7 +65,7 @@ function amount(zero: boolean) {
     if (decimal === undefined) return violation(ctx, 'invalid_amount', 'must be a JSON number of at most 40 characters, its exponent at most 30');
     if (decimal.startsWith('-') || (decimal === '0' && !zero)) return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
     return decimal;
-  }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', input_examples: [12.5] });
+  }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), maximum: 999_999_999_999_999, description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', input_examples: [12.5] });
 }
 
 type Body = Record<string, unknown>;

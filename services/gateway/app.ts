@@ -8,7 +8,8 @@ import type { Clock } from '#libs/service/clock.ts';
 import type { Admission } from './admission.ts';
 import { createAuthenticate } from './auth.ts';
 import { checkCodings, parseBody } from './body.ts';
-import { answerClientError } from './client-errors.ts';
+import { answerClientError, rememberLatest } from './client-errors.ts';
+import { boundConnections, httpPatience, patience } from './connections.ts';
 import { createCors } from './cors.ts';
 import { addDocs } from './docs.ts';
 import { internalError, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
@@ -36,18 +37,16 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   isDraining?: () => boolean;
 }
 
-/** Room for ids of 10 KB in a path: they are unknown ones, no more. */
-const maxHeaderBytes = 32 * 1024;
+/** Room for a token of 64 KB, which is refused like every other one that is not valid, and for ids of 10 KB in a path. */
+const maxHeaderBytes = 80 * 1024;
 
 const serverOptions = {
   // One child logger per request is too dear: what is worth a line is logged by hand, with the request's id.
   logger: false,
   genReqId: requestId,
   bodyLimit: 64 * 1024,
-  requestTimeout: 30_000,
-  // Longer than the idle time-out of the usual load balancer, so that it is the one to close.
-  keepAliveTimeout: 72_000,
-  http: { maxHeaderSize: maxHeaderBytes, headersTimeout: 15_000, connectionsCheckingInterval: 5_000, requireHostHeader: false, joinDuplicateHeaders: true },
+  ...patience,
+  http: { ...httpPatience, maxHeaderSize: maxHeaderBytes, requireHostHeader: false, joinDuplicateHeaders: true },
   forceCloseConnections: 'idle',
   // While it stops, requests on connections that are still open are answered, and the connections closed.
   return503OnClosing: false,
@@ -85,6 +84,8 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const answerError = errorHandler(deps);
   const entrance = createEntrance(deps, gate, answerError);
 
+  boundConnections(app.server);
+  app.server.on('request', rememberLatest);
   // Node would answer an unknown Expect 417 with an empty body, before anybody has said who they are.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.addHook('onRequest', entrance.onRequest);

@@ -45,8 +45,8 @@ test.each([
   ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\0b\r\n\r\n', 400, 'validation_failed'],
   ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400, 'validation_failed'],
   ['length and chunks', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', 400, 'validation_failed'],
-  ['headers beyond 32 KiB', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(40_000)}\r\n\r\n`, 431, 'headers_too_large'],
-  ['a URL beyond 32 KiB', `GET /${'x'.repeat(40_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 'headers_too_large'],
+  ['headers beyond 80 KiB', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(90_000)}\r\n\r\n`, 431, 'headers_too_large'],
+  ['a URL beyond 80 KiB', `GET /${'x'.repeat(90_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 'headers_too_large'],
 ])('%s is answered with the one error body', async (_what, bytes, status, code) => {
   const answer = parse(await talk(bytes));
   expect([answer.status, answer.body.code]).toEqual([status, code]);
@@ -72,6 +72,19 @@ test.each([
   const next = `GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
   const answer = await talk(`POST /clients HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n${body}${next}`);
   expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 404']);
+});
+
+test.each<[string, string, string]>([
+  ['chunks that are none, behind a 401', 'Host: x\r\n', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n'],
+  ['chunks that are none, behind a 404', `Host: x\r\nx-api-key: ${key}\r\n`, 'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n'],
+])('a request that has its answer gets no second one for its body: %s', async (_what, headers, rest) => {
+  const answer = await talk(`POST /nope HTTP/1.1\r\n${headers}${rest}`);
+  expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toHaveLength(1);
+});
+
+test('more headers than Node reads are refused, not passed over', async () => {
+  const answer = parse(await talk(`GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n${'a: b\r\n'.repeat(3_000)}\r\n`));
+  expect([answer.status, answer.body.code]).toEqual([431, 'headers_too_large']);
 });
 
 test('ids of 10 KB are unknown ones over a real socket too', async () => {

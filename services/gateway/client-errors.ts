@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { errorBody } from './errors.ts';
 
 const ofParser: Record<string, Refusal> = {
-  HPE_HEADER_OVERFLOW: refusal('headers_too_large', 'the request line and headers must not exceed 32 KiB'),
+  HPE_HEADER_OVERFLOW: refusal('headers_too_large', 'the request line and headers must not exceed 80 KiB'),
   ERR_HTTP_REQUEST_TIMEOUT: refusal('request_timeout', 'the request did not arrive in time'),
 };
 const malformed = refusal('validation_failed', 'the request is not valid HTTP');
@@ -15,14 +15,23 @@ const malformed = refusal('validation_failed', 'the request is not valid HTTP');
 /** The response that Node has under way on this connection; it has no public name. */
 type ServerSocket = Socket & { _httpMessage?: ServerResponse | null };
 
+const latest = new WeakMap<Socket, ServerResponse>();
+
+/** Told of every request, so that what goes wrong on its connection can be told apart from it. */
+export function rememberLatest({ socket }: IncomingMessage, response: ServerResponse): void {
+  latest.set(socket, response);
+}
+
 /**
  * Answers what never became a request with the one error body, then closes the connection. What follows a request that is
  * still being worked on gets no answer: the caller would take it for that of the request. That one is answered, then the
- * connection closed.
+ * connection closed. A request that has its answer, and whose body goes wrong afterwards, gets no second one.
  */
 export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   if (!socket.writable) return void socket.destroy();
+  const last = latest.get(socket);
+  if (last?.headersSent && !last.req.complete) return void socket.destroySoon();
   const underWay = (socket as ServerSocket)._httpMessage;
   if (underWay?.req.complete) {
     socket.pause();

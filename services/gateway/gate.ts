@@ -62,9 +62,13 @@ function limitCaller(limiter: Limiter, caller: Caller, reply: FastifyReply): voi
   if (left < 0) throw tooMany(`more than ${limiter.limit} requests a minute`, reset_s);
 }
 
+const maxHeaders = 1000;
+
 /** After authentication: is there such a route, and may the caller use it. What is wrong with it, or undefined. */
 export function checkRoute(request: FastifyRequest): Refused | undefined {
-  const { httpVersion, headers: { host } } = request.raw;
+  const { httpVersion, headers: { host }, rawHeaders } = request.raw;
+  // Node drops what comes behind 2000 without a word: what stands in front of us may have read it.
+  if (rawHeaders.length > 2 * maxHeaders) return refuse('headers_too_large', `the request must not have more than ${maxHeaders} headers`);
   // Node reads HTTP/2.0 and HTTP/0.9 as if they were ours.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return refuse('validation_failed', 'only HTTP/1.1 and HTTP/1.0 are spoken here');
   // Node would refuse it with an empty body, before anybody has said who they are.

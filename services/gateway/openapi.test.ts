@@ -59,3 +59,21 @@ test('the docs need no credentials, what lies beside them does', async () => {
   expect((await app.inject({ method: 'GET', url: '/openapi.json' })).json().openapi).toBe('3.1.0');
   await app.close();
 });
+
+test('a creation links to what can be asked about its resource', () => {
+  const targets = (path: string, status: string) => Object.values<{ operationId: string; parameters: object }>(document.paths[path].post.responses[status].links).map(({ operationId, parameters }) => [operationId, parameters]);
+  expect(targets('/clients', '201')).toEqual([['get_client', { client_id: '$response.body#/data/client_id' }], ['update_client', { client_id: '$response.body#/data/client_id' }]]);
+  expect(targets('/transactions', '202')).toContainEqual(['get_transaction', { transaction_id: '$response.body#/transaction_id' }]);
+  expect(targets('/accounts', '201')).toContainEqual(['get_balance_by_number', { accountNumber: '$response.body#/data/account_number' }]);
+});
+
+test('the patterns of texts and phones say what the fields take', () => {
+  const { first_name, contact_number, email } = document.paths['/clients'].post.requestBody.content['application/json'].schema.oneOf[0].properties;
+  const fits = (schema: { pattern: string }, value: string) => new RegExp(schema.pattern, 'u').test(value);
+  const taken = (changes: object) => endpoints.create_client.body.safeParse({ client_type: 'Retail', first_name: 'A', last_name: 'B', email: 'a@b.cc', contact_number: '+254700000001', ...changes }).success;
+  for (const name of ['x', ' x ', '中', '', ' ', '\u00a0', '\ufeff', 'a\u0000', 'a\u0085b', '\u2028x', '\u3000']) expect([name, fits(first_name, name)]).toEqual([name, taken({ first_name: name })]);
+  for (const phone of ['+254700000001', '00254700000001', '0', '00123456', '001234567', '0712345', '071234', '000000000', '00-0000-000', '1234567', '123456', '+1234567890123456', '+123456789012345', ' +254 7-00 000001 ', '++254700000001', '+00254700000001', '7 1 2 3 4 5 6', '']) {
+    expect([phone, fits(contact_number, phone)]).toEqual([phone, taken({ contact_number: phone })]);
+  }
+  for (const address of ['a@b.cc', 'a@b', 'a b@c.dd', '.a@b.cc', "o'x@b.cc"]) expect([address, fits(email, address)]).toEqual([address, taken({ email: address })]);
+});

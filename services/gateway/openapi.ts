@@ -3,6 +3,7 @@ import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
+import { links } from './openapi-links.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 import type { Json } from './openapi-schemas.ts';
 
@@ -43,20 +44,29 @@ export function openApiDocument(version: string): Json {
 }
 
 const text = { type: 'string' };
+const count = { type: 'integer' };
 const headerComponents: Record<string, Json> = {
-  RequestId: { description: "The caller's X-Request-Id, or a new one", schema: text },
-  Location: { description: 'Path of the resource', schema: text },
+  RequestId: { description: "The caller's X-Request-Id, or a new one", required: true, schema: text },
+  Location: { description: 'Path of the resource', required: true, schema: text },
   Link: { description: 'The next page, rel="next"; absent on the last one', schema: text },
-  RetryAfter: { description: 'Seconds to wait', schema: { type: 'integer' } },
+  RetryAfter: { description: 'Seconds to wait', required: true, schema: count },
   Replayed: { description: 'true where this answers a repeat', schema: { type: 'string', const: 'true' } },
-  Challenge: { description: 'How to authenticate', schema: text },
+  Challenge: { description: 'How to authenticate', required: true, schema: text },
+  RateLimitLimit: { description: 'Requests a minute of this caller; absent where there is no limit', schema: count },
+  RateLimitRemaining: { description: 'How many of them are left', schema: count },
+  RateLimitReset: { description: 'Seconds until they start over', schema: count },
 };
 const headerParameters: Record<string, Json> = {
-  RequestId: { name: 'X-Request-Id', in: 'header', schema: { type: 'string', minLength: 1, maxLength: 128 }, description: 'Taken over into logs, events and answers' },
-  IdempotencyKey: { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', minLength: 1, maxLength: 255 }, description: 'Makes the request repeatable: one key, one outcome' },
+  RequestId: { name: 'X-Request-Id', in: 'header', schema: text, description: 'Taken over into logs, events and answers when it has 1 to 128 printable ASCII characters, else replaced' },
+  IdempotencyKey: { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 255, pattern: '^[!-~]([ -~]*[!-~])?$' }, description: 'Makes the request repeatable: one key, one outcome' },
 };
 const parameter = (name: keyof typeof headerParameters): Json => ({ $ref: `#/components/parameters/${name}` });
 const header = (name: keyof typeof headerComponents): Json => ({ $ref: `#/components/headers/${name}` });
+
+/** The headers of an answer to somebody who is known. */
+function knownCallersHeaders(): Record<string, Json> {
+  return { 'X-Request-Id': header('RequestId'), 'RateLimit-Limit': header('RateLimitLimit'), 'RateLimit-Remaining': header('RateLimitRemaining'), 'RateLimit-Reset': header('RateLimitReset') };
+}
 
 function operation(name: EndpointName, endpoint: Endpoint): Json {
   const { tag, summary, scope, method, body } = endpoint;
@@ -96,14 +106,14 @@ function envelope({ result, shape }: Endpoint): Json {
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
   const { method, shape, success, pending } = endpoint;
   const content = { 'application/json': { schema: envelope(endpoint) } };
-  const headers: Record<string, Json> = { 'X-Request-Id': header('RequestId') };
+  const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
   if (shape === 'page') headers['Link'] = header('Link');
   if (method === 'POST') headers['Idempotent-Replayed'] = header('Replayed');
-  const answers: Record<string, Json> = { [success]: { description: success === 201 ? 'Created' : endpoint.summary, headers, content } };
+  const answers: Record<string, Json> = { [success]: { description: success === 201 ? 'Created' : endpoint.summary, headers, content, ...links(name) } };
   if (pending) {
-    const waiting = { 'X-Request-Id': header('RequestId'), Location: header('Location'), 'Retry-After': header('RetryAfter') };
-    answers['202'] = { description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`, headers: waiting, content };
+    const waiting = { ...knownCallersHeaders(), Location: header('Location'), 'Retry-After': header('RetryAfter') };
+    answers['202'] = { description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`, headers: waiting, content, ...links(name) };
   }
   return answers;
 }
@@ -135,8 +145,8 @@ function responseComponents(): Record<string, Json> {
 }
 
 function errorResponse(status: number, codes: ErrorCode[]): Json {
-  const headers: Record<string, Json> = { 'X-Request-Id': header('RequestId') };
-  if (status === 401) headers['WWW-Authenticate'] = header('Challenge');
+  const headers: Record<string, Json> = status === 401 ? { 'X-Request-Id': header('RequestId') } : knownCallersHeaders();
+  if (status === 401 || status === 403) headers['WWW-Authenticate'] = header('Challenge');
   if (status === 429 || status === 503) headers['Retry-After'] = header('RetryAfter');
   const schema = { allOf: [{ $ref: '#/components/schemas/Error' }, { properties: { code: { enum: codes } } }] };
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));

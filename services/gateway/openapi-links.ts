@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import type { Json } from './openapi-schemas.ts';
+
+/** Path parameters that are not called what the field is called. */
+const fieldOf: Record<string, string> = { accountNumber: 'account_number' };
+
+/**
+ * The OpenAPI links of a creation: every operation whose path takes the id, or the number, of what has been created.
+ * `{}` for what creates nothing.
+ */
+export function links(name: EndpointName): { links?: Json } {
+  const { success, shape, result }: Endpoint = endpoints[name];
+  if (success !== 201) return {};
+  const data = shape === 'bare' ? '$response.body#' : '$response.body#/data';
+  const fields = ownNames(result);
+  const found = Object.entries(endpoints).flatMap(([target, { path, summary }]) => {
+    const [, parameter = ''] = /:(\w+)/.exec(path) ?? [];
+    const field = fieldOf[parameter] ?? parameter;
+    return fields.includes(field) ? [[target, { operationId: target, parameters: { [parameter]: `${data}/${field}` }, description: summary }]] : [];
+  });
+  return { links: Object.fromEntries(found) as Json };
+}
+
+/** The fields by which a resource is asked for: the first one of its schema is its id. */
+function ownNames(result: z.ZodType): string[] {
+  const one = result instanceof z.ZodDiscriminatedUnion ? result.options[0] : result;
+  const [id = '', ...rest] = one instanceof z.ZodObject ? Object.keys(one.shape) : [];
+  return [id, ...rest.filter((field) => field === 'account_number')];
+}
