@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { administrationBodies, administrationParameters, auditRecordSchema, deadLetterContentSchema, deadLetterSchema } from './administration.ts';
 import type { ErrorCode } from './errors.ts';
 import { bodies, parameters } from './fields.ts';
 import type { MessageName } from './messages.ts';
@@ -166,6 +167,26 @@ export const endpoints = {
   get_system_accounts: {
     method: 'GET', path: '/admin/system-accounts', tag: 'Administration', summary: 'Teller and Vault per currency', scope: 'ops:manage', query: none,
     result: systemAccountSchema, shape: 'list', success: 200, message: 'get_system_accounts', errors: [],
+  },
+  list_audit: {
+    method: 'GET', path: '/admin/audit', tag: 'Administration', summary: 'List audit records', scope: 'audit:read', query: administrationParameters.listAudit,
+    result: auditRecordSchema, shape: 'page', success: 200, message: 'list_audit', errors: ['invalid_cursor'],
+  },
+  list_dead_letters: {
+    method: 'GET', path: '/admin/dead-letters', tag: 'Administration', summary: 'List messages that could not be processed', scope: 'ops:manage', query: administrationParameters.listDeadLetters,
+    result: deadLetterSchema, shape: 'page', success: 200, message: 'list_dead_letters', errors: ['invalid_cursor'],
+  },
+  get_dead_letter: {
+    method: 'GET', path: '/admin/dead-letters/:dead_letter_id', tag: 'Administration', summary: 'Get a dead letter with headers and value', scope: 'ops:manage', query: none,
+    result: deadLetterContentSchema, shape: 'one', success: 200, message: 'get_dead_letter', errors: ['dead_letter_not_found'],
+  },
+  redrive_dead_letter: {
+    method: 'POST', path: '/admin/dead-letters/:dead_letter_id/redrive', tag: 'Administration', summary: 'Send a dead letter to its topic again, its very bytes', scope: 'ops:manage', query: none, body: administrationBodies.redriveDeadLetter,
+    result: deadLetterSchema, shape: 'one', success: 200, message: 'redrive_dead_letter', errors: ['dead_letter_not_found', 'invalid_status_transition', 'dead_letter_expired', ...writeErrors],
+  },
+  drop_dead_letter: {
+    method: 'POST', path: '/admin/dead-letters/:dead_letter_id/drop', tag: 'Administration', summary: 'Decide that a dead letter is not sent again', scope: 'ops:manage', query: none, body: administrationBodies.dropDeadLetter,
+    result: deadLetterSchema, shape: 'one', success: 200, message: 'drop_dead_letter', errors: ['dead_letter_not_found', 'invalid_status_transition', ...writeErrors],
   },
 } satisfies Record<string, Endpoint>;
 

@@ -28,6 +28,8 @@ export interface MessageContext {
   idempotency_key?: string;
   /** SHA-256 (first 128 bits, hex) over path parameters and normalised body. */
   fingerprint?: string;
+  /** 'true' where the actor is a member of staff, in person: the ledger then audits postings too. */
+  staff?: string;
   /** The client that the caller is bound to. */
   bound_client_id?: string;
   traceparent?: string;
@@ -48,6 +50,7 @@ const names = {
   reply_by: 'reply-by',
   idempotency_key: 'idempotency-key',
   fingerprint: 'fingerprint',
+  staff: 'staff',
   bound_client_id: 'bound-client-id',
   traceparent: 'traceparent',
   correlation_id: 'correlation-id',

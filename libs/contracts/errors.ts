@@ -36,9 +36,12 @@ export const errorCodes = {
   transaction_not_found: { status: 404 },
   transfer_not_found: { status: 404 },
   api_key_not_found: { status: 404 },
+  dead_letter_not_found: { status: 404 },
   route_not_found: { status: 404 },
   method_not_allowed: { status: 405 },
   deadline_exceeded: { status: 409 },
+  /** Retention has deleted its bytes from the topic. */
+  dead_letter_expired: { status: 410 },
   request_timeout: { status: 408 },
   body_too_large: { status: 413 },
   unsupported_media_type: { status: 415 },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditRecordSchema } from './administration.ts';
 import { accountMasterSchema, accountStatus, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
 import type { TopicName } from './topics.ts';
 
@@ -52,6 +53,8 @@ export const events = {
     'balances',
     z.object({ account_id: z.string(), account_number: z.string(), currency: z.string(), balance: money, sequence: z.number().int(), updated_at: z.string() }),
   ),
+  /** Every audit record, keyed by its actor. */
+  'corebanking.audit.recorded.v1': event('audit', auditRecordSchema),
   /** What gateways need to check a key; the topic is compacted. */
   'corebanking.api_key.v1': event(
     'api-keys',

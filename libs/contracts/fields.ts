@@ -23,7 +23,7 @@ const control = /[\u0000-\u001f\u007f-\u009f]/;
 const shown = '[^\\u0000-\\u001f\\u007f-\\u009f]';
 
 /** Text of `min`-`max` characters (code points), trimmed, without control characters, any script. */
-function text(min: number, max: number) {
+export function text(min: number, max: number) {
   return z.string().transform((value, ctx) => {
     if (control.test(value)) return violation(ctx, 'validation_failed', 'must not contain control characters');
     const trimmed = value.trim();
@@ -204,7 +204,7 @@ const limit = z
   .meta({ type: 'integer', minimum: 1, maximum: 500 });
 
 /** ISO 8601 date or time, as UTC with three decimals. A plus that arrived as a blank is read as a plus. */
-const time = z.string().transform((value, ctx) => {
+export const time = z.string().transform((value, ctx) => {
   const text = value.replace(' ', '+');
   const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
   return (known ? utcTime(text) : undefined) ?? violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z');
@@ -216,7 +216,8 @@ const decimalParameter = z.string().transform((value, ctx) => {
   return decimal;
 }).meta({ type: 'number', minimum: 0 });
 
-const page = { limit, cursor: z.string().max(2000).optional(), order: z.enum(['asc', 'desc']).default('desc') };
+/** Of every list. */
+export const page = { limit, cursor: z.string().max(2000).optional(), order: z.enum(['asc', 'desc']).default('desc') };
 
 /** Query parameters of the read endpoints. Unknown ones are refused: a mistyped filter must not list everything. */
 export const parameters = {

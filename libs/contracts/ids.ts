@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 /**
  * Identifiers: a type prefix, an underscore and 128 bits in 32 lower-case hex digits (contract: Envelope, ids, time).
  *
@@ -13,6 +15,8 @@ export const idPrefix = {
   transition: 'tra',
   key: 'key',
   operation: 'opr',
+  audit: 'aud',
+  deadLetter: 'dlt',
 } as const;
 
 export type IdKind = keyof typeof idPrefix;
@@ -87,4 +91,9 @@ export function idKey(id: string): string {
 /** The 128 bits under which a command's outcome is kept: those of its id without the routing hint. */
 export function commandKey(messageId: string): string {
   return `${messageId.slice(-32, -2)}00`;
+}
+
+/** The id of the audit record of a command: one, however often the command is delivered. */
+export function auditId(messageId: string): string {
+  return idOf('audit', createHash('sha256').update(`audit ${messageId}`).digest('hex').slice(0, 32));
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditRecordSchema, deadLetterContentSchema, deadLetterSchema } from './administration.ts';
 import { bodies } from './fields.ts';
 import { isCurrency, maxDecimalLength } from './money.ts';
 import {
@@ -88,6 +89,11 @@ export const messages = {
   /** No reply: tells that a key was used, at most once a minute per key and gateway. */
   record_api_key_use: command('accounts.commands', z.object({ key_id: id, used_at: time }), z.null()),
 
+  /** No reply: what the gateway refused and what the ledger did for staff. Repeats are known by audit_id. */
+  record_audit: command('accounts.commands', auditRecordSchema, z.null()),
+  redrive_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, renew_deadline: z.boolean() }), deadLetterSchema),
+  drop_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, reason: text }), deadLetterSchema),
+
   // accounts: queries
   list_clients: query('accounts.queries', z.object({ client_type: z.string().optional(), ussd_phone: z.string().optional(), ...page }), pageOf(clientSchema)),
   get_client: query('accounts.queries', z.object({ client_id: id }), clientSchema),
@@ -101,6 +107,26 @@ export const messages = {
   list_status_transitions: query('accounts.queries', z.object({ account_id: id, ...page }), pageOf(statusTransitionSchema)),
   list_api_keys: query('accounts.queries', z.object({ ...page }), pageOf(apiKeySchema)),
   get_api_key: query('accounts.queries', z.object({ key_id: id }), apiKeySchema),
+  list_audit: query(
+    'accounts.queries',
+    z.object({
+      actor: z.string().optional(),
+      action: z.string().optional(),
+      resource_id: z.string().optional(),
+      outcome: z.string().optional(),
+      request_id: z.string().optional(),
+      from: time.optional(),
+      to: time.optional(),
+      ...page,
+    }),
+    pageOf(auditRecordSchema),
+  ),
+  list_dead_letters: query(
+    'accounts.queries',
+    z.object({ topic: z.string().optional(), state: z.string().optional(), from: time.optional(), to: time.optional(), ...page }),
+    pageOf(deadLetterSchema),
+  ),
+  get_dead_letter: query('accounts.queries', z.object({ dead_letter_id: id }), deadLetterContentSchema),
 
   // ledger: commands
   create_transaction: command(

@@ -26,6 +26,9 @@ function compacted(partitions: number): TopicDefinition {
 
 const deadLetter = log(1, 30 * day, large);
 
+/** Where what cannot be processed is put aside: `<topic>.dlq`. */
+export const deadLetterTopics = ['ledger.commands.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
+
 export const topics = {
   'ledger.commands': log(commandPartitions, 7 * day, small),
   'accounts.commands': log(commandPartitions, 7 * day, small),

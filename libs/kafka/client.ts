@@ -4,6 +4,7 @@ import type { Admin, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, 
 import type { Logger } from 'pino';
 import { patchKafkaJs } from './kafkajs-patch.ts';
 import { createStickyPartitioner } from './partitioner.ts';
+import type { Cluster } from './read-message.ts';
 import { SocketGate } from './socket-gate.ts';
 import type { Address } from './socket-gate.ts';
 import { withTimeout } from './wait.ts';
@@ -30,6 +31,8 @@ export interface KafkaClient {
   clientId: string;
   newProducer(): Link<Producer>;
   newConsumer(options: ConsumerConfig): Link<Consumer>;
+  /** Connections without a role, for single fetches. */
+  newCluster(): Link<Cluster>;
   /** Runs one piece of administration on a connection of its own; bounded to `timeoutMs` (default 15 s). */
   withAdmin<T>(run: (admin: Admin) => Promise<T>, timeoutMs?: number): Promise<T>;
 }
@@ -71,6 +74,7 @@ export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient 
       retry: endlessRetry,
       ...config,
     })),
+    newCluster: () => link(new SocketGate(options.route), (gate) => clusterOf(kafka(gate, boundedRetry))),
     withAdmin: async (run, timeoutMs = adminTimeoutMs) => {
       const { client, close } = newAdmin();
       try {
@@ -89,6 +93,14 @@ function link<T extends { disconnect(): Promise<void> }>(gate: SocketGate, creat
     gate.close();
   };
   return { client, gate, close };
+}
+
+/** kafkajs keeps what makes its connections behind a symbol; that it is there is part of the version that is asserted. */
+function clusterOf(kafka: object): Cluster {
+  const symbol = Object.getOwnPropertySymbols(kafka).find(({ description }) => description === 'private:Kafka:createCluster');
+  const create = symbol && (Reflect.get(kafka, symbol) as (options: { metadataMaxAge: number; allowAutoTopicCreation: boolean }) => Cluster);
+  if (!create) throw new Error('kafkajs has no createCluster');
+  return create({ metadataMaxAge: metadataMaxAgeMs, allowAutoTopicCreation: false });
 }
 
 function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry: RetryOptions): KafkaConfig {

@@ -13,6 +13,7 @@ import { wakeRelay, writeOutbox } from '#libs/postgres/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { auditOf, writeAudit } from './audit.ts';
 import { clientNotFound } from './clients.ts';
 import { expireKey, insertKey, keyOf, lockKey, revokeKey } from './key-store.ts';
 import type { KeyRow } from './key-store.ts';
@@ -31,8 +32,10 @@ function later(time: string, ms: number): string {
   return new Date(Date.parse(time) + ms).toISOString();
 }
 
+type KeyWork = Pick<Work, 'client' | 'context' | 'now'>;
+
 /** What every gateway must know of the key, to be followed on the compacted topic; never a tombstone. */
-function stateEvent(work: Work, row: KeyRow): OutboxEvent {
+function stateEvent(work: KeyWork, row: KeyRow): OutboxEvent {
   const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
   return eventOf(work, 'corebanking.api_key.v1', key_id, { key_id, family_id, secret_hash, scopes: row.scopes, environment, client_id, expires_at, revoked_at, version });
 }
@@ -42,7 +45,7 @@ function outOfBounds(context: MessageContext, clientId: string | null): boolean 
   return context.bound_client_id !== undefined && context.bound_client_id !== clientId;
 }
 
-export async function createApiKey(work: Work, data: MessageData<'create_api_key'>): Promise<Outcome> {
+export async function createApiKey(work: KeyWork, data: MessageData<'create_api_key'>): Promise<Outcome> {
   const { client, context, now } = work;
   if (outOfBounds(context, data.client_id)) return refused(refusal('insufficient_scope', 'credentials bound to one client can only make keys bound to it'));
   if (data.client_id !== null && !(await existingClients(client, [data.client_id])).has(data.client_id)) return refused(clientNotFound(data.client_id));
@@ -52,7 +55,8 @@ export async function createApiKey(work: Work, data: MessageData<'create_api_key
   }
   const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...born(context), rotated_from: null };
   await insertKey(client, row);
-  return done(keyOf(row, now), [stateEvent(work, row)]);
+  const { scopes: granted, environment, client_id } = row;
+  return done(keyOf(row, now), [stateEvent(work, row)], { scopes: granted, environment, client_id, expires_at });
 }
 
 function born(context: MessageContext) {
@@ -76,7 +80,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
   const end = later(now, data.overlap_seconds * 1000);
   const ended = await expireKey(client, old.key_id, end < old.expires_at ? end : old.expires_at);
   await insertKey(client, row);
-  return done(keyOf(row, now), [stateEvent(work, row), stateEvent(work, ended)]);
+  return done(keyOf(row, now), [stateEvent(work, row), stateEvent(work, ended)], { new_key_id: key_id, expires_at: row.expires_at, old_key_ends_at: ended.expires_at });
 }
 
 /** Revoking what is revoked answers the key as it is. */
@@ -84,9 +88,9 @@ export async function revokeApiKey(work: Work, data: MessageData<'revoke_api_key
   const { client, context, now } = work;
   const row = await lockKey(client, data.key_id);
   if (!row || outOfBounds(context, row.client_id)) return refused(keyNotFound(data.key_id));
-  if (row.revoked_at !== null) return done(keyOf(row, now));
+  if (row.revoked_at !== null) return done(keyOf(row, now), [], { changed: false });
   const revoked = await revokeKey(client, data.key_id, now);
-  return done(keyOf(revoked, now), [stateEvent(work, revoked)]);
+  return done(keyOf(revoked, now), [stateEvent(work, revoked)], { changed: true });
 }
 
 /** The first key of an installation: named "bootstrap", with all scopes. Returns the key itself, which is kept nowhere. */
@@ -114,7 +118,9 @@ export async function createBootstrapKey(pool: Pool, options: { pepper: string; 
   };
   await transaction(pool, async (client) => {
     const outcome = await createApiKey({ client, context, now }, data);
-    if (outcome.kind === 'decided') await writeOutbox(client, outcome.events);
+    if (outcome.kind !== 'decided') return;
+    await writeOutbox(client, outcome.events);
+    await writeAudit(client, [auditOf(context, outcome.body, outcome.details, now)]);
   });
   await wakeRelay(pool, options.schema);
   return apiKey;

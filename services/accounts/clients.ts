@@ -21,7 +21,7 @@ export async function createClients(client: PoolClient, asked: Asked<MessageData
     if (!row) return refused(refusal('insufficient_scope', 'credentials bound to one client cannot create clients'));
     const { client_id, client_type, created_at } = row;
     if (!inserted.has(client_id)) return refused(phoneTaken);
-    return done(clientOf(row), [eventOf({ context, now }, 'corebanking.client.created.v1', client_id, { client_id, client_type, created_at })]);
+    return done(clientOf(row), [eventOf({ context, now }, 'corebanking.client.created.v1', client_id, { client_id, client_type, created_at })], { client_type });
   });
 }
 
@@ -47,13 +47,13 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   const violations = violationsOf(row, data.changes);
   if (violations.length > 0) return refused(violationsRefusal(violations));
   const changed = Object.entries(data.changes).filter(([field, value]) => value !== undefined && value !== row[field as keyof Changes]);
-  if (changed.length === 0) return done(clientOf(row));
+  if (changed.length === 0) return done(clientOf(row), [], { changed_fields: [] });
   const updated_at = context.time > row.updated_at ? context.time : row.updated_at;
   const updated: ClientRow = { ...row, ...Object.fromEntries(changed), updated_at };
   if (!(await updateClientRow(client, updated))) return refused(phoneTaken);
   const { client_id, client_type } = updated;
   const changed_fields = changed.map(([field]) => field);
-  return done(clientOf(updated), [eventOf(work, 'corebanking.client.updated.v1', client_id, { client_id, client_type, changed_fields, updated_at })]);
+  return done(clientOf(updated), [eventOf(work, 'corebanking.client.updated.v1', client_id, { client_id, client_type, changed_fields, updated_at })], { changed_fields });
 }
 
 function violationsOf(row: ClientRow, changes: Changes): Violation[] {

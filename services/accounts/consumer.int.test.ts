@@ -18,7 +18,7 @@ const correlationOf = (message: { headers: Record<string, string> }) => message.
 
 test('every message of both topics has a handler', () => {
   const names = (Object.keys(messages) as MessageName[]).filter((name) => messages[name].topic.startsWith('accounts.'));
-  expect([...Object.keys(commandHandlers), ...Object.keys(batchedCommandHandlers), 'record_api_key_use', ...Object.keys(queryHandlers), ...Object.keys(batchedQueryHandlers)].sort()).toEqual(names.sort());
+  expect([...Object.keys(commandHandlers), ...Object.keys(batchedCommandHandlers), 'record_api_key_use', 'record_audit', ...Object.keys(queryHandlers), ...Object.keys(batchedQueryHandlers)].sort()).toEqual(names.sort());
 });
 
 test('what cannot be read goes to the dead letters, is answered where it can be, and holds up nothing', async () => {

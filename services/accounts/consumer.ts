@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { ZodError } from 'zod';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { source } from '#libs/contracts/envelope.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
@@ -8,6 +9,9 @@ import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { recordAudits } from './audit.ts';
+import { insertDeadLetters } from './dead-letter-store.ts';
+import { deadLetterRow, isDeadLetterTopic } from './dead-letters.ts';
 import { decode } from './decode.ts';
 import type { Decoded } from './decode.ts';
 import { applyLedgerReplies, executeCommands } from './execute.ts';
@@ -15,6 +19,7 @@ import type { Answer, Executed } from './execute.ts';
 import { recordUse } from './key-store.ts';
 import { nextGroups } from './lanes.ts';
 import type { Item } from './lanes.ts';
+import type { DeadLetterTopics } from './outcome.ts';
 import { batchedQueryHandlers, queryHandlers } from './queries.ts';
 import type { BatchedQuery, BatchedQueryName, QueryName, Read } from './queries.ts';
 
@@ -27,6 +32,8 @@ export interface ConsumerDeps {
   /** Rejects when it cannot say that the broker has the message. */
   publish(message: OutgoingMessage): Promise<void>;
   deadLetter(message: ReceivedMessage, why: { code: string; reason: string }): Promise<void>;
+  /** Where they lie. */
+  deadLetters: DeadLetterTopics;
   wakeRelay(): void;
   now(): Date;
   /** Told of `count` messages of that name which were handled together since startedAt (of performance.now). */
@@ -39,13 +46,14 @@ type Request = Extract<Decoded, { kind: 'request' }>;
 /**
  * Handles what waits on accounts.commands: the messages of one partition in order, partitions side by side, and what comes in
  * bulk put together over all partitions (see nextGroups). Replies leave after each commit, and the batch is done when all are
- * sent. A message that can never work goes to the dead letters; a fault of the database is thrown, so that the batch comes
+ * sent. Dead letters, which come here too, are listed. A message that can never work goes to the dead letters; a fault of the database is thrown, so that the batch comes
  * again, of which what was done is skipped.
  */
 export function commandConsumer(deps: ConsumerDeps): Handle {
   const handled = new WeakSet<ReceivedMessage>();
   return async (messages) => {
     const sent: Promise<void>[] = [];
+    await listDeadLetters(deps, messages.filter((message) => isDeadLetterTopic(message.topic) && !handled.has(message)), handled);
     const items = messages.filter((message) => !handled.has(message)).map((message) => ({ message, decoded: decode(message, 'accounts.commands', deps.prefix) }));
     const lanes = [...Map.groupBy(items, ({ message }) => message.partition).values()];
     try {
@@ -59,6 +67,23 @@ export function commandConsumer(deps: ConsumerDeps): Handle {
       await Promise.all(sent);
     }
   };
+}
+
+/** Lists dead letters, each once. One that the database refuses is logged and left in its topic: it must never be put aside again. */
+async function listDeadLetters(deps: ConsumerDeps, letters: ReceivedMessage[], handled: WeakSet<ReceivedMessage>): Promise<void> {
+  if (letters.length === 0) return;
+  try {
+    await insertDeadLetters(deps.pool, letters.map((letter) => deadLetterRow(letter, deps.prefix)));
+  } catch (error) {
+    if (!isPoison(error)) throw error;
+    if (letters.length > 1) {
+      for (const letter of letters) await listDeadLetters(deps, [letter], handled);
+      return;
+    }
+    const [{ topic, partition, offset }] = letters as [ReceivedMessage];
+    deps.logger.error({ err: error, topic, partition, offset: String(offset) }, 'a dead letter cannot be listed');
+  }
+  for (const letter of letters) handled.add(letter);
 }
 
 /**
@@ -90,10 +115,11 @@ async function handleGroup(deps: ConsumerDeps, group: Item[], onDone: (done: Ite
 
 /** All of one kind: see groupKey. */
 async function execute(deps: ConsumerDeps, group: Decoded[]): Promise<Executed> {
-  const options = { pool: deps.pool, prefix: deps.prefix, now: deps.now().toISOString() };
+  const options = { pool: deps.pool, prefix: deps.prefix, deadLetters: deps.deadLetters, now: deps.now().toISOString() };
   const requests = group.filter((decoded) => decoded.kind === 'request');
   const [request] = requests;
   if (!request) return applyLedgerReplies(group.filter((decoded) => decoded.kind === 'ledger_reply'), options);
+  if (request.name === 'record_audit') return { answers: [], wrote: await recordAudits(deps.pool, requests.map(({ data }) => data as AuditRecord)) };
   if (request.name !== 'record_api_key_use') return executeCommands(request.name, requests, options);
   const use = request.data as MessageData<'record_api_key_use'>;
   await recordUse(deps.pool, use.key_id, use.used_at);
@@ -149,7 +175,7 @@ async function readGroup(deps: ConsumerDeps, requests: Request[]): Promise<Reply
   if (!Object.hasOwn(queryHandlers, name)) throw new TypeError(`no handler for ${name}`);
   const handler = queryHandlers[name as QueryName] as (read: Read, data: MessageData<MessageName>) => Promise<ReplyBody>;
   const now = deps.now().toISOString();
-  return Promise.all(requests.map(({ context, data }) => handler({ pool: deps.pool, context, now }, data as MessageData<MessageName>)));
+  return Promise.all(requests.map(({ context, data }) => handler({ pool: deps.pool, context, now, prefix: deps.prefix, deadLetters: deps.deadLetters }, data as MessageData<MessageName>)));
 }
 
 function isLate(context: MessageContext, now: Date): boolean {

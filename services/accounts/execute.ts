@@ -1,10 +1,13 @@
+import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { auditOf } from './audit.ts';
 import { handle } from './handlers.ts';
+import type { Surroundings } from './handlers.ts';
 import { addWaiter, claim, closeCommands, stepMessage, takeSteps, takeWaiters, writeEffects } from './inbox.ts';
 import type { Effects, KnownCommand } from './inbox.ts';
 import { finishOpenings } from './opening.ts';
@@ -30,11 +33,8 @@ export interface Command {
   address: ReplyAddress | undefined;
 }
 
-export interface ExecuteOptions {
+export interface ExecuteOptions extends Surroundings {
   pool: Pool;
-  prefix: string;
-  /** ISO 8601 UTC */
-  now: string;
 }
 
 /**
@@ -52,26 +52,26 @@ export function executeCommands(name: MessageName, commands: readonly Command[],
       if (!before) fresh.push(command);
       else reply(answers, command.address, await repeat(client, command, before));
     }
-    const outcomes = await decide(client, name, fresh, options.now);
-    const effects = effectsOf(fresh, outcomes, options.prefix, answers);
+    const outcomes = await decide(client, name, fresh, options);
+    const effects = effectsOf(fresh, outcomes, options, answers);
     if (fresh.length > 0) await writeEffects(client, effects);
-    return { answers, wrote: effects.events.length > 0 };
+    return { answers, wrote: effects.events.length + effects.audits.length > 0 };
   });
 }
 
 /** The deadline is checked here only: what has begun in time is finished. */
-async function decide(client: PoolClient, name: MessageName, fresh: Command[], now: string): Promise<Outcome[]> {
-  const isLate = ({ context }: Command) => context.deadline !== undefined && context.deadline < now;
+async function decide(client: PoolClient, name: MessageName, fresh: Command[], surroundings: Surroundings): Promise<Outcome[]> {
+  const isLate = ({ context }: Command) => context.deadline !== undefined && context.deadline < surroundings.now;
   const inTime = fresh.filter((command) => !isLate(command));
-  const outcomes = inTime.length > 0 ? await handle(client, name, inTime, now) : [];
+  const outcomes = inTime.length > 0 ? await handle(client, name, inTime, surroundings) : [];
   if (outcomes.length !== inTime.length) throw new TypeError(`${name} gave ${outcomes.length} outcomes for ${inTime.length} commands`);
   const decided = outcomes.values();
   const tooLate = refused(refusal('deadline_exceeded', 'the command came after its deadline and was not executed'));
   return fresh.map((command) => (isLate(command) ? tooLate : decided.next().value ?? tooLate));
 }
 
-function effectsOf(fresh: Command[], outcomes: Outcome[], prefix: string, answers: Answer[]): Effects {
-  const effects: Effects = { kept: [], unkept: [], waiters: [], steps: [], events: [] };
+function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surroundings, answers: Answer[]): Effects {
+  const effects: Effects = { kept: [], unkept: [], waiters: [], steps: [], events: [], audits: [] };
   for (const [i, { context, address }] of fresh.entries()) {
     const outcome = outcomes[i];
     const id = context.message_id;
@@ -82,8 +82,10 @@ function effectsOf(fresh: Command[], outcomes: Outcome[], prefix: string, answer
       effects.events.push(stepMessage(outcome.step, prefix));
       continue;
     }
-    if (outcome.kept) effects.kept.push({ id, body: outcome.body });
-    else effects.unkept.push(id);
+    if (outcome.kept) {
+      effects.kept.push({ id, body: outcome.body });
+      effects.audits.push(auditOf(context, outcome.body, outcome.details, now));
+    } else effects.unkept.push(id);
     effects.events.push(...outcome.events);
     reply(answers, address, outcome.body);
   }
@@ -109,7 +111,7 @@ function reply(answers: Answer[], address: ReplyAddress | undefined, body: Reply
  * Applies replies of the ledger to their steps, each once, in one transaction, and returns the replies to everyone who
  * waits. A fault of the ledger (5xx) decides nothing: the step stays, to be sent again.
  */
-export async function applyLedgerReplies(replies: readonly { step_id: string; body: ReplyBody }[], { pool, now }: ExecuteOptions): Promise<Executed> {
+export async function applyLedgerReplies(replies: readonly { step_id: string; body: ReplyBody }[], { pool, now }: Pick<ExecuteOptions, 'pool' | 'now'>): Promise<Executed> {
   const decided = new Map(replies.filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500).map(({ step_id, body }) => [step_id, body]));
   if (decided.size === 0) return { answers: [], wrote: false };
   return transaction(pool, async (client) => {
@@ -123,29 +125,32 @@ export async function applyLedgerReplies(replies: readonly { step_id: string; bo
     const changes = finished.filter(({ step }) => step.message === 'change_ledger_account_status');
     const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
     for (const change of changes) outcomes.push(await finishStatusChange(client, change, now));
-    return conclude(client, [...openings, ...changes], outcomes);
+    return conclude(client, [...openings, ...changes], outcomes, now);
   });
 }
 
-async function conclude(client: PoolClient, finished: Finished[], outcomes: Outcome[]): Promise<Executed> {
+async function conclude(client: PoolClient, finished: Finished[], outcomes: Outcome[], now: string): Promise<Executed> {
   const bodies = new Map<string, ReplyBody>();
   const kept: Effects['kept'] = [];
   const unkept: string[] = [];
   const events: OutboxEvent[] = [];
+  const audits: AuditRecord[] = [];
   for (const [i, { step }] of finished.entries()) {
     const outcome = outcomes[i];
     if (outcome?.kind !== 'decided') throw new TypeError('a saga of accounts has one step');
     const id = step.context.message_id;
     bodies.set(id, outcome.body);
-    if (outcome.kept) kept.push({ id, body: outcome.body });
-    else unkept.push(id);
+    if (outcome.kept) {
+      kept.push({ id, body: outcome.body });
+      audits.push(auditOf(step.context, outcome.body, outcome.details, now));
+    } else unkept.push(id);
     events.push(...outcome.events);
   }
   await closeCommands(client, kept, unkept);
-  const waiters = await takeWaiters(client, [...bodies.keys()], events);
+  const waiters = await takeWaiters(client, [...bodies.keys()], events, audits);
   const answers = waiters.flatMap(({ command_id, replayed, ...address }): Answer[] => {
     const body = bodies.get(command_id);
     return body ? [{ address, body: replayed ? { ...body, replayed } : body }] : [];
   });
-  return { answers, wrote: events.length > 0 };
+  return { answers, wrote: events.length + audits.length > 0 };
 }

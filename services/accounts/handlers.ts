@@ -2,6 +2,7 @@ import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
 import { createApiKey, revokeApiKey, rotateApiKey } from './api-keys.ts';
 import { createClients, updateClient } from './clients.ts';
+import { dropDeadLetter, redriveDeadLetter } from './dead-letters.ts';
 import { openAccounts } from './opening.ts';
 import type { Asked, Outcome, Work } from './outcome.ts';
 import { changeAccountStatuses } from './status.ts';
@@ -15,6 +16,8 @@ export const commandHandlers = {
   create_api_key: createApiKey,
   rotate_api_key: rotateApiKey,
   revoke_api_key: revokeApiKey,
+  redrive_dead_letter: redriveDeadLetter,
+  drop_dead_letter: dropDeadLetter,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
 /** Commands of which many are decided together, with an outcome for each, in order: those that come in bulk. */
@@ -28,8 +31,11 @@ export function isBatched(name: string): name is keyof typeof batchedCommandHand
   return Object.hasOwn(batchedCommandHandlers, name);
 }
 
+/** What all commands of a transaction share, besides the transaction. */
+export type Surroundings = Pick<Work, 'now' | 'prefix' | 'deadLetters'>;
+
 /** The outcomes of commands of one name, in order; more than one only where they are batched. */
-export async function handle(client: PoolClient, name: MessageName, asked: Asked<unknown>[], now: string): Promise<Outcome[]> {
+export async function handle(client: PoolClient, name: MessageName, asked: Asked<unknown>[], { now, prefix, deadLetters }: Surroundings): Promise<Outcome[]> {
   if (isBatched(name)) {
     const handler = batchedCommandHandlers[name] as (client: PoolClient, asked: Asked<unknown>[], now: string) => Promise<Outcome[]>;
     return handler(client, asked, now);
@@ -37,6 +43,6 @@ export async function handle(client: PoolClient, name: MessageName, asked: Asked
   if (!Object.hasOwn(commandHandlers, name)) throw new TypeError(`no handler for ${name}`);
   const handler = commandHandlers[name as keyof typeof commandHandlers] as (work: Work, data: unknown) => Promise<Outcome>;
   const outcomes: Outcome[] = [];
-  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now }, data));
+  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now, prefix, deadLetters }, data));
   return outcomes;
 }

@@ -7,6 +7,7 @@ import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test-database.ts';
@@ -70,6 +71,9 @@ function createProcess(pool: Pool) {
   const replies: { topic: string; partition: number; correlation_id: string; body: ReplyBody }[] = [];
   const deadLetters: { message: ReceivedMessage; code: string; reason: string }[] = [];
   const clock: { now: Date | undefined } = { now: undefined };
+  /** What the dead-letter topics hold, by topic/partition/offset, and what was sent again. */
+  const kept = new Map<string, ReceivedMessage>();
+  const redriven: OutgoingMessage[] = [];
   const deps: ConsumerDeps = {
     pool,
     prefix: 'p.',
@@ -79,6 +83,10 @@ function createProcess(pool: Pool) {
       replies.push({ topic, partition, correlation_id: headers['correlation-id'] ?? '', body: replySchema.parse(JSON.parse(String(value))) });
     },
     deadLetter: async (message, why) => void deadLetters.push({ message, ...why }),
+    deadLetters: {
+      read: async (topic, partition, offset) => kept.get(`${topic}/${partition}/${offset}`),
+      publish: async (message) => void redriven.push(message),
+    },
     wakeRelay: () => undefined,
     now: () => clock.now ?? new Date(),
     observe: () => undefined,
@@ -94,10 +102,10 @@ function createProcess(pool: Pool) {
     await (isQuery ? handleQueries : handleCommands)([message]);
     return repliesTo(message.headers['correlation-id'] ?? '')[0];
   }
-  return { deps, clock, replies, deadLetters, repliesTo, send, handleCommands, handleQueries };
+  return { deps, clock, kept, redriven, replies, deadLetters, repliesTo, send, handleCommands, handleQueries };
 }
 
-const keyFields = ['account_id', 'client_id', 'key_id'] as const;
+const keyFields = ['account_id', 'client_id', 'key_id', 'dead_letter_id'] as const;
 
 /** A message as the gateway would send it, with a fresh correlation id. */
 export function messageFor<N extends MessageName>(name: N, data: MessageData<N>, overrides: Overrides = {}): ReceivedMessage {

@@ -1,3 +1,4 @@
+import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
@@ -7,6 +8,7 @@ import { intArray, textArray } from '#libs/postgres/arrays.ts';
 import { outboxColumns, outboxInsert } from '#libs/postgres/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
+import { auditColumns, auditEvent, auditInsert } from './audit.ts';
 import type { Step } from './outcome.ts';
 
 /** SQL of what makes commands exactly-once: their records, who waits for their replies, and steps under way. */
@@ -67,6 +69,7 @@ export interface Effects {
   waiters: { id: string; address: ReplyAddress }[];
   steps: Step[];
   events: OutboxEvent[];
+  audits: AuditRecord[];
 }
 
 const firstRetryS = 2;
@@ -83,10 +86,10 @@ const effectsStatement = `with kept as (
     insert into saga_steps (step_id, message, account_id, payload, context, detail, next_attempt_at)
     select step_id, message, account_id, payload::json, context::json, detail::json, clock_timestamp() + interval '${firstRetryS} seconds'
     from unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]) as s (step_id, message, account_id, payload, context, detail)
-  ), ${outboxInsert(14)} select 1`;
+  ), audited as (${auditInsert(23)}), ${outboxInsert(14)} select 1`;
 
 /** Writes the effects by one statement, the last of its transaction: the rows that order the events are locked by then. */
-export async function writeEffects(client: PoolClient, { kept, unkept, waiters, steps, events }: Effects): Promise<void> {
+export async function writeEffects(client: PoolClient, { kept, unkept, waiters, steps, events, audits }: Effects): Promise<void> {
   await client.query(effectsStatement, [
     textArray(kept.map(({ id }) => id)),
     textArray(kept.map(({ body }) => JSON.stringify(body))),
@@ -101,7 +104,8 @@ export async function writeEffects(client: PoolClient, { kept, unkept, waiters, 
     textArray(steps.map((step) => JSON.stringify(step.payload))),
     textArray(steps.map((step) => JSON.stringify(step.context))),
     textArray(steps.map((step) => JSON.stringify(step.detail))),
-    ...outboxColumns(events),
+    ...outboxColumns([...events, ...audits.map(auditEvent)]),
+    ...auditColumns(audits),
   ]);
 }
 
@@ -135,12 +139,12 @@ export interface Waiter extends ReplyAddress {
   replayed: boolean;
 }
 
-/** After closeCommands, in a new statement that sees the last one who was added: all who wait; and writes the events. */
-export async function takeWaiters(client: PoolClient, commandIds: string[], events: OutboxEvent[]): Promise<Waiter[]> {
+/** After closeCommands, in a new statement that sees the last one who was added: all who wait; and writes events and audit. */
+export async function takeWaiters(client: PoolClient, commandIds: string[], events: OutboxEvent[], audits: AuditRecord[]): Promise<Waiter[]> {
   const taken = await client.query<Waiter>(
-    `with ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
+    `with audited as (${auditInsert(11)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
      returning command_id, topic, "partition", correlation_id, replayed`,
-    [textArray(commandIds), ...outboxColumns(events)],
+    [textArray(commandIds), ...outboxColumns([...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
   );
   return taken.rows;
 }

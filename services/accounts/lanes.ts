@@ -13,7 +13,7 @@ const maxGroup = 100;
 /** What may be decided together: commands of one batched name, or the ledger's replies. Undefined: each on its own. */
 function groupKey({ decoded }: Item): string | undefined {
   if (decoded.kind === 'ledger_reply') return 'ledger_reply';
-  return decoded.kind === 'request' && isBatched(decoded.name) ? decoded.name : undefined;
+  return decoded.kind === 'request' && (isBatched(decoded.name) || decoded.name === 'record_audit') ? decoded.name : undefined;
 }
 
 /** What must not be twice in a group: the command, or the step. */

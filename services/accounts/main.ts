@@ -1,12 +1,15 @@
 import { source } from '#libs/contracts/envelope.ts';
-import { topicName } from '#libs/contracts/topics.ts';
+import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
+import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
 import type { Consumer } from '#libs/kafka/consume.ts';
 import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
+import { readMessage } from '#libs/kafka/read-message.ts';
+import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
@@ -21,6 +24,7 @@ import type { RunContext } from '#libs/service/run.ts';
 import { accountsConfig } from './config.ts';
 import { commandConsumer, queryConsumer } from './consumer.ts';
 import type { ConsumerDeps } from './consumer.ts';
+import { countOpenDeadLetters } from './dead-letter-store.ts';
 import { schema } from './schema.ts';
 import { createSweeper } from './sweeper.ts';
 
@@ -29,6 +33,8 @@ type Config = ReturnType<typeof accountsConfig.parse>;
 /** A page of 1 MiB and what surrounds it. */
 const maxReplyBytes = 2 * 1024 * 1024;
 const publishTimeoutMs = 5000;
+/** Reading a dead letter, and sending it: together below the 5 s that a transaction may idle. */
+const deadLetterTimeoutMs = 2000;
 
 /** Starts accounts; it is stopped in reverse order: consumers, sweeper, relay, publishers, pools, probes. */
 run('accounts', async ({ logger, instance, onStop }) => {
@@ -37,10 +43,13 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const metrics = createMetrics('accounts');
   const { pool, relayPool } = createPools(config, logger);
   onStop('database pools', () => Promise.all([pool.end(), relayPool.end()]));
+  await checkDatabase(pool);
   const clock = createClock({ read: () => readTime(pool), logger });
   await clock.start();
   onStop('clock', () => clock.stop());
-  const kafka = createKafka(kafkaOptions(config, `accounts-${instance}`), logger);
+  const brokers = kafkaOptions(config, `accounts-${instance}`);
+  const kafka = createKafka(brokers, logger);
+  await checkBrokers(kafka, brokers);
 
   const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
   const events = createPublisher(kafka, { logger, name: 'events' });
@@ -60,6 +69,14 @@ run('accounts', async ({ logger, instance, onStop }) => {
     logger,
     publish: (message) => replies.publish(message, { timeoutMs: publishTimeoutMs }),
     deadLetter: (message, why) => deadLetter(replies, message, why),
+    deadLetters: {
+      read: (topic, partition, offset) =>
+        readMessage(kafka, { topic, partition, offset }, deadLetterTimeoutMs).catch((error: unknown) => {
+          logger.warn({ err: error, topic, partition, offset: String(offset) }, 'a dead letter could not be read');
+          throw error;
+        }),
+      publish: (message) => replies.publish(message, { timeoutMs: deadLetterTimeoutMs }),
+    },
     wakeRelay: () => relay.wake(),
     now: () => new Date(clock.now()),
     observe: observer(metrics),
@@ -104,7 +121,7 @@ function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<Consumer
   return {
     commands: consume(kafka, {
       groupId: `${prefix}accounts`,
-      topics: [topicName(prefix, 'accounts.commands')],
+      topics: ['accounts.commands' as const, ...deadLetterTopics].map((name) => topicName(prefix, name)),
       handle: handleCommands,
       logger,
       sessionTimeoutMs,
@@ -137,5 +154,6 @@ function measure(metrics: Metrics, pool: Pool, relay: ReturnType<typeof createRe
     const result = await pool.query<{ steps: bigint }>('select count(*) as steps from saga_steps');
     return Number(result.rows[0]?.steps ?? 0);
   });
+  metrics.gauge('accounts_dead_letters_open', 'Dead letters about which nothing was decided', () => countOpenDeadLetters(pool));
   metrics.gauge('accounts_database_waiting', 'Callers that wait for a connection', () => pool.waitingCount);
 }

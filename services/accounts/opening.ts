@@ -59,6 +59,7 @@ export async function finishOpenings(client: PoolClient, finished: Finished[], n
     if (!account) throw new TypeError(`account ${step.account_id} is not opening`);
     if (!body.ok) return refused(body.refusal, true);
     const full: Account = { ...account, balance: result?.balance ?? '' };
-    return done(full, [eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, { account })]);
+    const { client_id, account_type, currency, status } = account;
+    return done(full, [eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, { account })], { client_id, account_type, currency, status });
   });
 }

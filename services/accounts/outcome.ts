@@ -4,8 +4,11 @@ import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
 import { events } from '#libs/contracts/events.ts';
 import type { EventData, EventType } from '#libs/contracts/events.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
+import type { AuditDetails } from './audit.ts';
 
 /** Who asks, and the moment that all decisions of a transaction share. */
 export interface Moment {
@@ -14,9 +17,19 @@ export interface Moment {
   now: string;
 }
 
+/** Dead letters in Kafka; topics with their prefix. Both are bounded far below what a transaction may idle. */
+export interface DeadLetterTopics {
+  /** Undefined when nothing is kept at that place. Rejects when the broker does not answer in time. */
+  read(topic: string, partition: number, offset: bigint): Promise<ReceivedMessage | undefined>;
+  /** Rejects with a PublishError. */
+  publish(message: OutgoingMessage): Promise<void>;
+}
+
 /** What a handler of one command works with: with the open transaction. */
 export interface Work extends Moment {
   client: PoolClient;
+  prefix: string;
+  deadLetters: DeadLetterTopics;
 }
 
 /** One of the commands that are decided together. */
@@ -47,14 +60,15 @@ export interface Step {
 }
 
 export type Outcome =
-  | { kind: 'decided'; body: ReplyBody; events: OutboxEvent[]; kept: boolean }
+  | { kind: 'decided'; body: ReplyBody; events: OutboxEvent[]; kept: boolean; details: AuditDetails }
   | { kind: 'begun'; step: Step };
 
 /** Refusals that a repeat gets again (contract: Idempotency). Validation, 403 and 404 are decided anew each time. */
 const keptRefusals: ReadonlySet<ErrorCode> = new Set(['deadline_exceeded', 'duplicate_ussd_phone', 'invalid_status_transition']);
 
-export function done(data: unknown, written: OutboxEvent[] = []): Outcome {
-  return { kind: 'decided', body: { ok: true, data }, events: written, kept: true };
+/** `details` are for the audit. */
+export function done(data: unknown, written: OutboxEvent[], details: AuditDetails): Outcome {
+  return { kind: 'decided', body: { ok: true, data }, events: written, kept: true, details };
 }
 
 export function begun(step: Step): Outcome {
@@ -63,7 +77,7 @@ export function begun(step: Step): Outcome {
 
 /** `kept` is given where the rule of keptRefusals does not hold. */
 export function refused(refusal: Refusal, kept: boolean = keptRefusals.has(refusal.code)): Outcome {
-  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept };
+  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept, details: {} };
 }
 
 /** Headers by which an event or a step is found again in logs and traces. */

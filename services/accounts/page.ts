@@ -1,3 +1,5 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import type { Position } from '#libs/contracts/messages.ts';
 import { cutPage } from '#libs/contracts/page.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -15,6 +17,8 @@ export interface PageSource<Row, Item> {
   fixed?: string;
   /** Column = value; undefined ones are left out. */
   filters: Record<string, string | undefined>;
+  /** The first column of the order, from (inclusive) and to (exclusive). */
+  range?: { column: string; from: string | undefined; to: string | undefined };
   /** The columns of the order, and the values of a position for them; undefined where the position is none of this list. */
   order: string[];
   values(after: Position): unknown[] | undefined;
@@ -28,10 +32,15 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** Order and positions of lists by (created_at, id). */
 export function byCreation<Row extends { created_at: string }>(id: keyof Row & string) {
+  return byTime<Row>('created_at', id);
+}
+
+/** Order and positions of lists by a time and an id. */
+export function byTime<Row extends object>(time: keyof Row & string, id: keyof Row & string) {
   return {
-    order: ['created_at', id],
+    order: [time as string, id as string],
     values: ({ at, id: value }: Position) => (isoTime.test(at) && !Number.isNaN(Date.parse(at)) && value.length <= 64 ? [at, value] : undefined),
-    position: (row: Row): Position => ({ at: row.created_at, id: String(row[id]) }),
+    position: (row: Row): Position => ({ at: String(row[time]), id: String(row[id]) }),
   };
 }
 
@@ -45,6 +54,9 @@ export async function readPage<Row extends object, Item>(pool: Pool, source: Pag
   for (const [column, value] of Object.entries(source.filters)) {
     if (value !== undefined) conditions.push(`${column} = ${parameter(value)}`);
   }
+  const { column = '', from, to } = source.range ?? {};
+  if (from !== undefined) conditions.push(`${column} >= ${parameter(from)}`);
+  if (to !== undefined) conditions.push(`${column} < ${parameter(to)}`);
   if (request.after) {
     const values = source.values(request.after);
     if (!values) return undefined;
@@ -55,4 +67,11 @@ export async function readPage<Row extends object, Item>(pool: Pool, source: Pag
   const limit = parameter(request.limit + 1);
   const result = await pool.query<Row>(`select ${source.columns} from ${source.from} ${where} order by ${order} limit ${limit}`, parameters);
   return cutPage(result.rows, request.limit, source.item, source.position, source.extraBytes);
+}
+
+const badCursor: ReplyBody = { ok: false, refusal: refusal('invalid_cursor', 'the cursor is not one of this list') };
+
+/** The reply that a page is. */
+export function listed(page: object | undefined): ReplyBody {
+  return page ? { ok: true, data: page } : badCursor;
 }

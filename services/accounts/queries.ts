@@ -4,11 +4,13 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { AccountMaster, StatusTransition } from '#libs/contracts/resources.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { getDeadLetter, listAudit, listDeadLetters } from './administration-queries.ts';
 import { keyNotFound } from './api-keys.ts';
 import { clientNotFound } from './clients.ts';
 import { keyColumns, keyOf } from './key-store.ts';
 import type { KeyRow } from './key-store.ts';
-import { byCreation, readPage } from './page.ts';
+import type { DeadLetterTopics } from './outcome.ts';
+import { byCreation, listed, readPage } from './page.ts';
 import { accountNotFound } from './status.ts';
 import { accountColumns, clientColumns, clientOf, findAccounts } from './store.ts';
 import type { ClientRow, TransitionRow } from './store.ts';
@@ -19,10 +21,11 @@ export interface Read {
   context: MessageContext;
   /** ISO 8601 UTC */
   now: string;
+  prefix: string;
+  deadLetters: DeadLetterTopics;
 }
 
 const found = (data: unknown): ReplyBody => ({ ok: true, data });
-const badCursor: ReplyBody = { ok: false, refusal: refusal('invalid_cursor', 'the cursor is not one of this list') };
 
 /** One handler per query. What it throws is a fault; not found is a value. */
 export const queryHandlers = {
@@ -32,6 +35,9 @@ export const queryHandlers = {
   list_status_transitions: listTransitions,
   list_api_keys: listKeys,
   get_api_key: getKey,
+  list_audit: listAudit,
+  list_dead_letters: listDeadLetters,
+  get_dead_letter: getDeadLetter,
 } satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
 
 export interface BatchedQuery<D> {
@@ -127,8 +133,4 @@ async function getKey({ pool, context, now }: Read, { key_id }: MessageData<'get
 
 function visible(context: MessageContext, clientId: string | null): boolean {
   return context.bound_client_id === undefined || context.bound_client_id === clientId;
-}
-
-function listed(page: object | undefined): ReplyBody {
-  return page ? found(page) : badCursor;
 }

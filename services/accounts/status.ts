@@ -35,10 +35,12 @@ export async function finishStatusChange(client: PoolClient, { step, body }: Fin
   const { account_id, step_id: transition_id, context } = step;
   const row = await followStatus(client, account_id, to_status, status_version, changed_at);
   const account: Account = { ...row, status: to_status, balance };
-  if (!changed) return done(account);
   const { reason = null, note = null } = step.detail;
+  // The note is free text about a person.
+  const details = { from_status, to_status, reason };
+  if (!changed) return done(account, [], details);
   const actor = context.actor;
   await insertTransition(client, { transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at: changed_at });
   const event = { account_id, client_id: row.client_id, transition_id, from_status, to_status, reason, status_version, actor, changed_at };
-  return done(account, [eventOf({ context, now }, 'corebanking.account.status_changed.v1', account_id, event)]);
+  return done(account, [eventOf({ context, now }, 'corebanking.account.status_changed.v1', account_id, event)], details);
 }

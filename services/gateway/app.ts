@@ -17,6 +17,7 @@ import { createDoor } from './door.ts';
 import { checkRoute, createGate, undecodable } from './gate.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createLimiter } from './limits.ts';
+import type { RefusedCalls } from './refused-calls.ts';
 import { addRoutes } from './routes.ts';
 import type { RouteDependencies } from './routes.ts';
 import { createTokenVerifier } from './tokens.ts';
@@ -31,6 +32,7 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   trustProxy: string[];
   corsOrigins: string[];
   docs: boolean;
+  refusedCalls: RefusedCalls;
   logger: Logger;
   metrics: GatewayMetrics;
   /** True from the moment this process is told to stop: every answer then closes its connection. */
@@ -159,7 +161,7 @@ function requestId(request: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
-function errorHandler({ logger, metrics, isDraining }: AppDependencies) {
+function errorHandler({ logger, metrics, refusedCalls, isDraining }: AppDependencies) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
     // Fastify closes the connection for a body that it cannot take: a caller in the middle of sending one that is too large
@@ -167,6 +169,7 @@ function errorHandler({ logger, metrics, isDraining }: AppDependencies) {
     if (isDraining?.() !== true) reply.removeHeader('connection');
     if (refusal.code === 'body_too_large') request.raw.resume();
     metrics.refused(refusal.code);
+    refusedCalls.take(request, refusal.code);
     if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a request failed');
     return sendRefusal(reply, refusal, error instanceof Refused ? error.headers : undefined);
   };

@@ -5,6 +5,8 @@ export interface Caller {
   scopes: ReadonlySet<string>;
   /** The one client that the credential is bound to; undefined for none. */
   boundClientId: string | undefined;
+  /** A member of staff, in person: signed in, bound to no client, and not the OAuth client itself. */
+  isStaff?: boolean;
   /** The API key, where it is one. */
   keyId?: string;
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { administrationBodies } from '#libs/contracts/administration.ts';
 import type { bodies } from '#libs/contracts/fields.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
@@ -49,7 +50,7 @@ const seenWithinMs = 2_000;
 const keyLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
 export function createPlanners({ pepper, apiKeys }: CommandDependencies) {
-  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...keyPlanners(pepper, apiKeys) };
+  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...keyPlanners(pepper, apiKeys) };
 }
 
 const clientPlanners = {
@@ -108,6 +109,18 @@ const moneyPlanners = {
     const transaction_id = idOf('transaction', inBucket(bits, bucket));
     const data = { transaction_id, reverses_transaction_id: original, reason: body.reason };
     return { name: 'reverse_transaction', id: transaction_id, key: original, bucket, data, resource: { transaction_id }, location: `/transactions/${transaction_id}` };
+  },
+};
+
+const deadLetterPlanners = {
+  redrive_dead_letter({ params, body, bits }: Input<Body<typeof administrationBodies.redriveDeadLetter>>): Plan<'redrive_dead_letter'> {
+    const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
+    const { renew_deadline } = body;
+    return { name: 'redrive_dead_letter', id: `cmd_${bits}`, key: dead_letter_id, data: { dead_letter_id, renew_deadline }, resource: { dead_letter_id } };
+  },
+  drop_dead_letter({ params, body, bits }: Input<Body<typeof administrationBodies.dropDeadLetter>>): Plan<'drop_dead_letter'> {
+    const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
+    return { name: 'drop_dead_letter', id: `cmd_${bits}`, key: dead_letter_id, data: { dead_letter_id, reason: body.reason ?? null }, resource: { dead_letter_id } };
   },
 };
 

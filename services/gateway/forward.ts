@@ -136,6 +136,7 @@ export function encode({ name, id, key, data, acceptedAt }: Command, origin: Ori
     reply_by: new Date(ms + replyWaitMs).toISOString(),
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
+    staff: origin.caller.isStaff === true ? 'true' : undefined,
     bound_client_id: origin.caller.boundClientId,
     traceparent: origin.traceparent,
   });

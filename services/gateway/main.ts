@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { commandPartition, replyPartitions, topicName } from '#libs/contracts/topics.ts';
+import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { follow } from '#libs/kafka/follow.ts';
@@ -27,6 +28,7 @@ import { createGatewayMetrics } from './gateway-metrics.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createKeySet } from './jwks.ts';
 import { createPendingAnswers } from './pending.ts';
+import { createRefusedCalls } from './refused-calls.ts';
 import type { TokenOptions } from './tokens.ts';
 
 /** Starts the gateway; it is stopped in reverse order: readiness, HTTP, breakers, requester, follower, publisher, probes. */
@@ -34,7 +36,9 @@ run('gateway', async ({ logger, instance, onStop }) => {
   const config = loadGatewayConfig();
   const metrics = createMetrics('gateway');
   const gatewayMetrics = createGatewayMetrics(metrics);
-  const kafka = createKafka(kafkaOptions(config, `gateway-${instance}`), logger);
+  const brokers = kafkaOptions(config, `gateway-${instance}`);
+  const kafka = createKafka(brokers, logger);
+  await checkBrokers(kafka, brokers);
   const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics });
   const pending = createPendingAnswers();
   const clock = createClock({ read: createTimeReader((message, options) => requester.request(message, options), config.TOPIC_PREFIX), logger });
@@ -79,7 +83,8 @@ run('gateway', async ({ logger, instance, onStop }) => {
     metrics: gatewayMetrics,
   });
   onStop('breakers', () => forwarder.stop());
-  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, apiKeys, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
+  const refusedCalls = createRefusedCalls({ publisher, prefix: config.TOPIC_PREFIX, logger });
+  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, apiKeys, refusedCalls, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
   state = 'running';

@@ -13,6 +13,7 @@ const examples: Record<string, string> = {
   transaction_id: `txn_${bits}`,
   transfer_id: `trf_${bits}`,
   key_id: `key_${bits}`,
+  dead_letter_id: `dlt_${bits}`,
   accountNumber: 'SAV-1234567897',
 };
 
@@ -38,6 +39,8 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   create_api_key: { reader: { name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live' } },
   rotate_api_key: { hour: { overlap_seconds: 3600 } },
   revoke_api_key: { revoke: {} },
+  redrive_dead_letter: { redrive: {}, renewed: { renew_deadline: true } },
+  drop_dead_letter: { drop: { reason: 'a test message' } },
 };
 
 export function requestExamples(name: EndpointName): Record<string, Json> {

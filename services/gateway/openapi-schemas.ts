@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import * as administration from '#libs/contracts/administration.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
 import * as resources from '#libs/contracts/resources.ts';
@@ -45,6 +46,9 @@ const named = new Map<z.ZodType, string>([
   [withSecret, 'ApiKeyWithSecret'],
   [resources.trialBalanceSchema, 'TrialBalance'],
   [resources.systemAccountSchema, 'SystemAccount'],
+  [administration.auditRecordSchema, 'AuditRecord'],
+  [administration.deadLetterSchema, 'DeadLetter'],
+  [administration.deadLetterContentSchema, 'DeadLetterContent'],
   [errorBodySchema, 'Error'],
 ]);
 

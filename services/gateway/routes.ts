@@ -73,11 +73,9 @@ function originOf(request: FastifyRequest): Origin {
 function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): Handler {
   const present = presenterOf(endpoint.result);
   const ask = reader(name, endpoint);
-  const isWholeBank = name === 'get_trial_balance' || name === 'get_system_accounts';
   return async (request, reply) => {
     const query = parseQuery(endpoint.query, request.query as Record<string, unknown>) as Record<string, unknown>;
     const origin = originOf(request);
-    if (isWholeBank && origin.caller.boundClientId !== undefined) throw refuse('insufficient_scope', 'credentials bound to one client cannot see the whole bank');
     const params = request.params as Record<string, string>;
     if (endpoint.shape !== 'page') {
       const data = await ask({ params, query, after: undefined, origin }, deps);

@@ -18,6 +18,7 @@ import { createCursors } from './cursor.ts';
 import { createForwarder } from './forward.ts';
 import { createGatewayMetrics } from './gateway-metrics.ts';
 import { createPendingAnswers } from './pending.ts';
+import { createRefusedCalls } from './refused-calls.ts';
 
 /** What a service would reply: a body, or why there is none. */
 export type Answer = ReplyBody | RequestError['stage'] | 'malformed';
@@ -32,6 +33,8 @@ const silent = pino({ level: 'silent' });
 /** The app with services that are a function in this process. Everything else is what runs in production. */
 export async function testApp(service: Service = () => 'no_reply', options: Partial<AppDependencies> = {}) {
   const sent: OutgoingMessage[] = [];
+  const recorded: OutgoingMessage[] = [];
+  const publisher = { publish: async (message: OutgoingMessage) => void recorded.push(message) };
   const metrics = createGatewayMetrics(createMetrics('gateway'));
   const request = async (message: OutgoingMessage) => {
     sent.push(message);
@@ -52,6 +55,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     forwarder,
     pending: createPendingAnswers(),
     apiKeys,
+    refusedCalls: createRefusedCalls({ publisher, prefix: 'test.', logger: silent }),
     pepper,
     cursors: createCursors('a secret of sixteen'),
     idempotencySecret: 'a secret of sixteen',
@@ -84,7 +88,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     takeKey({ ...state, key_id, secret_hash: hashApiKey(pepper, apiKey) });
     return { 'x-api-key': apiKey };
   };
-  return { app, sent, apiKeys, takeKey, keyHeader };
+  return { app, sent, recorded, apiKeys, takeKey, keyHeader };
 }
 
 export const ids = {

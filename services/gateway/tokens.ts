@@ -34,6 +34,9 @@ const claimsSchema = z.object({
   /** In seconds, up to the last moment that a date can hold. */
   exp: z.number().max(8.64e12),
   scope: z.unknown().optional(),
+  /** The OAuth client: in a machine's own token it is the subject. */
+  client_id: z.unknown().optional(),
+  azp: z.unknown().optional(),
   /** A malformed binding is no credential: it must never turn into an unbound one. */
   bank_client_id: z.string().min(1).max(64).optional(),
 });
@@ -119,7 +122,7 @@ async function keyFor({ alg, kid }: Header, { algorithms, keySet, hs256Secret }:
   return key === undefined ? undefined : { key, algorithms: [algorithm] };
 }
 
-function callerOf({ iss, sub, scope, bank_client_id }: Claims): Caller {
+function callerOf({ iss, sub, scope, client_id, azp, bank_client_id }: Claims): Caller {
   const scopes = new Set(typeof scope === 'string' ? scope.split(' ').filter((name) => name !== '') : []);
-  return { actor: `jwt:${iss}|${sub}`, scopes, boundClientId: bank_client_id };
+  return { actor: `jwt:${iss}|${sub}`, scopes, boundClientId: bank_client_id, isStaff: bank_client_id === undefined && sub !== client_id && sub !== azp };
 }

@@ -10,6 +10,7 @@ const notFoundCodes = {
   transaction: 'transaction_not_found',
   transfer: 'transfer_not_found',
   key: 'api_key_not_found',
+  deadLetter: 'dead_letter_not_found',
 } as const;
 
 export type ResourceKind = keyof typeof notFoundCodes;
@@ -21,10 +22,13 @@ export const kindOfField: Record<string, ResourceKind | undefined> = {
   transaction_id: 'transaction',
   transfer_id: 'transfer',
   key_id: 'key',
+  dead_letter_id: 'deadLetter',
 };
 
+const spoken: Partial<Record<ResourceKind, string>> = { key: 'API key', deadLetter: 'dead letter' };
+
 export function notFound(kind: ResourceKind, id: string): Refused {
-  return refuse(notFoundCodes[kind], `${kind === 'key' ? 'API key' : kind} ${quote(id)} not found`);
+  return refuse(notFoundCodes[kind], `${spoken[kind] ?? kind} ${quote(id)} not found`);
 }
 
 export function numberNotFound(accountNumber: string): Refused {

@@ -87,8 +87,8 @@ describe('a batch', () => {
     );
     expect(codes(replies)).toEqual(['done', 'done', 'done', 'done', 'done', 'done', 'insufficient_funds', 'done']);
     expect([await balance(a.id), await balance(b.id), await balance(loan.id)]).toEqual(['100.00', '5.50', '35.00']);
-    // 2 openings + deposit + 2 × (2 legs + transfer) + failed + 2 reversing legs, and 3 balances
-    expect(events).toBe(2 + 1 + 6 + 1 + 2 + 3);
+    // 2 openings + deposit + 2 × (2 legs + transfer) + failed + 2 reversing legs, 3 balances, and the audit of the reversal
+    expect(events).toBe(2 + 1 + 6 + 1 + 2 + 3 + 1);
     const { rows } = await owner.query('select count(*)::int as n from outbox where aggregatetype = $1', ['balances']);
     expect(rows[0]).toEqual({ n: 3 });
     expect(await verifyBooks(owner)).toEqual([]);

@@ -2,6 +2,7 @@ import { commandKey, idKey, isId } from '#libs/contracts/ids.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { type Finish, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
+import { auditMessage } from './audit.ts';
 import { type SystemKind, systemAccountNumber } from './chart.ts';
 import { balanceEvent, eventsOf } from './events.ts';
 import type { Books, Command, Decision } from './decision.ts';
@@ -130,7 +131,8 @@ async function write(client: PoolClient, finish: Finish, commands: Command[], de
   const entries = decisions.flatMap((d) => d.entries);
   const moved = [...books.moved];
   const shown = new Set([...opened, ...moved.filter((account) => account.client_id !== null)]);
-  const events = [...decisions.flatMap((d) => eventsOf(d, books.now)), ...[...shown].map((account) => balanceEvent(account, books.now))];
+  const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
+  const events = [...decisions.flatMap((d) => eventsOf(d, books.now)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
   await Promise.all([
     opened.length > 0 && insertAccounts(client, opened, books.now),
     restated.length > 0 && updateStatuses(client, restated),

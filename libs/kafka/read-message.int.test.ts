@@ -1,0 +1,68 @@
+import { afterAll, expect, test } from 'vitest';
+import { createPublisher } from './publish.ts';
+import { readMessage } from './read-message.ts';
+import { FaultProxy, logger, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { topicRanges } from './topics.ts';
+
+const kafka = testKafka();
+const publisher = createPublisher(kafka, { logger, name: 'read-message', maxMessageBytes: 4_000_000 });
+const started = publisher.start();
+afterAll(() => publisher.stop());
+
+const timeoutMs = 5_000;
+
+async function topicWith(...values: (string | Buffer | null)[]): Promise<string> {
+  await started;
+  const topic = await testTopic(kafka, 'read', 2, { 'max.message.bytes': '4194304' });
+  await publisher.publishAll(values.map((value, i) => ({ topic, partition: 1, key: `k${i}`, value, headers: { n: String(i) } })), { timeoutMs });
+  return topic;
+}
+
+test('reads the one message at a place: key, bytes and headers, also in the middle of a batch', async () => {
+  const bytes = Buffer.from([0, 255, 254, 10, 0xc3, 0x28]);
+  const topic = await topicWith('first', bytes, null, 'last');
+  for (const [i, value] of ['first', bytes, null, 'last'].entries()) {
+    const message = await readMessage(kafka, { topic, partition: 1, offset: BigInt(i) }, timeoutMs);
+    expect(message).toMatchObject({ topic, partition: 1, offset: BigInt(i), key: `k${i}`, headers: { n: String(i) } });
+    expect(message?.value ?? null).toEqual(value === null ? null : Buffer.from(value));
+    expect(message?.timestamp_ms).toBeGreaterThan(Date.now() - 60_000);
+  }
+});
+
+test('reads a message of several megabytes', async () => {
+  const topic = await topicWith('x'.repeat(3_000_000));
+  expect((await readMessage(kafka, { topic, partition: 1, offset: 0n }, timeoutMs))?.value?.length).toBe(3_000_000);
+});
+
+test('nothing at that place is undefined: not yet written, deleted, no such partition or topic', async () => {
+  const topic = await topicWith('a', 'b');
+  const at = (partition: number, offset: bigint, name = topic) => readMessage(kafka, { topic: name, partition, offset }, timeoutMs);
+  expect(await at(1, 2n)).toBeUndefined();
+  expect(await at(1, 1_000_000n)).toBeUndefined();
+  expect(await at(0, 0n)).toBeUndefined();
+  expect(await at(7, 0n)).toBeUndefined();
+  expect(await at(0, 0n, unique('nowhere'))).toBeUndefined();
+  await kafka.withAdmin(async (admin) => {
+    // kafkajs deletes only where it knows the topic already.
+    await admin.fetchTopicOffsets(topic);
+    await admin.deleteTopicRecords({ topic, partitions: [{ partition: 1, offset: '1' }] });
+  });
+  await until(async () => (await topicRanges(kafka, topic)).some(({ low }) => low === 1n));
+  expect(await at(1, 0n)).toBeUndefined();
+  expect(String((await at(1, 1n))?.value)).toBe('b');
+});
+
+test('rejects in time where the broker does not answer, and leaves no group behind', async () => {
+  const topic = await topicWith('a');
+  const proxy = await new FaultProxy().open();
+  await proxy.set('freeze');
+  const begun = performance.now();
+  await expect(readMessage(testKafka(proxy.route), { topic, partition: 1, offset: 0n }, 500)).rejects.toThrow(/longer than 500 ms/);
+  expect(performance.now() - begun).toBeLessThan(3_000);
+  await proxy.set('refuse');
+  const before = await kafka.withAdmin((admin) => admin.listGroups());
+  await readMessage(kafka, { topic, partition: 1, offset: 0n }, timeoutMs);
+  const after = await kafka.withAdmin((admin) => admin.listGroups());
+  const fresh = after.groups.filter(({ groupId }) => groupId.includes('read') && !before.groups.some((known) => known.groupId === groupId));
+  expect(fresh).toEqual([]);
+});

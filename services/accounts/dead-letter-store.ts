@@ -1,0 +1,72 @@
+import type { DeadLetter } from '#libs/contracts/administration.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import { bigintArray, intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
+import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+
+/** SQL of dead letters. Topics are kept without the common prefix. */
+
+export type DeadLetterRow = Omit<DeadLetter, 'offset' | 'source_offset'> & { offset: bigint; source_offset: bigint | null };
+/** As it arrives. */
+export type NewDeadLetter = Omit<DeadLetterRow, 'state' | 'decided_by' | 'decided_at' | 'drop_reason'>;
+
+export const deadLetterColumns =
+  'dead_letter_id, topic, "partition", "offset", source_topic, source_partition, source_offset, key, code, reason, size_bytes, message, request_id, dead_at, state, decided_by, decided_at, drop_reason';
+
+export function deadLetterOf(row: DeadLetterRow): DeadLetter {
+  return { ...row, offset: Number(row.offset), source_offset: row.source_offset === null ? null : Number(row.source_offset) };
+}
+
+/** Inserts what is new; a place that is known is left as it is. */
+export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLetter[]): Promise<void> {
+  const text = (field: 'dead_letter_id' | 'topic' | 'source_topic' | 'key' | 'code' | 'reason' | 'message' | 'request_id') => textArray(letters.map((letter) => letter[field]));
+  await pool.query(
+    `insert into dead_letters (dead_letter_id, topic, "partition", "offset", source_topic, source_partition, source_offset, key, code, reason, size_bytes, message, request_id, dead_at)
+     select * from unnest($1::text[], $2::text[], $3::int4[], $4::int8[], $5::text[], $6::int4[], $7::int8[], $8::text[], $9::text[], $10::text[], $11::int4[], $12::text[], $13::text[], $14::timestamptz[])
+     on conflict do nothing`,
+    [
+      text('dead_letter_id'),
+      text('topic'),
+      intArray(letters.map((letter) => letter.partition)),
+      bigintArray(letters.map((letter) => letter.offset)),
+      text('source_topic'),
+      intArray(letters.map((letter) => letter.source_partition)),
+      bigintArray(letters.map((letter) => letter.source_offset)),
+      text('key'),
+      text('code'),
+      text('reason'),
+      intArray(letters.map((letter) => letter.size_bytes)),
+      text('message'),
+      text('request_id'),
+      timestampArray(letters.map((letter) => letter.dead_at)),
+    ],
+  );
+}
+
+export async function findDeadLetter(pool: Pool, id: string): Promise<DeadLetterRow | undefined> {
+  if (!isId('deadLetter', id)) return undefined;
+  const found = await pool.query<DeadLetterRow>(`select ${deadLetterColumns} from dead_letters where dead_letter_id = $1`, [id]);
+  return found.rows[0];
+}
+
+/** The dead letter, locked: what is decided about it, is decided once. */
+export async function lockDeadLetter(client: PoolClient, id: string): Promise<DeadLetterRow | undefined> {
+  if (!isId('deadLetter', id)) return undefined;
+  const found = await client.query<DeadLetterRow>(`select ${deadLetterColumns} from dead_letters where dead_letter_id = $1 for update`, [id]);
+  return found.rows[0];
+}
+
+export interface Verdict {
+  state: 'redriven' | 'dropped';
+  decided_by: string;
+  decided_at: string;
+  drop_reason: string | null;
+}
+
+export async function decideDeadLetter(client: PoolClient, id: string, { state, decided_by, decided_at, drop_reason }: Verdict): Promise<void> {
+  await client.query('update dead_letters set state = $2, decided_by = $3, decided_at = $4, drop_reason = $5 where dead_letter_id = $1', [id, state, decided_by, decided_at, drop_reason]);
+}
+
+export async function countOpenDeadLetters(pool: Pool): Promise<number> {
+  const result = await pool.query<{ open: bigint }>("select count(*) as open from dead_letters where state = 'open'");
+  return Number(result.rows[0]?.open ?? 0);
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { refusal } from '#libs/contracts/errors.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
+import { idOf } from '#libs/contracts/ids.ts';
+import { messageOfType } from '#libs/contracts/messages.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import { PublishError } from '#libs/kafka/publish.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import { decideDeadLetter, deadLetterOf, lockDeadLetter } from './dead-letter-store.ts';
+import type { DeadLetterRow, NewDeadLetter } from './dead-letter-store.ts';
+import { done, refused } from './outcome.ts';
+import type { DeadLetterTopics, Outcome, Work } from './outcome.ts';
+
+/** What cannot be processed lies in `<topic>.dlq`: here it is listed, sent again, or dropped. */
+
+const suffix = '.dlq';
+
+export function isDeadLetterTopic(topic: string): boolean {
+  return topic.endsWith(suffix);
+}
+
+export function deadLetterNotFound(id: string): Refusal {
+  return refusal('dead_letter_not_found', `dead letter ${id} not found`);
+}
+
+/** PURE: what is kept of a message of a dead-letter topic. Any message makes a row: a dead letter is never put aside again. */
+export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDeadLetter {
+  const { partition, offset, key, value, headers, timestamp_ms } = message;
+  const topic = message.topic.slice(prefix.length);
+  const dead_at = new Date(timestamp_ms).toISOString();
+  const place = createHash('sha256').update(`dead letter ${topic} ${partition} ${offset} ${dead_at}`).digest('hex').slice(0, 32);
+  const source_partition = wholeNumber(headers['dlq-partition']);
+  const source_offset = wholeNumber(headers['dlq-offset']);
+  return {
+    dead_letter_id: idOf('deadLetter', place),
+    topic,
+    partition,
+    offset,
+    source_topic: topic.slice(0, -suffix.length),
+    source_partition: source_partition === null ? null : Number(source_partition),
+    source_offset,
+    key: storable(key ?? undefined, 200),
+    code: storable(headers['dlq-code'], 100),
+    reason: storable(headers['dlq-reason'], 1000),
+    size_bytes: value?.length ?? 0,
+    message: messageOfType(headers['ce_type'] ?? '') ?? null,
+    request_id: storable(headers['request-id'], 200),
+    dead_at,
+  };
+}
+
+/** Partitions and offsets; null for what is none, or none that a column holds. */
+function wholeNumber(text: string | undefined): bigint | null {
+  return text !== undefined && /^\d{1,9}$|^\d{10,15}$/.test(text) ? BigInt(text) : null;
+}
+
+/** Text that a column takes, whatever bytes it was made of. */
+function storable(text: string | undefined, max: number): string | null {
+  return text === undefined ? null : text.replaceAll('\0', '\uFFFD').slice(0, max).toWellFormed();
+}
+
+/** The message itself; undefined when retention has deleted it, or its topic was made anew. */
+export async function readDeadLetter({ topic, partition, offset, dead_at }: DeadLetterRow, prefix: string, topics: DeadLetterTopics): Promise<ReceivedMessage | undefined> {
+  const message = await topics.read(prefix + topic, partition, offset);
+  return message && new Date(message.timestamp_ms).toISOString() === dead_at ? message : undefined;
+}
+
+const renewedMs = 30_000;
+/** Nobody waits for the reply any more. */
+const replyHeaders = new Set(['reply-topic', 'reply-partition', 'correlation-id', 'reply-by']);
+
+/** PURE: the message as it goes to its topic again: key, partition and bytes as they were. `now`: ISO 8601 UTC. */
+export function redriven(letter: DeadLetterRow, message: ReceivedMessage, prefix: string, renewDeadline: boolean, now: string): OutgoingMessage {
+  const headers = Object.fromEntries(Object.entries(message.headers).filter(([name]) => !name.startsWith('dlq-') && !replyHeaders.has(name)));
+  if (renewDeadline && headers['deadline'] !== undefined) headers['deadline'] = new Date(Date.parse(now) + renewedMs).toISOString();
+  const partition = letter.source_partition;
+  return { topic: prefix + letter.source_topic, key: message.key, value: message.value, headers, ...(partition === null ? {} : { partition }) };
+}
+
+/**
+ * Sends a dead letter to its topic again, before the state is committed: a crash between repeats it, and commands are known
+ * by their ids. Without renew_deadline a command that is too old by now is recorded as Failed (deadline_exceeded).
+ */
+export async function redriveDeadLetter(work: Work, { dead_letter_id, renew_deadline }: MessageData<'redrive_dead_letter'>): Promise<Outcome> {
+  const { client, prefix, deadLetters, now } = work;
+  const letter = await lockDeadLetter(client, dead_letter_id);
+  if (!letter) return refused(deadLetterNotFound(dead_letter_id));
+  if (letter.state !== 'open') return refused(alreadyDecided(letter));
+  try {
+    const message = await readDeadLetter(letter, prefix, deadLetters);
+    if (!message) return refused(refusal('dead_letter_expired', `the bytes of ${dead_letter_id} are no longer kept: it can only be dropped`));
+    await deadLetters.publish(redriven(letter, message, prefix, renew_deadline, now));
+  } catch (error) {
+    const isUnknown = error instanceof PublishError && error.sent;
+    if (isUnknown) return refused(refusal('outcome_unknown', `whether ${dead_letter_id} was sent again is not known: repeat the request`, { details: { dead_letter_id } }));
+    return refused(refusal('service_unavailable', `the broker cannot be reached; ${dead_letter_id} was not sent again, the request can be repeated`));
+  }
+  return decided(work, letter, 'redriven', null, { renew_deadline });
+}
+
+/** Decides that a dead letter is not sent again; its bytes stay until retention deletes them. */
+export async function dropDeadLetter(work: Work, { dead_letter_id, reason }: MessageData<'drop_dead_letter'>): Promise<Outcome> {
+  const letter = await lockDeadLetter(work.client, dead_letter_id);
+  if (!letter) return refused(deadLetterNotFound(dead_letter_id));
+  if (letter.state !== 'open') return refused(alreadyDecided(letter));
+  return decided(work, letter, 'dropped', reason, { reason });
+}
+
+function alreadyDecided({ dead_letter_id, state }: DeadLetterRow): Refusal {
+  return refusal('invalid_status_transition', `dead letter ${dead_letter_id} is ${state} already`);
+}
+
+async function decided({ client, context, now }: Work, letter: DeadLetterRow, state: 'redriven' | 'dropped', drop_reason: string | null, facts: object): Promise<Outcome> {
+  const verdict = { state, decided_by: context.actor, decided_at: now, drop_reason };
+  await decideDeadLetter(client, letter.dead_letter_id, verdict);
+  const { topic, partition, offset, message } = letter;
+  return done(deadLetterOf({ ...letter, ...verdict }), [], { topic, partition, offset: Number(offset), message, ...facts });
+}
