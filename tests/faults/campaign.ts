@@ -97,6 +97,7 @@ export class Campaign {
     const attempt = async (what: string, step: () => Promise<void>) => {
       await step().catch((error: Error) => void findings.push(`${what}: ${error.message}`));
     };
+    const { cluster } = this.#bench;
     if (!row.withoutLoad) load.start();
     await sleep(row.withoutLoad ? 0 : (row.warmUpMs ?? warmUpMs));
     await attempt('injecting', async () => {
@@ -104,7 +105,8 @@ export class Campaign {
       recovered = await recovery(this.#bench, goneAt, patienceMs);
     });
     await load.stop();
-    const recoveredMs = Math.max(...Object.values(recovered), 0);
+    if (findings.length > 0 || recoveredAll(recovered) === Number.POSITIVE_INFINITY) await attempt('restoring', () => cluster.restore());
+    const recoveredMs = recoveredAll(recovered);
     const bound = row.recoveryMs * this.#options.slowness;
     if (recoveredMs > bound) findings.push(`I11: normal again after ${describe(recovered)}, and ${bound} ms are allowed`);
     await attempt('coming to rest', () => this.#comeToRest(t0));
@@ -158,6 +160,8 @@ export class Campaign {
     return findings;
   }
 }
+
+const recoveredAll = (recovered: Record<string, number>): number => Math.max(...Object.values(recovered), 0);
 
 function describe(recovered: Record<string, number>): string {
   return Object.entries(recovered).map(([what, ms]) => `${Math.round(ms)} ms (${what})`).join(', ');

@@ -89,6 +89,7 @@ export function callersSeeWhatTheyMay({ row, attempts, reads, slowness }: Eviden
     const { status, tookMs, gateway, body } = attempt;
     const findings: string[] = [];
     const seen = `${what} through ${gateway} after ${Math.round(tookMs)} ms: ${status} ${codeOf(attempt)}`;
+    if (gateway === row.frozen && (status === 'no answer' || tookMs > replyWaitMs)) return findings;
     if (tookMs > replyWaitMs + marginMs * slowness) findings.push(`I10: too late: ${seen}`);
     if (status === 'cut' || status === 'no answer') {
       if (status === 'no answer' || row.callers !== 'cut') findings.push(`I10: ${seen} ${String(body)}`);

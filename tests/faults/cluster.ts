@@ -33,6 +33,8 @@ export interface Cluster {
   settingsOf(node: string): BankSettings;
   /** What ended without being told to. */
   unexpectedExits: string[];
+  /** What rows leave to be undone when everything has stopped. */
+  atEnd: (() => void)[];
   stop(): Promise<void>;
 }
 
@@ -82,6 +84,7 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
   // The broker is started often and lives for minutes: what the second compiler would do never pays off.
   process.env['JAVA_TOOL_OPTIONS'] ??= '-XX:TieredStopAtLevel=1';
   const unexpectedExits: string[] = [];
+  const atEnd: (() => void)[] = [];
   const links = new Map<string, Proxy>();
   const proxy = async (name: string, target: number) => {
     const made = new Proxy(name, await freePort(), target, random.fork(name).next);
@@ -117,14 +120,25 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
     return { ...settings, brokers: `127.0.0.1:${listener.advertisedPort}`, ownerUrl: postgresUrl(database?.port ?? postgres.port, owner, secrets.owner, owner) };
   };
   const nodes: Node[] = [];
-  const stop = async (): Promise<void> => {
-    // Nothing is frozen, and no link is broken, when things are asked to stop.
+  const thaw = async (): Promise<void> => {
     await Promise.all([...links.values()].map((link) => link.heal()));
     for (const process of [...nodes, broker, postgres]) for (const pid of process.running() ? pidsOf(process) : []) trySignal(pid, 'SIGCONT');
+  };
+  const restore = async (): Promise<void> => {
+    await thaw();
+    await Promise.all([broker, postgres].filter((server) => !server.running()).map((server) => server.start()));
+    await Promise.all(nodes.filter(({ name }) => spares.includes(name)).map((node) => node.stop()));
+    const own = nodes.filter(({ name }) => !spares.includes(name));
+    for (const node of own) if (!node.running()) node.start();
+    await Promise.all(own.map((node) => node.ready()));
+  };
+  const stop = async (): Promise<void> => {
+    await thaw();
     await Promise.all(nodes.filter(({ kind }) => kind === 'gateway').map((node) => node.stop()));
     await Promise.all(nodes.map((node) => node.stop()));
     await Promise.all([broker.stop(), postgres.stop()]);
     await Promise.all([...links.values()].map((link) => link.stop()));
+    for (const undo of atEnd.splice(0)) undo();
   };
   try {
     await Promise.all([broker.start(), postgres.start()]);
@@ -137,7 +151,7 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
     const [apiKey] = await Promise.all([makeApiKey(settings), ...started.map((node) => node.ready())]);
     const node = (name: string) => nodes.find((one) => one.name === name) ?? fail(name);
     return {
-      dir, nodes, node, broker, postgres, links, apiKey, settingsOf, unexpectedExits, stop,
+      dir, nodes, node, broker, postgres, links, apiKey, settingsOf, unexpectedExits, atEnd, stop,
       gateways: nodes.filter(({ kind }) => kind === 'gateway'),
       brokers: settings.brokers,
       databaseUrl: postgresUrl(postgres.port, 'postgres', secrets.superuser, owner),

@@ -105,7 +105,8 @@ export function effectsOf(operation: Operation): Effect[] {
 }
 
 /** The account that an opening has opened. */
-export function accountOf({ decided }: Operation): string | undefined {
+export function accountOf({ kind, decided }: Operation): string | undefined {
+  if (kind !== 'open_account') return undefined;
   return decided && isDone(decided.status) ? (decided.body as { data?: { account_id?: string } }).data?.account_id : undefined;
 }
 

@@ -43,7 +43,7 @@ export async function recovery(bench: Bench, goneAt: number, patienceMs: number)
 }
 
 /** When the first of the attempts succeeded; they begin one after the other, and do not wait for each other. */
-async function firstSuccess(attempt: () => Promise<boolean>, until: number): Promise<number> {
+export async function firstSuccess(attempt: () => Promise<boolean>, until: number): Promise<number> {
   let at = Number.POSITIVE_INFINITY;
   const begun: Promise<void>[] = [];
   while (at === Number.POSITIVE_INFINITY && performance.now() < until) {

@@ -26,6 +26,8 @@ export interface Row {
    * killed may be cut. `nothing`: no failed request at all, a 202 that ends Completed aside.
    */
   callers?: 'cut' | 'nothing';
+  /** A gateway that stands still for a while: it answers nobody until it goes on. */
+  frozen?: string;
   /** How long the load runs before it; default 1 s. */
   warmUpMs?: number;
   /** Where the load would disturb. */

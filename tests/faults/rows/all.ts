@@ -1,7 +1,14 @@
 import type { Row } from '../row.ts';
+import { disks } from './disks.ts';
+import { freezes } from './freezes.ts';
 import { kills } from './kills.ts';
+import { links } from './links.ts';
+import { oddMessages } from './poison.ts';
+import { redelivery } from './redelivery.ts';
 import { rollouts } from './rollouts.ts';
 import { servers } from './servers.ts';
+import { starts } from './starts.ts';
+import { storms } from './storms.ts';
 
 /** Every row, in the order in which a run takes them. */
-export const rows: Row[] = [...kills, ...servers, ...rollouts];
+export const rows: Row[] = [...kills, ...servers, ...rollouts, ...freezes, ...links, ...redelivery, ...oddMessages, ...disks, ...starts, ...storms];
