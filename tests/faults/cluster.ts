@@ -1,17 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type BankSettings, createTopics, makeApiKey, migrateService, type ServiceKind, type ServiceSpec, startService } from '../../deploy/local/bank.ts';
-import { type Child, trySignal } from '../../deploy/local/child.ts';
+import { type BankSettings, createTopics, makeApiKey, migrateService } from '../../deploy/local/bank.ts';
+import { trySignal } from '../../deploy/local/child.ts';
 import { chooseKafkaWay } from '../../deploy/local/infra.ts';
 import { startKafka } from '../../deploy/local/kafka.ts';
 import { logTail } from '../../deploy/local/log-file.ts';
-import { accepts, freePort } from '../../deploy/local/ports.ts';
+import { freePort } from '../../deploy/local/ports.ts';
 import { postgresUrl, startPostgres } from '../../deploy/local/postgres.ts';
-import { awaitReady } from '../../deploy/local/ready.ts';
+import { makeNode, makeServer, type Node, pidsOf, type Server } from './processes.ts';
 import { Proxy } from './proxy.ts';
 import type { Random } from './random.ts';
+
+export type { Node, Server } from './processes.ts';
 
 /** The processes of one bank under test. Every Kafka and Postgres connection of a service goes through a proxy of its own. */
 export interface Cluster {
@@ -35,46 +36,14 @@ export interface Cluster {
   unexpectedExits: string[];
   /** What rows leave to be undone when everything has stopped. */
   atEnd: (() => void)[];
+  /** After a row that did not get to its end: everything runs, nothing is frozen, no link is broken, no spare is left. */
+  restore(): Promise<void>;
   stop(): Promise<void>;
-}
-
-interface Process {
-  name: string;
-  log: string;
-  running(): boolean;
-  pid(): number;
-  /** Sends a signal to the process alone. One that ends it must have been announced by kill() or stop(). */
-  signal(signal: NodeJS.Signals): void;
-  /** kill -9; resolves when it is gone. */
-  kill(): Promise<void>;
-  /** SIGTERM (Postgres: a fast shutdown), and SIGKILL after 30 s. */
-  stop(): Promise<void>;
-}
-
-/** A service. */
-export interface Node extends Process {
-  kind: ServiceKind;
-  baseUrl: string;
-  healthUrl: string;
-  /** Starts it, with more environment when given; it is not ready yet. */
-  start(env?: Record<string, string>): void;
-  ready(timeoutMs?: number): Promise<void>;
-}
-
-/** The broker or the database. */
-export interface Server extends Process {
-  /** Resolves to the moment (of performance.now) at which its port took connections, once it serves. */
-  start(): Promise<number>;
-  port: number;
-  /** Its process and those that it has forked. */
-  pids(): number[];
 }
 
 const names = [['gateway', 'gateway'], ['gateway', 'gateway-2'], ['ledger', 'ledger'], ['ledger', 'ledger-2'], ['ledger', 'ledger-3'], ['accounts', 'accounts'], ['accounts', 'accounts-2']] as const;
 /** Which a row may add for a while. */
 const spares: string[] = ['ledger-3', 'accounts-2'];
-const readyMs = 90_000;
-const stopMs = 30_000;
 const owner = 'core_banking';
 
 /** Starts broker, database and services in `dir`; resolves when all are ready. Throws with the ends of the logs. */
@@ -94,14 +63,14 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
   };
   const secrets = { superuser: secret(), owner: secret(), ledger: secret(), accounts: secret(), pepper: secret(), idempotency: secret() };
 
-  const postgres = server('postgres', join(dir, 'log', 'postgres.log'), await freePort(), unexpectedExits, (port, log) =>
+  const postgres = makeServer('postgres', join(dir, 'log', 'postgres.log'), await freePort(), unexpectedExits, (port, log) =>
     startPostgres({ dir: join(dir, 'postgres'), log, port, superuserPassword: secrets.superuser, owner: { name: owner, password: secrets.owner }, durable: true }));
   const listeners = await Promise.all(names.map(async ([, name]) => {
     const port = await freePort();
     return { name: `CLIENT_${name.toUpperCase().replace('-', '_')}`, node: name, port, advertisedPort: (await proxy(`${name}>kafka`, port)).port };
   }));
   const ports = { client: await freePort(), broker: await freePort(), controller: await freePort() };
-  const broker = server('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, (_, log) => startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners }));
+  const broker = makeServer('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, (_, log) => startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners }));
   const settings: BankSettings = {
     brokers: `127.0.0.1:${ports.client}`,
     topicPrefix: 'faults.',
@@ -115,7 +84,7 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
   for (const [kind, name] of names) if (kind !== 'gateway') databaseLinks.set(name, await proxy(`${name}>postgres`, postgres.port));
   const settingsOf = (name: string): BankSettings => {
     const listener = listeners.find(({ node }) => node === name);
-    if (!listener) throw new Error(`the cluster has no node ${name}`);
+    if (!listener) return unknown(name);
     const database = databaseLinks.get(name);
     return { ...settings, brokers: `127.0.0.1:${listener.advertisedPort}`, ownerUrl: postgresUrl(database?.port ?? postgres.port, owner, secrets.owner, owner) };
   };
@@ -149,9 +118,9 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
     const started = nodes.filter(({ name }) => !spares.includes(name));
     for (const node of started) node.start();
     const [apiKey] = await Promise.all([makeApiKey(settings), ...started.map((node) => node.ready())]);
-    const node = (name: string) => nodes.find((one) => one.name === name) ?? fail(name);
+    const node = (name: string) => nodes.find((one) => one.name === name) ?? unknown(name);
     return {
-      dir, nodes, node, broker, postgres, links, apiKey, settingsOf, unexpectedExits, atEnd, stop,
+      dir, nodes, node, broker, postgres, links, apiKey, settingsOf, unexpectedExits, atEnd, restore, stop,
       gateways: nodes.filter(({ kind }) => kind === 'gateway'),
       brokers: settings.brokers,
       databaseUrl: postgresUrl(postgres.port, 'postgres', secrets.superuser, owner),
@@ -168,85 +137,6 @@ function secret(): string {
   return randomBytes(32).toString('hex');
 }
 
-function fail(name: string): never {
+function unknown(name: string): never {
   throw new Error(`the cluster has no node ${name}`);
-}
-
-/** What nodes and servers share: a child that may be ended on purpose. */
-function processOf(name: string, log: string, unexpectedExits: string[]) {
-  let child: Child | undefined;
-  let ending = false;
-  return {
-    name,
-    log,
-    running: () => child?.running() ?? false,
-    pid: () => child?.pid ?? fail(name),
-    signal: (signal: NodeJS.Signals) => void trySignal(child?.pid ?? fail(name), signal),
-    async kill() {
-      ending = true;
-      if (child?.running()) {
-        trySignal(child.pid, 'SIGKILL');
-        await child.exited;
-      }
-    },
-    async stop() {
-      ending = true;
-      await child?.stop(stopMs);
-    },
-    took(started: Child) {
-      child = started;
-      ending = false;
-      void started.exited.then((reason) => {
-        if (child === started && !ending) unexpectedExits.push(`${name} ended by itself: ${reason}`);
-      });
-    },
-  };
-}
-
-async function makeNode(kind: ServiceKind, name: string, dir: string, settings: BankSettings, unexpectedExits: string[]): Promise<Node> {
-  const { took, ...process } = processOf(name, join(dir, 'log', `${name}.log`), unexpectedExits);
-  const spec: ServiceSpec = { kind, name, healthPort: await freePort(), port: kind === 'gateway' ? await freePort() : undefined, log: process.log };
-  const healthUrl = `http://127.0.0.1:${spec.healthPort}/readyz`;
-  return {
-    ...process,
-    kind,
-    baseUrl: `http://127.0.0.1:${spec.port}`,
-    healthUrl,
-    start: (env) => took(startService(spec, { ...settings, env: { LOG_LEVEL: 'info', ...env } })),
-    ready: (timeoutMs = readyMs) => awaitReady({ url: healthUrl }, timeoutMs, () => (process.running() ? undefined : `never answered: ${name} died\n${logTail(process.log)}`)),
-  };
-}
-
-function server(name: string, log: string, port: number, unexpectedExits: string[], start: (port: number, log: string) => Promise<Child>): Server {
-  const { took, ...process } = processOf(name, log, unexpectedExits);
-  return {
-    ...process,
-    port,
-    pids: () => pidsOf(process),
-    async start() {
-      const starting = start(port, log);
-      const opened = portOpens(port, starting);
-      took(await starting);
-      return opened;
-    },
-  };
-}
-
-/** The moment at which something listens; at the latest when `starting` is settled. */
-async function portOpens(port: number, starting: Promise<Child>): Promise<number> {
-  let settled = false;
-  const end = () => { settled = true; };
-  starting.then(end, end);
-  while (!settled && !(await accepts('127.0.0.1', port, 200))) await sleep(10);
-  return performance.now();
-}
-
-function pidsOf(process: Pick<Process, 'pid'>): number[] {
-  const pid = process.pid();
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-    return [pid, ...(children === '' ? [] : children.split(' ').map(Number))];
-  } catch {
-    return [pid];
-  }
 }

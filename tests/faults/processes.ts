@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type BankSettings, type ServiceKind, type ServiceSpec, startService } from '../../deploy/local/bank.ts';
+import { type Child, trySignal } from '../../deploy/local/child.ts';
+import { logTail } from '../../deploy/local/log-file.ts';
+import { accepts, freePort } from '../../deploy/local/ports.ts';
+import { awaitReady } from '../../deploy/local/ready.ts';
+
+/** A process of the bank under test. */
+interface Process {
+  name: string;
+  log: string;
+  running(): boolean;
+  pid(): number;
+  /** Sends a signal to the process alone. One that ends it must have been announced by kill() or stop(). */
+  signal(signal: NodeJS.Signals): void;
+  /** kill -9; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM (Postgres: a fast shutdown), and SIGKILL after 30 s. */
+  stop(): Promise<void>;
+}
+
+/** A service. */
+export interface Node extends Process {
+  kind: ServiceKind;
+  baseUrl: string;
+  healthUrl: string;
+  /** Starts it, with more environment when given; it is not ready yet. */
+  start(env?: Record<string, string>): void;
+  ready(timeoutMs?: number): Promise<void>;
+}
+
+/** The broker or the database. */
+export interface Server extends Process {
+  /** Resolves to the moment (of performance.now) at which its port took connections, once it serves. */
+  start(): Promise<number>;
+  port: number;
+  /** Its process and those that it has forked. */
+  pids(): number[];
+}
+
+const readyMs = 90_000;
+const stopMs = 30_000;
+
+function fail(name: string): never {
+  throw new Error(`${name} was never started`);
+}
+
+/** What nodes and servers share: a child that may be ended on purpose. */
+function processOf(name: string, log: string, unexpectedExits: string[]) {
+  let child: Child | undefined;
+  let ending = false;
+  return {
+    name,
+    log,
+    running: () => child?.running() ?? false,
+    pid: () => child?.pid ?? fail(name),
+    signal: (signal: NodeJS.Signals) => void trySignal(child?.pid ?? fail(name), signal),
+    async kill() {
+      ending = true;
+      if (child?.running()) {
+        trySignal(child.pid, 'SIGKILL');
+        await child.exited;
+      }
+    },
+    async stop() {
+      ending = true;
+      await child?.stop(stopMs);
+    },
+    took(started: Child) {
+      child = started;
+      ending = false;
+      void started.exited.then((reason) => {
+        if (child === started && !ending) unexpectedExits.push(`${name} ended by itself: ${reason}`);
+      });
+    },
+  };
+}
+
+/** A service that is not started yet. */
+export async function makeNode(kind: ServiceKind, name: string, dir: string, settings: BankSettings, unexpectedExits: string[]): Promise<Node> {
+  const { took, ...process } = processOf(name, join(dir, 'log', `${name}.log`), unexpectedExits);
+  const spec: ServiceSpec = { kind, name, healthPort: await freePort(), port: kind === 'gateway' ? await freePort() : undefined, log: process.log };
+  const healthUrl = `http://127.0.0.1:${spec.healthPort}/readyz`;
+  return {
+    ...process,
+    kind,
+    baseUrl: `http://127.0.0.1:${spec.port}`,
+    healthUrl,
+    start: (env) => took(startService(spec, { ...settings, env: { LOG_LEVEL: 'info', ...env } })),
+    ready: (timeoutMs = readyMs) => awaitReady({ url: healthUrl }, timeoutMs, () => (process.running() ? undefined : `never answered: ${name} died\n${logTail(process.log)}`)),
+  };
+}
+
+/** The broker or the database, not started yet; `start` is given port and log, and resolves when it serves. */
+export function makeServer(name: string, log: string, port: number, unexpectedExits: string[], start: (port: number, log: string) => Promise<Child>): Server {
+  const { took, ...process } = processOf(name, log, unexpectedExits);
+  return {
+    ...process,
+    port,
+    pids: () => pidsOf(process),
+    async start() {
+      const starting = start(port, log);
+      const opened = portOpens(port, starting);
+      took(await starting);
+      return opened;
+    },
+  };
+}
+
+/** The moment at which something listens; at the latest when `starting` is settled. */
+async function portOpens(port: number, starting: Promise<Child>): Promise<number> {
+  let settled = false;
+  const end = () => { settled = true; };
+  starting.then(end, end);
+  while (!settled && !(await accepts('127.0.0.1', port, 200))) await sleep(10);
+  return performance.now();
+}
+
+/** A process and those that it has forked. */
+export function pidsOf(process: Pick<Process, 'pid'>): number[] {
+  const pid = process.pid();
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    return [pid, ...(children === '' ? [] : children.split(' ').map(Number))];
+  } catch {
+    return [pid];
+  }
+}
