@@ -10,12 +10,15 @@ import { eventually } from './eventually.ts';
 
 /** What tests do with Kafka themselves; only through libs/kafka. */
 
-export function kafkaOf(bank: Bank): KafkaClient {
+/** Where a bank's topics are. */
+export type BankTopics = Pick<Bank, 'kafka_brokers' | 'topic_prefix'>;
+
+export function kafkaOf(bank: BankTopics): KafkaClient {
   return createKafka({ brokers: bank.kafka_brokers.split(','), client_id: 'test' }, silent);
 }
 
 /** Everything that a topic holds now, in order per partition. Positions left by compaction are not waited for longer than needed. */
-export async function readTopics(bank: Bank, names: TopicName[], timeoutMs = 30_000): Promise<Map<TopicName, ReceivedMessage[]>> {
+export async function readTopics(bank: BankTopics, names: TopicName[], timeoutMs = 30_000): Promise<Map<TopicName, ReceivedMessage[]>> {
   const kafka = kafkaOf(bank);
   const byTopic = new Map(names.map((name) => [topicName(bank.topic_prefix, name), name]));
   const wanted = new Map<string, bigint>();
@@ -44,18 +47,18 @@ export async function readTopics(bank: Bank, names: TopicName[], timeoutMs = 30_
   return read;
 }
 
-export async function readTopic(bank: Bank, name: TopicName): Promise<ReceivedMessage[]> {
+export async function readTopic(bank: BankTopics, name: TopicName): Promise<ReceivedMessage[]> {
   return (await readTopics(bank, [name])).get(name) ?? [];
 }
 
 /** How many messages a topic holds now. */
-export async function countMessages(bank: Bank, name: TopicName): Promise<bigint> {
+export async function countMessages(bank: BankTopics, name: TopicName): Promise<bigint> {
   const ranges = await topicRanges(kafkaOf(bank), topicName(bank.topic_prefix, name));
   return ranges.reduce((sum, { low, high }) => sum + high - low, 0n);
 }
 
 /** A publisher for as long as `use` runs. */
-export async function withPublisher<T>(bank: Bank, use: (publisher: Publisher) => Promise<T>): Promise<T> {
+export async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
   const publisher = createPublisher(kafkaOf(bank), { logger: silent, name: 'test', maxTopicBytes: 229_376 });
   await publisher.start();
   try {
@@ -70,12 +73,12 @@ export function again({ topic, partition, key, value, headers }: ReceivedMessage
   return { topic, partition, key, value, headers };
 }
 
-export async function publish(bank: Bank, messages: OutgoingMessage[]): Promise<void> {
+export async function publish(bank: BankTopics, messages: OutgoingMessage[]): Promise<void> {
   await withPublisher(bank, (publisher) => publisher.publishAll(messages, { timeoutMs: 20_000 }));
 }
 
 /** Resolves when the groups of a service have committed everything that its topics hold. */
-export async function caughtUp(bank: Bank, group: 'ledger' | 'accounts', timeoutMs = 30_000): Promise<void> {
+export async function caughtUp(bank: BankTopics, group: 'ledger' | 'accounts', timeoutMs = 30_000): Promise<void> {
   const topic = topicName(bank.topic_prefix, `${group}.commands`);
   const groupId = `${bank.topic_prefix}${group}`;
   const kafka = kafkaOf(bank);

@@ -1,0 +1,110 @@
+import { spawnSync } from 'node:child_process';
+import { statfsSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster, Server } from '../cluster.ts';
+import type { Bench, Row } from '../row.ts';
+
+/**
+ * A full disk: the server's data move to a file system of their own (tmpfs, which only root can mount), which is then made as
+ * small as what it holds, and large again. A server that halts meanwhile is started again once there is room, as what
+ * supervises it would; everything else has to come back by itself.
+ */
+const roomy = '4g';
+const fullMs = 30_000;
+const recoveryMs = 15_000;
+const mounted = new Set<string>();
+
+function run(command: string, ...args: string[]): string | undefined {
+  const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
+  return status === 0 ? undefined : (error?.message ?? stderr).trim();
+}
+
+/** Moves the data once; says why where it cannot. */
+async function onOwnFileSystem(cluster: Cluster, server: Server, dir: string): Promise<string | undefined> {
+  if (mounted.has(dir)) return undefined;
+  if (process.getuid?.() !== 0) return 'only root can mount a file system';
+  const trial = join(cluster.dir, 'trial');
+  await mkdir(trial, { recursive: true });
+  const refusal = run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', trial);
+  if (refusal !== undefined) return `a file system cannot be mounted here: ${refusal}`;
+  run('umount', trial);
+  await server.stop();
+  const before = `${dir}.before`;
+  await rename(dir, before);
+  await mkdir(dir);
+  const failure = run('mount', '-t', 'tmpfs', '-o', `size=${roomy}`, 'tmpfs', dir) ?? run('cp', '-a', `${before}/.`, dir);
+  if (failure !== undefined) throw new Error(failure);
+  mounted.add(dir);
+  cluster.atEnd.push(() => {
+    run('umount', '-l', dir);
+    mounted.delete(dir);
+  });
+  await rm(before, { recursive: true });
+  await server.start();
+  return undefined;
+}
+
+function resize(dir: string, size: string | number): void {
+  const failure = run('mount', '-o', `remount,size=${size}`, dir);
+  if (failure !== undefined) throw new Error(failure);
+}
+
+function usedBytes(dir: string): number {
+  const { blocks, bfree, bsize } = statfsSync(dir);
+  return (blocks - bfree) * bsize;
+}
+
+interface Disk {
+  server: Server;
+  /** Below the cluster's folder. */
+  folder: string;
+  /** In the middle of it: makes sure that the server feels it. */
+  press?: () => Promise<unknown>;
+}
+
+async function diskFull({ cluster, duration, say }: Bench, { server, folder, press }: Disk): Promise<number> {
+  const dir = join(cluster.dir, folder);
+  const skipped = await onOwnFileSystem(cluster, server, dir);
+  if (skipped !== undefined) {
+    say(`       SKIPPED: ${skipped}`);
+    return performance.now();
+  }
+  resize(dir, usedBytes(dir));
+  await sleep(duration(fullMs) / 2);
+  await press?.();
+  await sleep(duration(fullMs) / 2);
+  resize(dir, roomy);
+  const goneAt = performance.now();
+  const halted = !server.running();
+  if (halted) {
+    cluster.unexpectedExits.splice(0, Infinity, ...cluster.unexpectedExits.filter((exit) => !exit.startsWith(`${server.name} ended`)));
+    await server.start();
+  }
+  say(`       ${server.name} ${halted ? 'had halted, and was started again when there was room' : 'stayed'}`);
+  return goneAt;
+}
+
+const kafkaFull: Row = {
+  name: 'disk-full-kafka',
+  title: "Kafka's disk full for 30 s, then room again",
+  touches: ['kafka'],
+  recoveryMs,
+  inject: (bench) => diskFull(bench, { server: bench.cluster.broker, folder: 'kafka' }),
+};
+
+const postgresFull: Row = {
+  name: 'disk-full-postgres',
+  title: "Postgres' disk full for 30 s (first for its tables, then for its log), then room again",
+  touches: ['postgres'],
+  recoveryMs,
+  inject: (bench) => diskFull(bench, {
+    server: bench.cluster.postgres,
+    folder: 'postgres',
+    // Tables grow at once; the log has room in its present segment.
+    press: () => bench.pool.query('select pg_switch_wal()').catch(() => undefined),
+  }),
+};
+
+export const disks: Row[] = [kafkaFull, postgresFull];

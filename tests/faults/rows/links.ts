@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster } from '../cluster.ts';
+import type { Proxy } from '../proxy.ts';
+import type { Bench, Row } from '../row.ts';
+
+/** What a network does to the link between one process and one server, or to all of them. */
+const recoveryMs = 5_000;
+const faultMs = 30_000;
+
+function linkOf({ links }: Cluster, name: string): Proxy {
+  const link = links.get(name);
+  if (!link) throw new Error(`the cluster has no link ${name}`);
+  return link;
+}
+
+/** Nothing gets through, and nobody is told; what was under way arrives when it heals, long after it was given up. */
+function blackHole(node: string, server: 'kafka' | 'postgres', title: string): Row {
+  const link = `${node}>${server}`;
+  return {
+    name: `black-hole-${node.replace(/-2$/, '')}-${server}`,
+    title: `black hole without reset for 30 s: ${title}`,
+    touches: [link],
+    recoveryMs,
+    async inject({ cluster, duration }) {
+      const proxy = linkOf(cluster, link);
+      await proxy.set({ kind: 'black_hole' });
+      await sleep(duration(faultMs));
+      await proxy.heal();
+    },
+  };
+}
+
+const cutEveryMs = 250;
+
+/** The request is carried out, and whoever has sent it cannot know. */
+function cutAnswers(server: 'kafka' | 'postgres', title: string): Row {
+  return {
+    name: `cut-answers-${server}`,
+    title,
+    touches: [server],
+    recoveryMs,
+    async inject(bench) {
+      const { random, duration, say } = bench;
+      const proxies = linksTo(bench, server);
+      const before = cuts(proxies);
+      const until = performance.now() + duration(faultMs);
+      while (performance.now() < until) {
+        await random.pick(proxies).set({ kind: 'cut_answers', which: server === 'kafka' ? random.pick(['any', 'produce']) : random.pick(['any', 'commit']), times: 1 });
+        await sleep(cutEveryMs);
+      }
+      for (const proxy of proxies) await proxy.heal();
+      say(`       ${cuts(proxies) - before} answers were cut`);
+      if (cuts(proxies) === before) throw new Error('no answer was cut');
+    },
+  };
+}
+
+/** Those of the processes that run. */
+function linksTo({ cluster }: Bench, server: string): Proxy[] {
+  return cluster.nodes.filter((node) => node.running()).flatMap(({ name }) => cluster.links.get(`${name}>${server}`) ?? []);
+}
+
+function cuts(proxies: Proxy[]): number {
+  return proxies.reduce((sum, proxy) => sum + proxy.cuts, 0);
+}
+
+function onAllLinks(name: string, title: string, fault: Parameters<Proxy['set']>[0]): Row {
+  return {
+    name,
+    title,
+    touches: ['all'],
+    recoveryMs,
+    async inject({ cluster, duration }) {
+      const proxies = [...cluster.links.values()];
+      for (const proxy of proxies) await proxy.set(fault);
+      await sleep(duration(faultMs));
+      for (const proxy of proxies) await proxy.heal();
+    },
+  };
+}
+
+export const links: Row[] = [
+  blackHole('gateway-2', 'kafka', 'a gateway to Kafka'),
+  blackHole('ledger', 'kafka', 'a ledger to Kafka'),
+  blackHole('accounts', 'kafka', 'accounts to Kafka'),
+  blackHole('ledger-2', 'postgres', 'a ledger to Postgres'),
+  blackHole('accounts', 'postgres', 'accounts to Postgres'),
+  cutAnswers('kafka', 'requests to Kafka passed and their answers cut, on every link, four a second for 30 s'),
+  cutAnswers('postgres', 'statements and COMMITs to Postgres passed and their answers cut, on every link, four a second for 30 s'),
+  onAllLinks('latency', '200 ± 200 ms of latency on every link and way for 30 s', { kind: 'latency', minMs: 0, maxMs: 400 }),
+  onAllLinks('sliced', 'bytes on every link slow and sliced (64 at a time, one slice per 2 ms) for 30 s', { kind: 'sliced', bytes: 64, everyMs: 2 }),
+];

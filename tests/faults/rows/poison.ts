@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { bucketOf } from '#libs/contracts/ids.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { endOffsets } from '#libs/kafka/topics.ts';
+import { kafkaOf, publish, readTopic, readTopics } from '../../support/kafka.ts';
+import type { Bench, Row } from '../row.ts';
+import { topicsOf } from './redelivery.ts';
+
+/** What nobody can process, and what nobody has. */
+const poisoned = ['ledger.commands', 'accounts.commands', 'ledger.queries', 'accounts.queries'] as const satisfies TopicName[];
+
+type Content = { value: string | null; headers: Record<string, string> };
+
+/** Poison by name, made of a good command's headers. */
+function poisons(headers: Record<string, string>): Record<string, Content> {
+  const value = '{}';
+  const { ce_id: _, ...withoutId } = headers;
+  return {
+    'non-JSON': { value: 'this is no JSON {', headers },
+    'null': { value: null, headers },
+    '200 KB': { value: 'x'.repeat(200 * 1024), headers },
+    'unknown type': { value, headers: { ...headers, ce_type: 'corebanking.command.print_money.v1' } },
+    'missing ce_id': { value, headers: withoutId },
+    'no headers': { value, headers: {} },
+    'bad reply topic': { value, headers: { ...headers, 'reply-topic': 'nowhere' } },
+  };
+}
+
+/** Marks the dead letters of this run of the row. */
+let mark = '';
+
+const poison: Row = {
+  name: 'poison',
+  title: 'poison on every topic of requests: non-JSON, null, 200 KB, unknown type, missing headers, bad reply topic',
+  touches: ['commands'],
+  recoveryMs: 5_000,
+  async inject(bench) {
+    const topics = topicsOf(bench);
+    const good = (await readTopic(topics, 'ledger.commands')).findLast(({ headers }) => headers['ce_type'] === messageType('create_transaction'));
+    if (!good) throw new Error('there is no command to make poison of');
+    mark = randomBytes(8).toString('hex');
+    const partition = commandPartition(bucketOf(bench.accounts.probes[0] ?? ''));
+    const messages = poisoned.flatMap((topic) => Object.entries(poisons({ ...good.headers, ce_id: `txn_${randomBytes(16).toString('hex')}` }))
+      .map(([name, { value, headers }]) => ({ topic: topicName(topics.topic_prefix, topic), partition, key: null, value, headers: { ...headers, 'x-fault': `${mark} ${name}` } })));
+    await publish(topics, messages);
+  },
+  async check(_, bench) {
+    const letters = await readTopics(topicsOf(bench), poisoned.map((topic) => `${topic}.dlq` as const));
+    return poisoned.flatMap((topic) => {
+      const own = (letters.get(`${topic}.dlq`) ?? []).map(({ headers }) => headers['x-fault'] ?? '').filter((name) => name.startsWith(mark));
+      return Object.keys(poisons({})).flatMap((name) => {
+        const count = own.filter((found) => found === `${mark} ${name}`).length;
+        return count === 1 ? [] : [`poison "${name}" on ${topic} is ${count} dead letters`];
+      });
+    });
+  },
+};
+
+const emptyEveryMs = 500;
+const emptiedMs = 20_000;
+
+const repliesEmptied: Row = {
+  name: 'empty-replies',
+  title: 'the reply topic emptied, twice a second for 20 s',
+  touches: ['replies'],
+  recoveryMs: 15_000,
+  async inject({ cluster, duration }: Bench) {
+    const kafka = kafkaOf(topicsOf({ cluster }));
+    const topic = topicName(cluster.topicPrefix, 'replies');
+    const until = performance.now() + duration(emptiedMs);
+    while (performance.now() < until) {
+      const ends = [...((await endOffsets(kafka, [topic])).get(topic) ?? [])].map(([partition, offset]) => ({ partition, offset: String(offset) }));
+      await kafka.withAdmin((admin) => admin.deleteTopicRecords({ topic, partitions: ends }));
+      await sleep(emptyEveryMs);
+    }
+  },
+};
+
+export const oddMessages: Row[] = [poison, repliesEmptied];

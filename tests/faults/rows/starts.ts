@@ -1,0 +1,114 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createPool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test-database.ts';
+import { migrateService } from '../../../deploy/local/bank.ts';
+import { PROJECT } from '../../../deploy/local/local-dir.ts';
+import { skewedClock } from '../../support/skewed-clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Cluster, Node } from '../cluster.ts';
+import type { Bench, Row } from '../row.ts';
+
+/** How a bank begins: with a wrong clock, before what it needs, or several times at once. */
+const recoveryMs = 15_000;
+const skewHours = 2;
+const skewedMs = 10_000;
+
+/** Says that it is not ready because of its clock, and books nothing by it; everything else goes on. */
+async function withWrongClock({ duration, slowness }: Bench, node: Node, hours: number): Promise<void> {
+  await node.stop();
+  node.start(skewedClock(hours));
+  await eventually(async () => (await checksOf(node))['clock']?.reason?.includes("the database's") ?? false, 15_000 * slowness);
+  await sleep(duration(skewedMs) / 2);
+  if ((await checksOf(node))['clock']?.ok !== false) throw new Error(`${node.name} is ready with a clock that is ${hours} h off`);
+  await node.stop();
+  node.start();
+}
+
+async function checksOf({ healthUrl }: Node): Promise<Record<string, { ok: boolean; reason?: string }>> {
+  const response = await fetch(healthUrl, { signal: AbortSignal.timeout(3000) });
+  return ((await response.json()) as { checks: Record<string, { ok: boolean; reason?: string }> }).checks;
+}
+
+const wrongClock: Row = {
+  name: 'clock-2h-off',
+  title: 'the clock of one service 2 h off: of a ledger, of a gateway, of accounts, one after the other',
+  touches: ['ledger', 'gateway', 'accounts'],
+  recoveryMs,
+  async inject(bench) {
+    const { quick, random, cluster, say } = bench;
+    const names = random.shuffle(['ledger-2', 'gateway-2', 'accounts']);
+    for (const name of quick ? names.slice(0, 1) : names) {
+      const hours = random.pick([-skewHours, skewHours]);
+      say(`       ${name}: ${hours} h`);
+      await withWrongClock(bench, cluster.node(name), hours);
+      if (name !== names.at(-1)) await cluster.node(name).ready();
+    }
+  },
+};
+
+const lateMs = 60_000;
+
+/** Everything is off; then everything but one server comes, in any order, and that server last. */
+function coldStart(late: 'kafka' | 'postgres', title: string): Row {
+  return {
+    name: `cold-start-late-${late}`,
+    title: `cold start in any order, with ${title} 60 s late`,
+    touches: ['all'],
+    recoveryMs,
+    callers: 'cut',
+    async inject({ cluster, random, duration }) {
+      const running = cluster.nodes.filter((node) => node.running());
+      const [last, other] = late === 'kafka' ? [cluster.broker, cluster.postgres] : [cluster.postgres, cluster.broker];
+      await Promise.all([...running, last, other].map((process) => process.kill()));
+      const starting: Promise<unknown>[] = [];
+      for (const process of random.shuffle([...running, other])) {
+        starting.push(Promise.resolve(process.start()));
+        await sleep(random.int(0, 300));
+      }
+      await sleep(duration(lateMs));
+      const goneAt = await last.start();
+      await Promise.all(starting);
+      return goneAt;
+    },
+  };
+}
+
+const migrators = 3;
+
+/** On an empty database and, at the same time, on the living one. */
+const migrations: Row = {
+  name: 'migrate-at-once',
+  title: 'three ledgers migrating at once, an empty database and the living one',
+  touches: ['ledger', 'accounts'],
+  recoveryMs,
+  callers: 'nothing',
+  async inject({ cluster, pool }) {
+    const settings = cluster.settingsOf('ledger');
+    const fresh = `fresh_${Date.now()}`;
+    const owner = new URL(settings.ownerUrl);
+    await pool.query(`create database ${fresh} owner ${owner.username}`);
+    owner.pathname = `/${fresh}`;
+    const ofFresh = { ...settings, ownerUrl: owner.href };
+    await Promise.all(Array.from({ length: migrators }, () => [migrateService('ledger', ofFresh), migrateService('ledger', settings)]).flat());
+    await expectMigratedOnce(cluster, fresh);
+    await pool.query(`drop database ${fresh} with (force)`);
+    await pool.query(`drop role ${fresh}_ledger`);
+  },
+};
+
+async function expectMigratedOnce(cluster: Cluster, database: string): Promise<void> {
+  const url = new URL(cluster.databaseUrl);
+  url.pathname = `/${database}`;
+  const pool = createPool({ url: url.href, application_name: 'checker', schema: 'ledger', max: 1 }, silent);
+  try {
+    const { rows } = await pool.query<{ name: string }>('select name from migrations order by name');
+    const files = readdirSync(join(PROJECT, 'services', 'ledger', 'migrations')).filter((name) => name.endsWith('.sql')).map((name) => name.replace('.sql', ''));
+    if (rows.map(({ name }) => name).join() !== files.sort().join()) throw new Error(`migrations run: ${rows.map(({ name }) => name).join(', ')}`);
+  } finally {
+    await pool.end();
+  }
+}
+
+export const starts: Row[] = [wrongClock, coldStart('kafka', 'Kafka'), coldStart('postgres', 'Postgres'), migrations];

@@ -1,0 +1,182 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { load as drive, quantile, type Shot } from '../../support/load.ts';
+import type { Evidence } from '../evidence.ts';
+import { done, type Attempt, type Operation } from '../journal.ts';
+import type { Bench, Row } from '../row.ts';
+
+/** More than can be done, and much at once on few accounts. */
+const floodMs = 60_000;
+const calmSeconds = 2;
+const callers = 24;
+const times = 5;
+const refusedWithinMs = 1_000;
+const memoryBoundMiB = 512;
+
+/** What the last run of the row has found by itself, for its check. */
+let floodFindings: string[] = [];
+let refusedKeys: string[] = [];
+
+/**
+ * One command per batch makes the ledger the slow part, so that five times the capacity can be offered by the machine that
+ * runs everything else too.
+ */
+const overload: Row = {
+  name: 'overload',
+  title: 'five times the capacity for 60 s',
+  touches: ['all', 'load'],
+  recoveryMs: 10_000,
+  withoutLoad: true,
+  async inject(bench) {
+    await restartLedgers(bench, { BATCH_MAX: '1' });
+    const calm = await flood(bench, { seconds: calmSeconds, callers });
+    const capacity = calm.filter(({ status }) => status === 201).length / calmSeconds;
+    const seconds = bench.duration(floodMs) / 1000;
+    const flooding = flood(bench, { seconds, perSecond: times * capacity });
+    const most = await watchMemory(bench, flooding);
+    const shots = await flooding;
+    const goneAt = performance.now();
+    floodFindings = judge(bench, shots, most);
+    const refused = shots.filter(isRefused);
+    refusedKeys = [...calm, ...shots].filter(isRefused).map(({ key }) => key);
+    bench.say(`       ${Math.round(capacity)}/s can be done, ${Math.round(shots.length / seconds)}/s were offered for ${seconds} s: ${refused.length} refused, half of them within ${Math.round(quantile(refused.map(({ tookMs }) => tookMs), 0.5))} ms, ` +
+      `p95 ${Math.round(quantile(refused.map(({ tookMs }) => tookMs), 0.95))} ms; MiB ${Object.entries(most).map(([name, mebibytes]) => `${name} ${mebibytes}`).join(', ')}`);
+    return goneAt;
+  },
+  async check({ pool }, bench) {
+    const { rows } = await pool.query<{ idempotency_key: string }>('select idempotency_key from v_transactions where idempotency_key = any($1)', [refusedKeys]);
+    await restartLedgers(bench, {});
+    return [...floodFindings, ...rows.map(({ idempotency_key }) => `I4: ${idempotency_key} was refused by 503 or 429, and the ledger has it`)];
+  },
+};
+
+const isRefused = ({ status }: Shot) => status === 503 || status === 429;
+
+async function restartLedgers({ cluster }: Bench, env: Record<string, string>): Promise<void> {
+  const ledgers = ['ledger', 'ledger-2'].map((name) => cluster.node(name));
+  await Promise.all(ledgers.map((node) => node.stop()));
+  for (const node of ledgers) node.start(env);
+  await Promise.all(ledgers.map((node) => node.ready()));
+}
+
+/** Deposits through both gateways. The answers go to the journal but for refusals: those need no repeat, and are counted here. */
+async function flood(bench: Bench, how: { seconds: number; callers?: number; perSecond?: number }): Promise<Shot[]> {
+  const { cluster, load, journal, accounts } = bench;
+  const operations = new Map<string, Operation>();
+  const parts = cluster.gateways.map(async ({ name, baseUrl }) => {
+    const shots = await drive({
+      baseUrl,
+      headers: { 'x-api-key': cluster.apiKey },
+      seconds: how.seconds,
+      ...(how.callers === undefined ? {} : { callers: how.callers / cluster.gateways.length }),
+      ...(how.perSecond === undefined ? {} : { perSecond: how.perSecond / cluster.gateways.length }),
+      shot: (n) => {
+        const { own } = accounts;
+        const operation = load.deposit(own[n % own.length] ?? '', 125);
+        const { key, path, body } = operation;
+        operations.set(key, operation);
+        journal.sending({ key, path, body, gateway: name });
+        return { method: 'POST', path, key, body };
+      },
+    });
+    for (const shot of shots.filter((one) => !isRefused(one))) journal.answered(operations.get(shot.key) as Operation, attemptOf(shot, name));
+    return shots;
+  });
+  return (await Promise.all(parts)).flat();
+}
+
+function attemptOf({ sentAt, tookMs, status, body }: Shot, gateway: string): Attempt {
+  return { sentAt, tookMs, gateway, status: status === 0 ? 'cut' : status, body: status === 0 ? 'no answer' : JSON.parse(body), replayed: false };
+}
+
+function judge({ slowness }: Bench, shots: Shot[], most: Record<string, number>): string[] {
+  const refused = shots.filter(isRefused);
+  const within = quantile(refused.map(({ tookMs }) => tookMs), 0.95);
+  const findings: string[] = [];
+  if (refused.length < shots.length / 2) findings.push(`overload: of ${shots.length} only ${refused.length} were refused`);
+  if (within > refusedWithinMs * slowness) findings.push(`overload: refused only after ${Math.round(within)} ms (p95)`);
+  for (const { retryAfter, body } of refused) if (!/^\d+$/.test(retryAfter ?? '')) findings.push(`overload: a refusal has Retry-After ${retryAfter}: ${body}`);
+  for (const [name, mebibytes] of Object.entries(most)) if (mebibytes > memoryBoundMiB) findings.push(`overload: ${name} takes ${mebibytes} MiB`);
+  return findings.slice(0, 10);
+}
+
+/** The most that each service has held of resident memory, in MiB. */
+async function watchMemory({ cluster }: Bench, until: Promise<unknown>): Promise<Record<string, number>> {
+  const most: Record<string, number> = {};
+  const over = until.then(() => true);
+  do {
+    for (const node of cluster.nodes.filter((one) => one.running())) {
+      const mebibytes = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${node.pid()}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+      most[node.name] = Math.max(most[node.name] ?? 0, Math.round(mebibytes));
+    }
+  } while (!(await Promise.race([over, sleep(250, false)])));
+  return most;
+}
+
+const stormMs = 30_000;
+const stormClients = 32;
+
+/** When the freeze was answered, and when its end was asked for: wall clock, which is the database's here. */
+let frozenSpan: { from: string; until: string } | undefined;
+
+const storm: Row = {
+  name: 'storm',
+  title: 'hot account, crossed transfers, and a freeze in the middle of a storm of postings, for 30 s',
+  touches: ['all'],
+  recoveryMs: 5_000,
+  callers: 'nothing',
+  withoutLoad: true,
+  async inject(bench) {
+    const { load, accounts, random, duration, pool, say } = bench;
+    const deadlocks = async () => (await pool.query<{ deadlocks: bigint }>('select deadlocks from pg_stat_database where datname = current_database()')).rows[0]?.deadlocks ?? 0n;
+    const before = await deadlocks();
+    await load.send(load.status(accounts.frozen, 'Active'));
+    let isOver = false;
+    const clients = Array.from({ length: stormClients }, async (_, i) => {
+      const own = random.fork(`storm ${i}`);
+      while (!isOver) {
+        await load.send(draw(bench, own.int(1, 100), own.int(1, 999)));
+        await sleep(own.int(5, 40));
+      }
+    });
+    const third = duration(stormMs) / 3;
+    await sleep(third);
+    const frozen = await load.send(load.status(accounts.frozen, 'Frozen'));
+    const from = new Date().toISOString();
+    await sleep(third);
+    const until = new Date().toISOString();
+    frozenSpan = frozen.status === 200 || frozen.status === 201 ? { from, until } : undefined;
+    await load.send(load.status(accounts.frozen, 'Active'));
+    await sleep(third);
+    isOver = true;
+    await Promise.all(clients);
+    say(`       ${(await deadlocks()) - before} deadlocks in the database`);
+  },
+  check: async (evidence, bench) => [...(await nothingBookedWhileFrozen(evidence, bench)), ...refusedWhileFrozen(evidence, bench)],
+};
+
+/** What a client of the storm sends: much on the hot account, transfers between two accounts both ways, and on the one to be frozen. */
+function draw({ load, accounts }: Bench, kind: number, minor: number): Operation {
+  const { hot, frozen, crossed: [a = '', b = ''] } = accounts;
+  if (kind <= 25) return load.deposit(hot, minor);
+  if (kind <= 35) return load.withdrawal(hot, minor);
+  if (kind <= 50) return load.transfer(a, b, minor);
+  if (kind <= 65) return load.transfer(b, a, minor);
+  if (kind <= 75) return load.deposit(frozen, minor);
+  if (kind <= 80) return load.withdrawal(frozen, minor);
+  return kind <= 90 ? load.transfer(frozen, hot, minor) : load.transfer(hot, frozen, minor);
+}
+
+async function nothingBookedWhileFrozen({ pool }: Evidence, { accounts }: Bench): Promise<string[]> {
+  if (!frozenSpan) return ['the account was not frozen'];
+  const { rows } = await pool.query<{ transaction_id: string; created_at: string }>('select transaction_id, created_at from v_entries where account_id = $1 and created_at > $2 and created_at < $3 limit 10', [accounts.frozen, frozenSpan.from, frozenSpan.until]);
+  return rows.map(({ transaction_id, created_at }) => `the freeze was answered at ${frozenSpan?.from}, and ${transaction_id} booked on it at ${created_at}`);
+}
+
+/** That the storm has tried to. */
+function refusedWhileFrozen({ operations }: Evidence, { accounts }: Bench): string[] {
+  const refused = operations.filter((operation) => !done(operation) && operation.effects.some(({ account }) => account === accounts.frozen));
+  return refused.length > 0 ? [] : ['nobody has tried to post on the frozen account'];
+}
+
+export const storms: Row[] = [overload, storm];
