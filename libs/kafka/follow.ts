@@ -5,7 +5,7 @@ import type { KafkaClient } from './client.ts';
 import { Supervisor } from './consumer-supervisor.ts';
 import { toReceived } from './received-message.ts';
 import { topicRanges } from './topics.ts';
-import { withTimeout } from './wait.ts';
+import { startTimeoutMs, withTimeout } from './wait.ts';
 
 export interface FollowOptions {
   /** A compacted topic: the latest message of each key is its state, a null value removes the key. */
@@ -20,7 +20,7 @@ export interface FollowOptions {
 }
 
 export interface Follower {
-  /** Resolves when everything written before the call has been taken; rejects after `timeoutMs` (default 60 s), stopped. */
+  /** Resolves when everything written before the call has been taken; rejects after `timeoutMs` (default 10 min), stopped. */
   start(options?: { timeoutMs?: number }): Promise<void>;
   stop(): Promise<void>;
   health(): { ok: boolean; reason?: string };
@@ -72,7 +72,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     await caughtUp.promise;
   };
   return {
-    start: async ({ timeoutMs = 60_000 } = {}) => {
+    start: async ({ timeoutMs = startTimeoutMs } = {}) => {
       await supervisor.start(timeoutMs);
       try {
         await withTimeout(readAll(), timeoutMs, `reading ${topic}`);

@@ -5,7 +5,7 @@ import { ProducerLink } from './producer-link.ts';
 import { PublishError, PublishQueue, sizeOf } from './publish-queue.ts';
 import type { Flight, OutgoingMessage, Unit } from './publish-queue.ts';
 import { send } from './send.ts';
-import { withTimeout } from './wait.ts';
+import { startTimeoutMs, withTimeout } from './wait.ts';
 
 export { PublishError } from './publish-queue.ts';
 export type { OutgoingMessage } from './publish-queue.ts';
@@ -23,7 +23,7 @@ export interface PublisherOptions {
 }
 
 export interface Publisher {
-  /** Resolves when connected for the first time; rejects after `timeoutMs` (default 30 s). Reconnects by itself later. */
+  /** Resolves when connected for the first time; rejects after `timeoutMs` (default 10 min). Reconnects by itself later. */
   start(options?: { timeoutMs?: number }): Promise<void>;
   /** Refuses new messages, sends what waits for at most `timeoutMs` (default 5 s), then disconnects. */
   stop(options?: { timeoutMs?: number }): Promise<void>;
@@ -67,7 +67,7 @@ class KafkaPublisher implements Publisher {
     this.#link = new ProducerLink(kafka, options.name, options.logger, () => this.#schedule());
   }
 
-  async start({ timeoutMs = 30_000 } = {}): Promise<void> {
+  async start({ timeoutMs = startTimeoutMs } = {}): Promise<void> {
     if (this.#state !== 'new') throw new Error(`publisher ${this.#options.name} was started before`);
     this.#state = 'running';
     try {

@@ -10,7 +10,7 @@ import { PublishError } from './publish-queue.ts';
 import type { Publisher } from './publish.ts';
 import type { OutgoingMessage } from './publish-queue.ts';
 import { ReplyProbe } from './reply-probe.ts';
-import { withTimeout } from './wait.ts';
+import { startTimeoutMs, withTimeout } from './wait.ts';
 
 export interface RequesterOptions {
   /** The topic of all replies. */
@@ -48,7 +48,7 @@ export class RequestError extends Error {
 }
 
 export interface Requester {
-  /** Resolves when a message of its own has come back over the reply topic; rejects after `timeoutMs` (default 30 s), stopped. */
+  /** Resolves when a message of its own has come back over the reply topic; rejects after `timeoutMs` (default 10 min), stopped. */
   start(options?: { timeoutMs?: number }): Promise<void>;
   /** Takes no new requests, waits for the replies of the old ones for at most `timeoutMs` (default 5 s). */
   stop(options?: { timeoutMs?: number }): Promise<void>;
@@ -106,7 +106,7 @@ class KafkaRequester implements Requester {
     this.#probe = new ReplyProbe({ send: (id) => this.#sendProbe(id), prefix: `${this.#origin}probe.`, onLost: () => this.#onLost() });
   }
 
-  async start({ timeoutMs = 30_000 } = {}): Promise<void> {
+  async start({ timeoutMs = startTimeoutMs } = {}): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     await this.#supervisor.start(timeoutMs);
     try {

@@ -1,3 +1,6 @@
+/** How long a start waits for brokers that come late, and for topics that are made later: a new process would not get them sooner. */
+export const startTimeoutMs = 600_000;
+
 /** What a bounded wait rejects with when its time is over. */
 export class WaitTimeoutError extends Error {
   override name = 'WaitTimeoutError';
