@@ -39,7 +39,9 @@ export interface CampaignOptions {
 
 const warmUpMs = 1000;
 const patienceMs = 90_000;
-const drainMs = 90_000;
+/** For all that is open, and for each operation from its turn on. */
+const drainMs = 300_000;
+const outcomeMs = 60_000;
 const drainers = 16;
 const startMs = 90_000;
 const startAccounts = 28;
@@ -125,7 +127,8 @@ export class Campaign {
     const until = performance.now() + drainMs;
     await Promise.all(Array.from({ length: drainers }, async () => {
       for (let operation = open.pop(); operation !== undefined; operation = open.pop()) {
-        while (operation.decided === undefined && performance.now() < until) {
+        const giveUpAt = Math.min(until, performance.now() + outcomeMs);
+        while (operation.decided === undefined && performance.now() < giveUpAt) {
           const { status, location } = await load.send(operation);
           if (status === 202 && location !== undefined) await load.read(location, { pending: true });
           if (operation.decided === undefined) await sleep(200);

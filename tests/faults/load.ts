@@ -5,7 +5,7 @@ import type { Random } from './random.ts';
 
 /** Clients that send at the same time, and how long each thinks between two requests. */
 const clients = 16;
-const thinkMs = [80, 240] as const;
+const thinkMs = [100, 400] as const;
 /** Opened accounts that the clients go on to use: the newest ones. */
 const keptAccounts = 40;
 

@@ -37,6 +37,7 @@ const freezeLedger: Row = {
 async function stopInTransaction({ pool, accounts, cluster }: Bench): Promise<Node> {
   const client = await pool.connect();
   try {
+    await client.query('set idle_in_transaction_session_timeout = 0');
     await client.query('begin');
     await client.query("select from accounts where 'acc_' || replace(account_id::text, '-', '') = $1 for update", [accounts.hot]);
     const name = await eventually(async () => {
