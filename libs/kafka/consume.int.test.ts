@@ -243,6 +243,8 @@ describe('change', () => {
     await until(() => seen.length === 80);
     await proxy.set(mode);
     await until(() => !consumer.health().ok, 5_000);
+    // Which is no reason to start the process again.
+    expect(consumer.alive()).toEqual({ ok: true });
     await write(80, 160);
     await proxy.set('pass');
     await until(() => new Set(seen).size === 160);

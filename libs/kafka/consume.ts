@@ -38,6 +38,8 @@ export interface Consumer {
   stop(options?: { timeoutMs?: number }): Promise<void>;
   /** Not ok when nothing was fetched or beaten for two session time-outs. */
   health(): { ok: boolean; reason?: string };
+  /** Not ok where only a new process helps: nothing was heard for over a minute although the brokers answer. */
+  alive(): { ok: boolean; reason?: string };
   assigned(): Assignment[];
 }
 
@@ -65,6 +67,7 @@ export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
     start: ({ timeoutMs = 30_000 } = {}) => supervisor.start(timeoutMs),
     stop: ({ timeoutMs = 10_000 } = {}) => supervisor.stop(timeoutMs),
     health: () => supervisor.health(),
+    alive: () => supervisor.alive(),
     assigned: () => pool.assigned,
   };
 }

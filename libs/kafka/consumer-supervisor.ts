@@ -9,6 +9,7 @@ const firstBackoffMs = 100;
 const maxBackoffMs = 1_000;
 const joinGraceMs = 30_000;
 const silentSessions = 3;
+const hopelessMs = 60_000;
 /** Failed starts in a row that are nothing to worry about: brokers that start, groups that move. */
 const quietFailures = 3;
 
@@ -23,6 +24,8 @@ export class Supervisor {
   #lives: Promise<void> | undefined;
   #sessionTimeoutMs = 0;
   #lastSign = 0;
+  /** When the brokers were last seen to be away: silence until then is no fault of this consumer. */
+  #lastAway = Date.now();
   #lastError: unknown;
   #failures = 0;
 
@@ -58,6 +61,15 @@ export class Supervisor {
     return silentMs <= 2 * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing fetched or beaten for ${silentMs} ms` };
   }
 
+  /**
+   * Not ok when nothing was heard although the brokers answer, for longer than building the consumer again takes: what only
+   * a new process can cure. Brokers that are away are no reason to end this one.
+   */
+  alive(): { ok: boolean; reason?: string } {
+    const silentMs = Date.now() - Math.max(this.#lastSign, this.#lastAway);
+    return silentMs <= hopelessMs + silentSessions * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing heard for ${silentMs} ms, although the brokers answer` };
+  }
+
   /** Ends the present life; the next one begins at once. */
   rebuild(reason: string): void {
     this.#session?.kill(new Error(reason));
@@ -80,7 +92,7 @@ export class Supervisor {
 
   async #live(reader: Reader): Promise<Error> {
     this.#sessionTimeoutMs = reader.sessionTimeoutMs;
-    const counts = await partitionCounts(this.#kafka, reader.topics);
+    const counts = await this.#countPartitions(reader);
     if (this.#stopping.signal.aborted) return new Error('stopped');
     const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
     const session = openSession(this.#kafka, reader, partitions, this.#logger.child({ group: reader.groupId }), () => { this.#lastSign = Date.now(); });
@@ -105,9 +117,18 @@ export class Supervisor {
     while (!over.aborted) {
       await pause(reader.sessionTimeoutMs / 2, over);
       if (Date.now() - Math.max(this.#lastSign, reachableSince) <= patienceMs) continue;
-      const isReachable = await partitionCounts(this.#kafka, reader.topics).then(() => true, () => false);
+      const isReachable = await this.#countPartitions(reader).then(() => true, () => false);
       if (!isReachable) reachableSince = Date.now();
       else if (!over.aborted) session.kill(new Error(`nothing heard for ${Date.now() - this.#lastSign} ms, although the brokers answer`));
+    }
+  }
+
+  async #countPartitions({ topics }: Reader): Promise<Map<string, number>> {
+    try {
+      return await partitionCounts(this.#kafka, topics);
+    } catch (error) {
+      this.#lastAway = Date.now();
+      throw error;
     }
   }
 }

@@ -84,10 +84,12 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const health = createHealthServer({
     host: config.HEALTH_HOST,
     port: config.HEALTH_PORT,
-    live: { commands: () => consumers.commands.health(), queries: () => consumers.queries.health(), relay: () => relay.health() },
+    live: { commands: () => consumers.commands.alive(), queries: () => consumers.queries.alive(), relay: () => relay.health() },
     ready: {
       database: async () => (await pool.query('select 1')).rowCount === 1,
       clock: () => clock.check(),
+      commands: () => consumers.commands.health(),
+      queries: () => consumers.queries.health(),
       replies: () => replies.health(),
       events: () => events.health(),
     },

@@ -84,8 +84,14 @@ run('ledger', async ({ logger, instance, onStop }) => {
     port: config.HEALTH_PORT,
     metrics,
     logger,
-    live: { commands: () => commands.health(), queries: () => queries.health(), relay: () => relay.health() },
-    ready: { database: async () => (await reads.query('select')).rowCount === 1, clock: () => clock.check(), replies: () => replies.health() },
+    live: { commands: () => commands.alive(), queries: () => queries.alive(), relay: () => relay.health() },
+    ready: {
+      database: async () => (await reads.query('select')).rowCount === 1,
+      clock: () => clock.check(),
+      commands: () => commands.health(),
+      queries: () => queries.health(),
+      replies: () => replies.health(),
+    },
   });
   await health.start();
   onStop('health', () => health.stop());
