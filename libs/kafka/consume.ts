@@ -5,6 +5,7 @@ import type { Assignment } from './consumer-session.ts';
 import { Supervisor } from './consumer-supervisor.ts';
 import { MessagePool } from './message-pool.ts';
 import type { Handle } from './message-pool.ts';
+import { startTimeoutMs } from './wait.ts';
 
 export type { Assignment } from './consumer-session.ts';
 export type { ReceivedMessage } from './received-message.ts';
@@ -32,7 +33,7 @@ export interface ConsumeOptions {
 }
 
 export interface Consumer {
-  /** Resolves when the group is joined; rejects after `timeoutMs` (default 30 s), stopped. Comes back by itself later. */
+  /** Resolves when the group is joined; rejects after `timeoutMs` (default 10 min), stopped. Comes back by itself later. */
   start(options?: { timeoutMs?: number }): Promise<void>;
   /** Lets the running call of handle finish, commits its offsets and leaves the group; each for at most `timeoutMs` (default 10 s). */
   stop(options?: { timeoutMs?: number }): Promise<void>;
@@ -64,7 +65,7 @@ export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
     beforeStop: () => pool.stop(),
   }), logger);
   return {
-    start: ({ timeoutMs = 30_000 } = {}) => supervisor.start(timeoutMs),
+    start: ({ timeoutMs = startTimeoutMs } = {}) => supervisor.start(timeoutMs),
     stop: ({ timeoutMs = 10_000 } = {}) => supervisor.stop(timeoutMs),
     health: () => supervisor.health(),
     alive: () => supervisor.alive(),
