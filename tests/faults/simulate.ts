@@ -41,6 +41,7 @@ function together(chosen: Row[], delays: number[]): Row {
     touches: chosen.flatMap(({ touches }) => touches),
     recoveryMs: Math.max(...chosen.map(({ recoveryMs }) => recoveryMs)),
     callers: chosen.some(({ callers }) => callers === 'cut') ? 'cut' : undefined,
+    frozen: chosen.find(({ frozen }) => frozen !== undefined)?.frozen,
     async inject(bench: Bench) {
       const gone = await Promise.all(chosen.map(async (row, i) => {
         await sleep(delays[i] ?? 0);

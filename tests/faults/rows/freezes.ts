@@ -17,7 +17,7 @@ const someTime = ({ random, duration }: Bench) => random.int(shortestMs, duratio
 const freezeLedger: Row = {
   name: 'freeze-ledger',
   title: 'SIGSTOP of a ledger for 45 s in the middle of a transaction, then SIGCONT',
-  touches: ['ledger', 'rows'],
+  touches: ['ledger', 'rows', 'kafka', 'postgres'],
   recoveryMs: 10_000,
   async inject(bench) {
     const node = await stopInTransaction(bench);

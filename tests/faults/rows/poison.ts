@@ -34,7 +34,7 @@ let mark = '';
 const poison: Row = {
   name: 'poison',
   title: 'poison on every topic of requests: non-JSON, null, 200 KB, unknown type, missing headers, bad reply topic',
-  touches: ['commands'],
+  touches: ['kafka'],
   recoveryMs: 5_000,
   async inject(bench) {
     const topics = topicsOf(bench);
@@ -64,7 +64,7 @@ const emptiedMs = 20_000;
 const repliesEmptied: Row = {
   name: 'empty-replies',
   title: 'the reply topic emptied, twice a second for 20 s',
-  touches: ['replies'],
+  touches: ['kafka'],
   recoveryMs: 15_000,
   async inject({ cluster, duration }: Bench) {
     const kafka = kafkaOf(topicsOf({ cluster }));

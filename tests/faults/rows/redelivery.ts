@@ -28,7 +28,7 @@ const againMs = 20_000;
 const commandsAgain: Row = {
   name: 'commands-again',
   title: 'commands delivered again under load, byte-equal: in order, in another order, over and over for 20 s',
-  touches: ['commands'],
+  touches: ['kafka'],
   recoveryMs: 5_000,
   async inject(bench) {
     const { random, duration, say } = bench;
@@ -54,7 +54,7 @@ let lateIds: string[] = [];
 const commandsLate: Row = {
   name: 'commands-late',
   title: 'commands that arrive 60 s after they were sent, past their deadline of 30 s',
-  touches: ['commands'],
+  touches: ['kafka'],
   recoveryMs: 5_000,
   async inject(bench) {
     const candidates = (await newest(bench, 1000)).filter(({ headers }) => headers['ce_type'] === messageType('create_transaction') && headers['deadline'] !== undefined);
@@ -96,7 +96,7 @@ async function withGroupsAtRest({ cluster }: Bench, names: string[], use: () => 
 const replayed: Row = {
   name: 'replay-from-0',
   title: 'the offsets of ledger and accounts set to 0: every command since the beginning comes again',
-  touches: ['ledger', 'accounts'],
+  touches: ['all'],
   recoveryMs: 15_000,
   inject: (bench) => withGroupsAtRest(bench, ['ledger', 'ledger-2', 'accounts'], () => kafkaOf(topicsOf(bench)).withAdmin(async (admin) => {
     const { topicPrefix } = bench.cluster;
@@ -109,7 +109,7 @@ const replayed: Row = {
 const offsetsDeleted: Row = {
   name: 'offsets-deleted',
   title: "the ledger group's offsets deleted",
-  touches: ['ledger'],
+  touches: ['all'],
   recoveryMs: 15_000,
   inject: (bench) => withGroupsAtRest(bench, ['ledger', 'ledger-2'], () => kafkaOf(topicsOf(bench)).withAdmin((admin) => admin.deleteGroups([`${bench.cluster.topicPrefix}ledger`]))),
 };

@@ -34,7 +34,7 @@ async function checksOf({ healthUrl }: Node): Promise<Record<string, { ok: boole
 const wrongClock: Row = {
   name: 'clock-2h-off',
   title: 'the clock of one service 2 h off: of a ledger, of a gateway, of accounts, one after the other',
-  touches: ['ledger', 'gateway', 'accounts'],
+  touches: ['all'],
   recoveryMs,
   async inject(bench) {
     const { quick, random, cluster, say } = bench;
@@ -81,7 +81,7 @@ const migrators = 3;
 const migrations: Row = {
   name: 'migrate-at-once',
   title: 'three ledgers migrating at once, an empty database and the living one',
-  touches: ['ledger', 'accounts'],
+  touches: ['postgres'],
   recoveryMs,
   callers: 'nothing',
   async inject({ cluster, pool }) {
