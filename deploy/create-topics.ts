@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { topicName, topics, type TopicName } from '#libs/contracts/topics.ts';
+import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { ensureTopics } from '#libs/kafka/topics.ts';
 import { kafkaConfig, kafkaOptions, loadConfig, wholeNumber } from '#libs/service/config.ts';
@@ -13,7 +14,9 @@ const topicsConfig = z.object({
 
 run('create-topics', async ({ logger, instance }) => {
   const config = loadConfig(topicsConfig);
-  const kafka = createKafka(kafkaOptions(config, `create-topics-${instance}`), logger);
+  const brokers = kafkaOptions(config, `create-topics-${instance}`);
+  const kafka = createKafka(brokers, logger);
+  await checkBrokers(kafka, brokers);
   const specs = Object.entries(topics).map(([name, { partitions, config: settings }]) => ({
     name: topicName(config.TOPIC_PREFIX, name as TopicName),
     partitions,

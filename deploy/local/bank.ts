@@ -53,7 +53,7 @@ function roleUrl(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
 async function runScript(script: string, env: Record<string, string>): Promise<string> {
   const { code, stdout, stderr } = await runToEnd(process.execPath, [join(PROJECT, script)], {
     cwd: PROJECT,
-    env: { ...process.env, LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn', ...env },
+    env: { ...process.env, NODE_ENV: 'development', LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn', ...env },
     timeoutMs: 60_000,
   });
   if (code === 0) return stdout.trim();
@@ -67,6 +67,7 @@ export async function migrateService(kind: 'ledger' | 'accounts', settings: Bank
     MIGRATION_DATABASE_URL: settings.ownerUrl,
     SERVICE_ROLE: roleName(settings, kind),
     SERVICE_ROLE_PASSWORD: settings.rolePasswords[kind],
+    ...settings.env,
   });
 }
 
@@ -86,6 +87,7 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
     DATABASE_URL: roleUrl(settings, 'accounts'),
     API_KEY_PEPPER: settings.apiKeyPepper,
     ENVIRONMENT: 'test',
+    ...settings.env,
   });
   const key = /\bcbk_\S+/.exec(output)?.[0];
   if (key === undefined) throw new Error(`services/accounts/bootstrap-key.ts printed no key: ${output}`);
@@ -94,6 +96,7 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
 
 function environment(spec: ServiceSpec, settings: BankSettings): Record<string, string> {
   const common = {
+    NODE_ENV: 'development',
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
     HEALTH_HOST: '127.0.0.1',

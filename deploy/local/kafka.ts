@@ -22,6 +22,9 @@ export type KafkaOptions = {
   way: 'java' | 'docker';
   /** More ways in, each advertised as another port (a proxy's): for fault tests; with java only. */
   listeners?: { name: string; port: number; advertisedPort: number }[];
+  /** More settings of the broker, and users with their passwords for a SCRAM-SHA-512 log-in; with java only. */
+  settings?: Record<string, string>;
+  users?: Record<string, string>;
   onStart?: (record: ProcessRecord) => void;
 };
 
@@ -76,10 +79,11 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
     'advertised.listeners': [...own, ...more.map(({ name, advertisedPort }) => `${name}://127.0.0.1:${advertisedPort}`)].join(','),
     'listener.security.protocol.map': [common['listener.security.protocol.map'], ...more.map(({ name }) => `${name}:PLAINTEXT`)].join(','),
     'controller.quorum.voters': `1@127.0.0.1:${controller}`,
+    ...options.settings,
   };
   const properties = join(options.dir, 'server.properties');
   await writeFile(properties, propertiesText(settings));
-  if (!existsSync(data)) await format(options.dir, data, classPath, settings);
+  if (!existsSync(data)) await format(options, data, classPath, settings);
   const offset = logSize(options.log);
   const logging = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'kafka-log4j2.xml')}`;
   const child = startChild({
@@ -101,7 +105,7 @@ function propertiesText(values: Record<string, string | number>): string {
 }
 
 /** KRaft wants its folder formatted once; done beside its place, so that a kill half-way leaves nothing half-made. */
-async function format(dir: string, data: string, classPath: string, settings: Record<string, string | number>): Promise<void> {
+async function format({ dir, users = {} }: KafkaOptions, data: string, classPath: string, settings: Record<string, string | number>): Promise<void> {
   const fresh = `${data}.new`;
   await rm(fresh, { recursive: true, force: true });
   const properties = join(dir, 'format.properties');
@@ -118,6 +122,7 @@ async function format(dir: string, data: string, classPath: string, settings: Re
     clusterId,
     '-c',
     properties,
+    ...Object.entries(users).flatMap(([name, password]) => ['--add-scram', `SCRAM-SHA-512=[name=${name},password=${password}]`]),
   ];
   const { code, stderr } = await runToEnd('java', args, { timeoutMs: 60_000 });
   await rm(properties, { force: true });

@@ -20,6 +20,8 @@ export type PostgresOptions = {
   owner: { name: string; password: string };
   /** false: no fsync, for tests whose data are thrown away. */
   durable: boolean;
+  /** More settings of the server. */
+  settings?: Record<string, string>;
   onStart?: (record: ProcessRecord) => void;
 };
 
@@ -66,6 +68,7 @@ function settings(options: PostgresOptions): string[] {
     max_wal_size: '2GB',
   };
   if (!options.durable) Object.assign(values, { fsync: 'off', full_page_writes: 'off' });
+  Object.assign(values, options.settings);
   return Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 

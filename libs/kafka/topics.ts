@@ -11,7 +11,8 @@ export interface TopicSpec {
 }
 
 const createTimeoutMs = 15_000;
-const visibleTimeoutMs = 10_000;
+/** A broker that has just started makes two hundred partitions slowly. */
+const visibleTimeoutMs = 30_000;
 
 /**
  * Creates the topics that are missing and waits until they can be used; leaves existing ones as they are, their

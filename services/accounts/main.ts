@@ -1,6 +1,7 @@
 import { source } from '#libs/contracts/envelope.ts';
 import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
+import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
@@ -8,6 +9,7 @@ import type { Consumer } from '#libs/kafka/consume.ts';
 import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
 import { readMessage } from '#libs/kafka/read-message.ts';
+import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
@@ -41,10 +43,13 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const metrics = createMetrics('accounts');
   const { pool, relayPool } = createPools(config, logger);
   onStop('database pools', () => Promise.all([pool.end(), relayPool.end()]));
+  await checkDatabase(pool);
   const clock = createClock({ read: () => readTime(pool), logger });
   await clock.start();
   onStop('clock', () => clock.stop());
-  const kafka = createKafka(kafkaOptions(config, `accounts-${instance}`), logger);
+  const brokers = kafkaOptions(config, `accounts-${instance}`);
+  const kafka = createKafka(brokers, logger);
+  await checkBrokers(kafka, brokers);
 
   const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
   const events = createPublisher(kafka, { logger, name: 'events' });

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { commandPartition, replyPartitions, topicName } from '#libs/contracts/topics.ts';
+import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { follow } from '#libs/kafka/follow.ts';
@@ -35,7 +36,9 @@ run('gateway', async ({ logger, instance, onStop }) => {
   const config = loadGatewayConfig();
   const metrics = createMetrics('gateway');
   const gatewayMetrics = createGatewayMetrics(metrics);
-  const kafka = createKafka(kafkaOptions(config, `gateway-${instance}`), logger);
+  const brokers = kafkaOptions(config, `gateway-${instance}`);
+  const kafka = createKafka(brokers, logger);
+  await checkBrokers(kafka, brokers);
   const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics });
   const pending = createPendingAnswers();
   const clock = createClock({ read: createTimeReader((message, options) => requester.request(message, options), config.TOPIC_PREFIX), logger });

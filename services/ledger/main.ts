@@ -1,8 +1,10 @@
 import { source } from '#libs/contracts/envelope.ts';
 import { type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
+import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
@@ -27,11 +29,14 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const reads = createPool({ ...database, max: config.DATABASE_POOL_MAX }, logger);
   const relayPool = createPool({ ...database, max: 3 }, logger);
   for (const [name, pool] of Object.entries({ writes, reads, relayPool })) onStop(name, () => pool.end());
+  await checkDatabase(reads);
   const clock = createClock({ read: () => readTime(reads), logger });
   await clock.start();
   onStop('clock', () => clock.stop());
 
-  const kafka = createKafka(kafkaOptions(config, `ledger-${instance}`), logger);
+  const brokers = kafkaOptions(config, `ledger-${instance}`);
+  const kafka = createKafka(brokers, logger);
+  await checkBrokers(kafka, brokers);
   const replies = createPublisher(kafka, { logger, name: 'replies', maxQueued: 50_000, maxMessageBytes: 4_000_000, maxTopicBytes: 4_000_000 });
   const events = createPublisher(kafka, { logger, name: 'events', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
   for (const publisher of [replies, events]) {

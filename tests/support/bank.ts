@@ -104,7 +104,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     };
   } catch (error) {
     const tails = processes.map(({ name, log }) => `--- ${name}\n${logTail(log, 20)}`).join('\n');
-    await stop();
+    await stop().catch(() => undefined);
     throw new Error(`the bank did not start: ${(error as Error).message}\n${tails}`, { cause: error });
   }
 }
