@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isRetryable, isUnavailable, uniqueViolation } from './errors.ts';
+import { isRetryable, isUnavailable, tookTooLong, uniqueViolation } from './errors.ts';
 
 const coded = (code: string, message = 'm') => Object.assign(new Error(message), { code });
 
@@ -40,4 +40,8 @@ test('what is no error of the database', () => {
 test('a unique violation names its constraint', () => {
   expect(uniqueViolation(Object.assign(coded('23505'), { constraint: 'accounts_number' }))).toBe('accounts_number');
   expect(uniqueViolation(coded('23514'))).toBeUndefined();
+});
+
+test('a statement that took too long, for the server or for the driver', () => {
+  expect([coded('57014'), new Error('Query read timeout'), coded('55P03'), coded('08006'), new Error('other')].map(tookTooLong)).toEqual([true, true, false, false, false]);
 });

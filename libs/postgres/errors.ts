@@ -40,6 +40,11 @@ export function uniqueViolation(error: unknown): string | undefined {
   return field(error, 'code') === '23505' ? field(error, 'constraint') : undefined;
 }
 
+/** True where a statement was given up for its time-out, the server's (57014) or the driver's: a smaller one may get through. */
+export function tookTooLong(error: unknown): boolean {
+  return field(error, 'code') === '57014' || isReadTimeout(error);
+}
+
 /** True where the connection must not be used again: its answers may belong to a query that was given up. */
 export function isReadTimeout(error: unknown): boolean {
   return field(error, 'message') === 'Query read timeout';

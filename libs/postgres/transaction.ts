@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { Pool, PoolClient } from 'pg';
 import { isReadTimeout, isRetryable } from './errors.ts';
 
-export { isRetryable, isUnavailable, uniqueViolation } from './errors.ts';
+export { isRetryable, isUnavailable, tookTooLong, uniqueViolation } from './errors.ts';
 
 const maxAttempts = 6;
 

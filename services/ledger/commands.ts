@@ -6,7 +6,7 @@ import type { MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { isUnavailable } from '#libs/postgres/transaction.ts';
+import { isUnavailable, tookTooLong } from '#libs/postgres/transaction.ts';
 import { runBatch } from './engine.ts';
 import type { Command, CommandName } from './decision.ts';
 import type { Query } from './queries.ts';
@@ -70,7 +70,10 @@ interface Received {
   command: Command;
 }
 
-/** Runs a batch; where it fails for a reason that no repeat can mend, the halves are run alone, down to the culprit. */
+/**
+ * Runs a batch; where it fails for a reason that no repeat can mend, the halves are run alone, down to the culprit. So are
+ * those of a batch that took too long: as a whole it might take too long for ever.
+ */
 async function execute(batch: Received[], deps: CommandDependencies): Promise<void> {
   const commands = batch.map(({ command }) => command);
   const begun = performance.now();
@@ -80,8 +83,8 @@ async function execute(batch: Received[], deps: CommandDependencies): Promise<vo
     if (events > 0) deps.wake();
     deps.observe?.({ commands, replies, seconds: (performance.now() - begun) / 1000 });
   } catch (error) {
-    if (isUnavailable(error)) throw error;
     const [only, second] = batch;
+    if (isUnavailable(error) && (second === undefined || !tookTooLong(error))) throw error;
     if (only && second === undefined) {
       const { message_id, request_id } = only.command.context;
       deps.logger.error({ err: error, command_id: message_id, request_id }, 'a command cannot be processed');
