@@ -1,10 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { createKafka } from '#libs/kafka/client.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { loadConfig, url } from '#libs/service/config.ts';
+import { kafkaConfig, kafkaOptions, loadConfig, url } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
+import { eventRules } from './event-checks.ts';
+import { verifyEvents } from './verify-events.ts';
 
 /**
  * Checks the books as an auditor would, from entries and balances alone, in one snapshot while postings go on. Each rule
@@ -81,35 +84,48 @@ export async function verifyBooks(pool: Pool): Promise<Finding[]> {
   );
 }
 
-function print(findings: Finding[]): void {
-  for (const rule of Object.keys(rules)) {
+function print(rules: string[], findings: Finding[]): void {
+  for (const rule of rules) {
     const finding = findings.find((f) => f.rule === rule);
     process.stdout.write(`${finding ? 'BROKEN' : 'ok    '} ${rule}\n`);
     for (const row of finding?.rows ?? []) process.stdout.write(`         ${JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))}\n`);
   }
-  process.stdout.write(findings.length === 0 ? 'the books balance\n' : `${findings.length} rules are broken\n`);
 }
 
 export const verifyConfig = z.object({
+  ...kafkaConfig,
+  KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe('Brokers whose events are compared with the books; default: those of the bank in LOCAL_DIR, where DATABASE_URL is not set'),
   DATABASE_URL: url('postgres', 'postgresql').optional().describe('Any role that may read the schema ledger; default: that of the bank in LOCAL_DIR'),
   LOCAL_DIR: z.string().default('.local').describe('Where `npm start` keeps connection.json'),
 });
 
-/** The database that is named, or that of the local bank. */
-function databaseUrl(): string {
-  const config = loadConfig(verifyConfig);
+type Config = z.output<typeof verifyConfig>;
+
+/** Database and brokers that are named, or those of the local bank. */
+function servers(config: Config): { databaseUrl: string; brokers: string[] | undefined } {
+  if (config.DATABASE_URL !== undefined) return { databaseUrl: config.DATABASE_URL, brokers: config.KAFKA_BROKERS };
   const file = join(config.LOCAL_DIR, 'connection.json');
-  if (config.DATABASE_URL !== undefined) return config.DATABASE_URL;
   if (!existsSync(file)) throw new Error(`DATABASE_URL is not set, and no bank runs in ${config.LOCAL_DIR} (npm start)`);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { database_url: string }).database_url;
+  const local = JSON.parse(readFileSync(file, 'utf8')) as { database_url: string; kafka_brokers: string };
+  return { databaseUrl: local.database_url, brokers: config.KAFKA_BROKERS ?? local.kafka_brokers.split(',') };
 }
 
 async function main(): Promise<boolean> {
-  const options = { application_name: 'verify-books', schema: 'ledger', max: 1, idle_in_transaction_session_timeout_ms: 0 };
-  const pool = createPool({ ...options, url: databaseUrl() }, createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' }));
+  const config = loadConfig(verifyConfig);
+  const { databaseUrl, brokers } = servers(config);
+  const logger = createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' });
+  const pool = createPool({ application_name: 'verify-books', schema: 'ledger', max: 2, idle_in_transaction_session_timeout_ms: 0, url: databaseUrl }, logger);
   try {
     const findings = await verifyBooks(pool);
-    print(findings);
+    print(Object.keys(rules), findings);
+    if (brokers === undefined) process.stdout.write('       events not compared: KAFKA_BROKERS is not set\n');
+    else {
+      const kafka = createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'verify-books'), logger);
+      const told = await verifyEvents(pool, kafka, config.TOPIC_PREFIX, logger);
+      print(Object.values(eventRules), told);
+      findings.push(...told);
+    }
+    process.stdout.write(findings.length === 0 ? 'the books balance\n' : `${findings.length} rules are broken\n`);
     return findings.length === 0;
   } finally {
     await pool.end();

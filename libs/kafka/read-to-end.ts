@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { KafkaClient } from './client.ts';
+import { consume } from './consume.ts';
+import type { ReceivedMessage } from './received-message.ts';
+import { topicRanges } from './topics.ts';
+
+export interface ReadToEndOptions {
+  topics: string[];
+  /** The beginning of the name of a consumer group of its own, which is deleted in the end. */
+  groupId: string;
+  /** Takes some messages, each once, in order per partition; the next come when it has resolved. */
+  take(messages: ReceivedMessage[]): Promise<void>;
+  /** Gives up where nothing has come for this long. */
+  idleMs: number;
+  logger: Logger;
+}
+
+/**
+ * Reads topics from their beginnings to the ends that they have at the call. Rejects where `take` does, where a topic
+ * does not exist, and where nothing comes any more before the ends.
+ */
+export async function readToEnd(kafka: KafkaClient, { topics, take, idleMs, logger, ...options }: ReadToEndOptions): Promise<void> {
+  const ranges = await Promise.all(topics.map(async (topic) => (await topicRanges(kafka, topic)).map((range) => ({ ...range, place: `${topic}/${range.partition}` }))));
+  const ends = new Map(ranges.flat().flatMap(({ place, low, high }) => (high > low ? [[place, high] as const] : [])));
+  if (ends.size === 0) return;
+  const positions = new Map<string, bigint>();
+  const over = Promise.withResolvers<void>();
+  let heardAt = performance.now();
+  const groupId = `${options.groupId}-${randomUUID()}`;
+  const consumer = consume(kafka, {
+    groupId,
+    topics,
+    logger,
+    handle: async (messages) => {
+      heardAt = performance.now();
+      // After a lost membership the same messages come again.
+      const fresh = messages.filter((message) => message.offset < (ends.get(placeOf(message)) ?? 0n) && message.offset >= (positions.get(placeOf(message)) ?? 0n));
+      await take(fresh).catch(over.reject);
+      for (const message of messages) positions.set(placeOf(message), message.offset + 1n);
+      if ([...ends].every(([place, end]) => (positions.get(place) ?? 0n) >= end)) over.resolve();
+    },
+  });
+  const watch = setInterval(() => performance.now() - heardAt > idleMs && over.reject(new Error(`nothing more came of ${topics.join(', ')} within ${idleMs} ms`)), 500);
+  try {
+    await consumer.start();
+    await over.promise;
+  } finally {
+    clearInterval(watch);
+    await consumer.stop();
+    await kafka.withAdmin((admin) => admin.deleteGroups([groupId])).catch((error: unknown) => logger.debug({ err: error, group: groupId }, 'the group was not deleted'));
+  }
+}
+
+function placeOf({ topic, partition }: ReceivedMessage): string {
+  return `${topic}/${partition}`;
+}

@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { idBits } from '#libs/contracts/ids.ts';
+import { migrate } from '#libs/postgres/migrate.ts';
+import { createPool, type Pool, type PoolClient } from '#libs/postgres/pool.ts';
+import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
+import type { Command } from './decision.ts';
+import { runBatch } from './engine.ts';
+import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
+import { getLedgerAccounts } from './queries.ts';
+import type { AccountState } from './records.ts';
+import { accountOf, cash, opening, transfer } from './test-kit.ts';
+import { verifyBooks } from './verify-books.ts';
+
+/** What a batch sees and leaves while another connection stands in its way: every interleaving is made, none is hoped for. */
+let database: TestDatabase;
+let owner: Pool;
+let one: Pool;
+let two: Pool;
+/** Reads rows as they lie in the table: no index gives them an order. */
+let scanning: Pool;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate({ owner_url: database.url, schema: ledgerSchema, role: `${database.name}_ledger`, role_password: 'test-password', dir: migrationsDir, grants }, silent);
+  const pool = (name: string, options: Record<string, string> = {}) =>
+    createPool({ url: database.url, application_name: name, schema: ledgerSchema, max: 4, pipeline: name !== 'owner', lock_timeout_ms: 30_000, statement_timeout_ms: 30_000, idle_in_transaction_session_timeout_ms: 60_000, options }, silent);
+  [owner, one, two] = [pool('owner'), pool('one'), pool('two')];
+  scanning = pool('scanning', { enable_indexscan: 'off', enable_bitmapscan: 'off', enable_indexonlyscan: 'off' });
+});
+
+afterAll(async () => {
+  expect(await verifyBooks(owner)).toEqual([]);
+  await Promise.all([owner, one, two, scanning].map((pool) => pool?.end()));
+  await database?.drop();
+});
+
+let next = 1;
+async function open(amount: string, n = next++): Promise<AccountState> {
+  await book([opening(n, 'Savings', amount)]);
+  return accountOf(n, 'Savings');
+}
+
+/** What became of each command. */
+async function book(commands: Command[], pool = one): Promise<string[]> {
+  const { replies } = await runBatch(pool, commands, 0);
+  return replies.map((reply) => (reply.ok ? (reply.replayed ? 'replayed' : 'done') : reply.refusal.code));
+}
+
+async function balance({ account_id }: AccountState, pool = one): Promise<string | undefined> {
+  return (await getLedgerAccounts(pool, [account_id]))[0]?.balance;
+}
+
+/** Begins a batch while another connection holds the account's row and acts; `release` commits that and lets the batch go on. */
+async function whileHeld(account: AccountState, commands: Command[], { act = async (_: PoolClient): Promise<unknown> => undefined, pool = one } = {}) {
+  const holder = await owner.connect();
+  await holder.query('begin');
+  await holder.query('select from accounts where account_id = $1 for no key update', [idBits(account.account_id)]);
+  await act(holder);
+  const batch = book(commands, pool);
+  batch.catch(() => undefined);
+  const waiting = async () => (await owner.query("select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")).rowCount !== 0;
+  for (let i = 0; i < 100 && !(await waiting()); i++) await sleep(20);
+  return {
+    batch,
+    isWaiting: await waiting(),
+    async release() {
+      await holder.query('commit');
+      holder.release();
+    },
+  };
+}
+
+describe('a batch', () => {
+  it('waits for who holds the account, and decides on what he commits', async () => {
+    const a = await open('50');
+    const freeze = (holder: PoolClient) => holder.query("update accounts set status = 'Frozen', status_version = 2 where account_id = $1", [idBits(a.account_id)]);
+    const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1'), cash('Deposit', a, '1')], { act: freeze });
+    await release();
+    expect([isWaiting, await batch]).toEqual([true, ['inactive_account', 'inactive_account']]);
+    expect(await balance(a)).toBe('50.00');
+  });
+
+  it('recognises a command that a rival commits while it waits for the account', async () => {
+    const a = await open('50');
+    const command = cash('Withdrawal', a, '1');
+    const { batch, isWaiting, release } = await whileHeld(a, [command]);
+    const rival = book([command], two);
+    await sleep(200);
+    await release();
+    expect([isWaiting, (await Promise.all([batch, rival])).flat().sort()]).toEqual([true, ['done', 'replayed']]);
+    expect(await balance(a)).toBe('49.00');
+  });
+
+  it('locks accounts in id order, whatever order they lie in: while it waits for the first it holds no other', async () => {
+    const [high, low] = [await open('50', 9000), await open('0', 8000)];
+    const { batch, isWaiting, release } = await whileHeld(low, [transfer(high, low, '1')], { pool: scanning });
+    const free = await owner.query('select from accounts where account_id = $1 for no key update skip locked', [idBits(high.account_id)]);
+    await release();
+    expect([isWaiting, free.rowCount, await batch]).toEqual([true, 1, ['done']]);
+  });
+
+  it('is seen by every read that begins after its reply, on any connection', async () => {
+    const a = await open('0');
+    for (let n = 1; n <= 10; n++) {
+      await book([cash('Deposit', a, '1')], n % 2 ? one : two);
+      for (const pool of [one, two, owner]) expect(await balance(a, pool)).toBe(`${n}.00`);
+    }
+  });
+
+  it('leaves no event of what was rolled back', async () => {
+    const a = await open('50');
+    const command = cash('Withdrawal', a, '1');
+    const events = async () => (await owner.query("select from outbox where aggregateid = $1 and aggregatetype = 'transactions'", [a.account_id])).rowCount;
+    await owner.query(`create function lose() returns trigger language plpgsql as $$ begin raise exception 'lost at commit'; end $$;
+      create constraint trigger lose after insert on transactions deferrable initially deferred for each row execute function lose()`);
+    await expect(book([command])).rejects.toThrow('lost at commit');
+    await owner.query('drop trigger lose on transactions; drop function lose()');
+    expect([await events(), await balance(a)]).toEqual([1, '50.00']);
+    expect(await book([command])).toEqual(['done']);
+    expect([await events(), await balance(a)]).toEqual([2, '49.00']);
+  });
+});
