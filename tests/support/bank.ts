@@ -38,6 +38,8 @@ export type BankProcess = {
   stop: () => Promise<void>;
   /** Kills it when it still runs, starts it again and waits until it is ready. */
   restart: () => Promise<void>;
+  /** Kills it and starts it again with more environment; it need not become ready. */
+  startWith: (env: Record<string, string>) => Promise<void>;
 };
 
 export type Bank = {
@@ -157,6 +159,10 @@ function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
     kill: (signal) => void trySignal(child.pid, signal),
     stop: () => child.stop(STOP_MS),
     awaitReady: ready,
+    async startWith(env) {
+      await child.stop(0);
+      child = startService(spec, { ...settings, env: { ...settings.env, ...env } });
+    },
     async restart() {
       await child.stop(0);
       child = startService(spec, settings);
