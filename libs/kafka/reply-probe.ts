@@ -27,7 +27,6 @@ export class ReplyProbe {
   #ready = false;
   #joinedAt = 0;
   #takenAt = 0;
-  #waitsFor = '';
   #back: (() => void) | undefined;
   #running: Promise<void> | undefined;
 
@@ -61,10 +60,11 @@ export class ReplyProbe {
     this.#takenAt = Date.now();
   }
 
-  /** True when this id is a probe's. */
+  /** True when this id is a probe's. One that was given up and comes late proves as much as the one that is waited for. */
   arrived(id: string): boolean {
-    if (id === this.#waitsFor) this.#back?.();
-    return id.startsWith(this.#options.prefix);
+    const isProbe = id.startsWith(this.#options.prefix);
+    if (isProbe) this.#back?.();
+    return isProbe;
   }
 
   async #probeOn(): Promise<void> {
@@ -75,7 +75,8 @@ export class ReplyProbe {
       else if (isBack) await pause(everyMs, signal);
       else if (!signal.aborted && (this.#ready || Date.now() - this.#joinedAt > givenUpAfterMs)) {
         this.#ready = false;
-        this.#joinedAt = Date.now();
+        // However long the next join takes: what is built again before it has joined never joins on a slow machine.
+        this.#joinedAt = Number.POSITIVE_INFINITY;
         this.#options.onLost();
       }
     }
@@ -88,9 +89,8 @@ export class ReplyProbe {
   async #probeOnce(): Promise<boolean | undefined> {
     const sentAt = Date.now();
     const back = new Promise<true>((resolve) => { this.#back = () => resolve(true); });
-    this.#waitsFor = this.#options.prefix + String(this.#sequence++);
     try {
-      await this.#options.send(this.#waitsFor);
+      await this.#options.send(this.#options.prefix + String(this.#sequence++));
     } catch {
       // Without a broker, this says nothing about the consumer: its time begins when there is one again.
       this.#ready = false;

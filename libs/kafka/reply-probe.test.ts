@@ -1,0 +1,65 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ReplyProbe } from './reply-probe.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A probe whose messages come back after `delayMs`; never, while that is undefined. */
+function probing(delayMs: number | undefined) {
+  const world = { delayMs, lost: 0, sent: 0 };
+  const probe: ReplyProbe = new ReplyProbe({
+    prefix: 'origin.probe.',
+    onLost: () => { world.lost += 1; },
+    send: async (id) => {
+      world.sent += 1;
+      if (world.delayMs !== undefined) setTimeout(() => probe.arrived(id), world.delayMs);
+    },
+  });
+  probe.joined();
+  return { world, probe };
+}
+
+test.each([10, 400, 3_000])('messages that come back after %i ms make it ready', async (delayMs) => {
+  const { world, probe } = probing(delayMs);
+  const started = probe.start(10_000);
+  await vi.advanceTimersByTimeAsync(3_500);
+  await started;
+  expect(probe.ready).toBe(true);
+  expect(world.lost).toBe(0);
+  await probe.stop();
+});
+
+test('nothing comes back: lost 4 s after the join, and not again before the next join', async () => {
+  const { world, probe } = probing(undefined);
+  const started = probe.start(600_000);
+  await vi.advanceTimersByTimeAsync(3_900);
+  expect(world.lost).toBe(0);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(world.lost).toBe(1);
+  probe.joined();
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(world.lost).toBe(2);
+  world.delayMs = 10;
+  probe.joined();
+  await vi.advanceTimersByTimeAsync(500);
+  await started;
+  expect(probe.ready).toBe(true);
+  await probe.stop();
+});
+
+test('ready, then nothing comes back: lost', async () => {
+  const { world, probe } = probing(10);
+  const started = probe.start(10_000);
+  await vi.advanceTimersByTimeAsync(300);
+  await started;
+  world.delayMs = undefined;
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(probe.ready).toBe(false);
+  expect(world.lost).toBe(1);
+  await probe.stop();
+});
+
+test("somebody else's id is no probe", () => {
+  const { probe } = probing(10);
+  expect([probe.arrived('origin.17'), probe.arrived('origin.probe.17')]).toEqual([false, true]);
+});
