@@ -1,3 +1,5 @@
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
@@ -34,6 +36,28 @@ test('another secret, another pepper, a typing error and foreign texts are nobod
   for (const text of ['', 'x', makeApiKey('live', keyId), `${apiKey} `, apiKey.slice(0, -1), apiKey.replace('live', 'test'), `${apiKey}, ${apiKey}`]) expect(keys.find(text)).toBeUndefined();
   take({ secret_hash: hashApiKey('another pepper here', apiKey), version: 2 });
   expect(keys.find(apiKey)).toBeUndefined();
+});
+
+test('a secret is compared once and in constant time, whether its key is known or not', () => {
+  const { keys, take } = setUp();
+  take();
+  const { timingSafeEqual } = crypto;
+  const compared: string[][] = [];
+  crypto.timingSafeEqual = (...both) => {
+    compared.push(both.map(String));
+    return timingSafeEqual(...both);
+  };
+  syncBuiltinESMExports();
+  try {
+    const hash = hashApiKey(pepper, apiKey);
+    const [wrong, unknown] = [makeApiKey('live', keyId), makeApiKey('live', `key_${'2'.repeat(32)}`)];
+    for (const text of [apiKey, wrong, unknown]) keys.find(text);
+    expect(compared.map(([given]) => given)).toEqual([apiKey, wrong, unknown].map((text) => hashApiKey(pepper, text)));
+    expect(compared.map(([, known]) => known)).toEqual([hash, hash, hashApiKey(pepper, '')]);
+  } finally {
+    crypto.timingSafeEqual = timingSafeEqual;
+    syncBuiltinESMExports();
+  }
 });
 
 test('expired and revoked keys are nobody; an older version never comes back', () => {

@@ -1,0 +1,65 @@
+"""What this API promises beyond what Schemathesis checks by itself, and a count of the answers by status.
+
+Loaded by SCHEMATHESIS_HOOKS; the counts are written to the file that STATUSES_FILE names.
+"""
+
+import atexit
+import collections
+import json
+import os
+
+import schemathesis
+
+# Said by HTTP itself or by every answer alike (contract: Envelope, ids, time), so not by each operation of the document.
+GENERAL = {
+    "date", "connection", "keep-alive", "content-type", "content-length", "vary",
+    "cache-control", "content-security-policy", "referrer-policy", "strict-transport-security", "x-content-type-options", "x-frame-options",
+    "access-control-allow-origin", "access-control-expose-headers",
+}
+# A request that the document allows may be refused for what the bank knows, never for its form.
+OF_FORM = {"validation_failed", "unknown_field", "unknown_parameter", "malformed_json"}
+INSIDE = ("node_modules", "node:internal", "    at ", "TypeError", "kafkajs", "lossless", "insert into", "violates", "[object Object]")
+
+statuses = collections.Counter()
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    statuses[response.status_code] += 1
+
+
+@atexit.register
+def write_statuses():
+    with open(os.environ["STATUSES_FILE"], "w") as file:
+        json.dump(statuses, file)
+
+
+@schemathesis.check
+def documented_headers_only(ctx, response, case):
+    """Every header of a documented answer is in the document."""
+    answer = case.operation.definition.raw["responses"].get(str(response.status_code))
+    if answer is None:
+        return
+    if "$ref" in answer:
+        answer = case.operation.schema.raw_schema["components"]["responses"][answer["$ref"].rsplit("/", 1)[1]]
+    unknown = {name.lower() for name in response.headers} - GENERAL - {name.lower() for name in answer.get("headers", {})}
+    assert not unknown, f"headers that the document does not know: {sorted(unknown)}"
+
+
+@schemathesis.check
+def valid_requests_have_a_good_form(ctx, response, case):
+    """Instead of positive_data_acceptance, which cannot know that an account is frozen."""
+    if case.meta is None or not case.meta.generation.mode.is_positive or response.status_code != 400:
+        return
+    body = response.json()
+    assert body["code"] not in OF_FORM, f"refused for its form: {body['code']}, {body.get('errors') or body['message']}"
+
+
+@schemathesis.check
+def nothing_of_the_inside(ctx, response, case):
+    """No error shows text of drivers, libraries or stacks."""
+    if response.status_code < 400:
+        return
+    text = response.content.decode()
+    shown = [word for word in INSIDE if word in text]
+    assert not shown, f"an error shows {shown}"
