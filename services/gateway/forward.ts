@@ -26,6 +26,8 @@ export interface Origin {
   caller: Caller;
   requestId: string;
   traceparent: string | undefined;
+  /** Until when its answer may wait for replies (performance.now), however many it takes. */
+  answerBy: number;
   idempotencyKey?: string;
   fingerprint?: string;
 }
@@ -78,12 +80,14 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
   const breakerOf = (topic: TopicName): Breaker => (topic.startsWith('ledger') ? breakers.ledger : breakers.accounts);
   const nextQueryId = idSequence('qry_');
 
-  const ask = async (name: MessageName, topic: TopicName, message: OutgoingMessage): Promise<Outcome> => {
+  const ask = async (name: MessageName, topic: TopicName, message: OutgoingMessage, { answerBy }: Origin): Promise<Outcome> => {
     const begun = performance.now();
+    const waitMs = Math.min(replyWaitMs, answerBy - begun);
+    if (waitMs <= 0) return notSent;
     const leave = admission.enter(topic);
     let isAnswered = false;
     try {
-      const reply = breakerOf(topic).run(() => request(message, { ackTimeoutMs: replyWaitMs, replyTimeoutMs: replyWaitMs }));
+      const reply = breakerOf(topic).run(() => request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }));
       if (!reply) return notSent;
       const answer = await reply;
       isAnswered = true;
@@ -102,11 +106,11 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
     query(name, data, key, origin, bucket) {
       const topic = bucket === undefined ? messages[name].topic : 'ledger.commands';
       const partition = commandPartition(bucket ?? bucketOf(key));
-      return ask(name, topic, encode({ name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) }, origin, topicName(prefix, topic), partition));
+      return ask(name, topic, encode({ name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) }, origin, topicName(prefix, topic), partition), origin);
     },
     command(command, origin) {
       const { topic } = messages[command.name];
-      return ask(command.name, topic, encode(command, origin, topicName(prefix, topic), commandPartition(command.bucket ?? bucketOf(command.key))));
+      return ask(command.name, topic, encode(command, origin, topicName(prefix, topic), commandPartition(command.bucket ?? bucketOf(command.key))), origin);
     },
     stop() {
       breakers.ledger.stop();
@@ -122,7 +126,7 @@ function idSequence(prefix: string): () => string {
 }
 
 /** A command or query as a message. Where the reply goes is added by the requester. */
-export function encode({ name, id, key, data, acceptedAt }: Command, origin: Origin, topic: string, partition: number): OutgoingMessage {
+export function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origin, 'answerBy'>, topic: string, partition: number): OutgoingMessage {
   const ms = acceptedAt.getTime();
   const headers = toHeaders({
     message_id: id,

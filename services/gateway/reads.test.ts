@@ -66,6 +66,18 @@ describe('reads', () => {
     expect(sent.map(({ topic, partition }) => [topic, partition])[1]).toEqual(['test.ledger.commands', commandPartition(bucketOfId(ids.transfer))]);
   });
 
+  test('however many replies an answer needs, they wait no longer than one', async () => {
+    const first = 300;
+    const { call, waits } = await start(async ({ topic }) => {
+      if (topic.endsWith('commands')) return ok(samples.transfer);
+      await new Promise((resolve) => { setTimeout(resolve, first); });
+      return refused('transfer_not_found');
+    });
+    expect((await call('GET', `/transfers/${ids.transfer}`)).status).toBe(200);
+    expect(waits[0]).toBeLessThanOrEqual(5_000);
+    expect(waits[1]).toBeLessThanOrEqual(5_000 - first + 5);
+  });
+
   test('pages: the Link names the next one, its cursor goes only there', async () => {
     const next = { at: samples.transaction.created_at, id: ids.transaction };
     const { call, sent } = await start(() => ok({ items: [samples.transaction], next }));

@@ -9,7 +9,7 @@ import type { CommandDependencies, Plan, Planner } from './commands.ts';
 import { listName } from './cursor.ts';
 import type { Cursors } from './cursor.ts';
 import { Refused, refuse, refuseViolations, unavailable } from './errors.ts';
-import type { Origin, Outcome } from './forward.ts';
+import { type Origin, type Outcome, replyWaitMs } from './forward.ts';
 import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
 import { presenterOf } from './present.ts';
@@ -67,7 +67,7 @@ const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 function originOf(request: FastifyRequest): Origin {
   const { traceparent } = request.headers;
   const isTrace = typeof traceparent === 'string' && traceparentForm.test(traceparent);
-  return { caller: callerOf(request), requestId: request.id, traceparent: isTrace ? traceparent : undefined };
+  return { caller: callerOf(request), requestId: request.id, traceparent: isTrace ? traceparent : undefined, answerBy: performance.now() + replyWaitMs };
 }
 
 function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): Handler {

@@ -34,10 +34,12 @@ const silent = pino({ level: 'silent' });
 export async function testApp(service: Service = () => 'no_reply', options: Partial<AppDependencies> = {}) {
   const sent: OutgoingMessage[] = [];
   const recorded: OutgoingMessage[] = [];
+  const waits: number[] = [];
   const publisher = { publish: async (message: OutgoingMessage) => void recorded.push(message) };
   const metrics = createGatewayMetrics(createMetrics('gateway'));
-  const request = async (message: OutgoingMessage) => {
+  const request = async (message: OutgoingMessage, { replyTimeoutMs }: { replyTimeoutMs: number }) => {
     sent.push(message);
+    waits.push(replyTimeoutMs);
     const name = messageOfType(message.headers['ce_type'] ?? '');
     if (name === undefined) throw new Error('a message of an unknown type was sent');
     const data = JSON.parse(String(message.value)) as Record<string, unknown>;
@@ -88,7 +90,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     takeKey({ ...state, key_id, secret_hash: hashApiKey(pepper, apiKey) });
     return { 'x-api-key': apiKey };
   };
-  return { app, sent, recorded, apiKeys, takeKey, keyHeader };
+  return { app, sent, waits, recorded, apiKeys, takeKey, keyHeader };
 }
 
 export const ids = {
