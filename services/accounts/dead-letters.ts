@@ -29,11 +29,12 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
   const { partition, offset, key, value, headers, timestamp_ms } = message;
   const topic = message.topic.slice(prefix.length);
   const dead_at = new Date(timestamp_ms).toISOString();
-  const place = createHash('sha256').update(`dead letter ${topic} ${partition} ${offset} ${dead_at}`).digest('hex').slice(0, 32);
   const source_partition = wholeNumber(headers['dlq-partition']);
   const source_offset = wholeNumber(headers['dlq-offset']);
+  // The message that died, not its copy: delivered again from its topic, it lies here again, and is listed once.
+  const origin = source_offset === null ? [partition, offset, dead_at] : [source_partition, source_offset];
   return {
-    dead_letter_id: idOf('deadLetter', place),
+    dead_letter_id: idOf('deadLetter', digest([topic, ...origin].join(' '), message)),
     topic,
     partition,
     offset,
@@ -48,6 +49,12 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
     request_id: storable(headers['request-id'], 200),
     dead_at,
   };
+}
+
+/** 128 bits in hex of a place and of what lay there: a topic that was made anew has the same places. */
+function digest(place: string, { key, value, headers }: ReceivedMessage): string {
+  const own = Object.entries(headers).filter(([name]) => !name.startsWith('dlq-')).sort(([left], [right]) => (left < right ? -1 : 1));
+  return createHash('sha256').update(JSON.stringify([place, key, own])).update(value ?? '').digest('hex').slice(0, 32);
 }
 
 /** Partitions and offsets; null for what is none, or none that a column holds. */

@@ -1,0 +1,89 @@
+import { InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
+import type { DeadLetter, DeadLetterContent } from '#libs/contracts/administration.ts';
+import { deadLetterState } from '#libs/contracts/administration.ts';
+import { deadLetterTopics } from '#libs/contracts/topics.ts';
+import { get, list, post, print, printJson } from './api.ts';
+
+const path = '/admin/dead-letters';
+
+interface ListOptions {
+  topic?: string;
+  state?: string;
+  from?: string;
+  to?: string;
+  limit: number;
+  json?: true;
+}
+
+/** `bank dead-letters list|show|redrive|drop`: messages that could not be processed, and what is done with them. */
+export function addDeadLetters(program: Command): void {
+  const group = program.command('dead-letters').description('Messages that could not be processed (scope ops:manage)');
+  const json = () => new Option('--json', 'print the data as JSON');
+
+  group
+    .command('list')
+    .description('List them, newest first')
+    .addOption(new Option('--topic <topic>', 'of this topic only').choices(deadLetterTopics))
+    .addOption(new Option('--state <state>', 'in this state only').choices(deadLetterState.options))
+    .option('--from <time>', 'since then (ISO 8601)')
+    .option('--to <time>', 'before then (ISO 8601)')
+    .option('--limit <number>', 'at most so many', wholeNumber, 100)
+    .addOption(json())
+    .action(async ({ limit, json: asJson, ...filters }: ListOptions) => {
+      const letters = await list<DeadLetter>(path, filters, limit);
+      if (asJson) return printJson(letters);
+      for (const letter of letters) print(line(letter));
+      if (letters.length === 0) print('none');
+    });
+
+  group
+    .command('show <dead_letter_id>')
+    .description('Show one with its headers and value')
+    .addOption(json())
+    .action(async (id: string, { json: asJson }: { json?: true }) => {
+      const letter = await get<DeadLetterContent>(`${path}/${encodeURIComponent(id)}`);
+      if (asJson) return printJson(letter);
+      show(letter);
+    });
+
+  group
+    .command('redrive <dead_letter_id>')
+    .description('Send one to its topic again, its very bytes; a command past its deadline is then recorded as Failed')
+    .option('--renew-deadline', 'give it 30 s again: only when its caller has not repeated it meanwhile')
+    .addOption(json())
+    .action(async (id: string, { renewDeadline, json: asJson }: { renewDeadline?: true; json?: true }) => {
+      decided(await post<DeadLetter>(`${path}/${encodeURIComponent(id)}/redrive`, { renew_deadline: renewDeadline === true }), asJson);
+    });
+
+  group
+    .command('drop <dead_letter_id>')
+    .description('Decide that one is not sent again')
+    .option('--reason <text>', 'why, for the audit')
+    .addOption(json())
+    .action(async (id: string, { reason, json: asJson }: { reason?: string; json?: true }) => {
+      decided(await post<DeadLetter>(`${path}/${encodeURIComponent(id)}/drop`, reason === undefined ? {} : { reason }), asJson);
+    });
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('must be a whole number from 1 to 999999.');
+  return Number(text);
+}
+
+function line({ dead_letter_id, state, dead_at, source_topic, message, code, reason }: DeadLetter): string {
+  const why = [code, reason].filter((part) => part !== null).join(': ');
+  return [dead_letter_id, state.padEnd(8), dead_at, source_topic, message ?? '-', why.replaceAll(/\s+/g, ' ').slice(0, 100)].join('  ');
+}
+
+function show({ headers, value, available, truncated, ...letter }: DeadLetterContent): void {
+  for (const [name, field] of Object.entries(letter)) if (field !== null) print(`${name}: ${field}`);
+  if (!available) return print('\nIts bytes are no longer kept: it can only be dropped.');
+  print(`\nheaders:\n${Object.entries(headers).map(([name, header]) => `  ${name}: ${header}`).join('\n')}`);
+  print(`\nvalue${truncated ? ' (truncated)' : ''}:\n${value ?? '(null)'}`);
+}
+
+function decided(letter: DeadLetter, asJson: true | undefined): void {
+  if (asJson) return printJson(letter);
+  print(`${letter.dead_letter_id} ${letter.state}`);
+}

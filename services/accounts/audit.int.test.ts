@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { auditId, idBits } from '#libs/contracts/ids.ts';
+import { messageFor, newClient, newId, outboxOf, retail, startHarness } from './harness.ts';
+import type { Harness } from './harness.ts';
+
+let bank: Harness;
+beforeAll(async () => {
+  bank = await startHarness();
+});
+afterAll(() => bank.stop());
+
+const auditOf = async (commandId: string) => (await bank.pool.query<AuditRecord>('select * from audit where audit_id = $1', [auditId(commandId)])).rows;
+
+test('a command leaves one record in its own transaction, and one event with the id of the record; a repeat leaves none', async () => {
+  const client_id = newId('client');
+  const overrides = { message_id: client_id, actor: `key:${newId('key')}`, request_id: 'req-audit' };
+  for (let i = 0; i < 2; i++) await bank.send('create_client', { client_id, client: retail }, overrides);
+  const [record, ...more] = await auditOf(client_id);
+  expect(more).toEqual([]);
+  expect(record).toMatchObject({ actor: overrides.actor, action: 'create_client', resource_id: client_id, outcome: 'success', request_id: 'req-audit', details: { client_type: 'Retail' }, address: null });
+  const events = await outboxOf(bank.pool, overrides.actor);
+  expect(events).toMatchObject([{ aggregatetype: 'audit', type: 'corebanking.audit.recorded.v1', payload: record }]);
+  const ids = await bank.pool.query<{ id: string }>("select replace(id::text, '-', '') as id from outbox where aggregateid = $1", [overrides.actor]);
+  expect(ids.rows).toEqual([{ id: idBits(auditId(client_id)) }]);
+});
+
+test('a write whose record cannot be written is not done; once it can, it is done with its record', async () => {
+  const client_id = newId('client');
+  const message = messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
+  const role = new URL(bank.ownerUrl).pathname.slice(1) + '_accounts';
+  await bank.owner.query(`revoke insert on audit from "${role}"`);
+  await expect(bank.handleCommands([message])).rejects.toThrow(/permission denied/);
+  expect((await bank.pool.query('select 1 from clients where client_id = $1', [client_id])).rows).toEqual([]);
+  await bank.owner.query(`grant insert on audit to "${role}"`);
+  await bank.handleCommands([message]);
+  expect(await auditOf(client_id)).toHaveLength(1);
+  expect((await bank.pool.query('select 1 from clients where client_id = $1', [client_id])).rows).toHaveLength(1);
+});
+
+test('a command past its deadline is recorded as such; one that is refused and not kept is not', async () => {
+  const [late, unknown] = [newId('client'), `cmd_${idBits(newId('client'))}`];
+  await bank.send('create_client', { client_id: late, client: retail }, { message_id: late, deadline: '2020-01-01T00:00:00.000Z' });
+  await bank.send('update_client', { client_id: newId('client'), changes: { email: 'x@example.com' } }, { message_id: unknown });
+  expect(await auditOf(late)).toMatchObject([{ outcome: 'deadline_exceeded' }]);
+  expect(await auditOf(unknown)).toEqual([]);
+});
+
+test('records of the gateway and the ledger are taken in bulk, each once, however often they come', async () => {
+  const actor = `jwt:issuer|${newId('key')}`;
+  const records = Array.from({ length: 30 }, (_, i): AuditRecord => ({
+    audit_id: newId('audit'), created_at: '2026-01-02T03:04:05.678Z', actor, action: 'list_audit', resource_id: null, outcome: 'insufficient_scope', request_id: `r-${i}`, details: { method: 'GET' }, address: '192.0.2.1',
+  }));
+  const messages = records.map((record) => messageFor('record_audit', record, { subject: actor }));
+  await Promise.all([bank.handleCommands([...messages, ...messages]), bank.process().handleCommands([...messages].reverse())]);
+  expect((await bank.pool.query('select * from audit where actor = $1 order by audit_id', [actor])).rows).toEqual(records.toSorted((a, b) => (a.audit_id < b.audit_id ? -1 : 1)));
+  expect(await outboxOf(bank.pool, actor)).toHaveLength(30);
+});
+
+test("the service's role and the owner can add, and change nothing", async () => {
+  await newClient(bank);
+  for (const statement of ["update audit set actor = 'x'", 'delete from audit', 'truncate audit']) {
+    await expect(bank.pool.query(statement)).rejects.toThrow(/permission denied/);
+    await expect(bank.owner.query(statement)).rejects.toThrow(/append-only/);
+  }
+});
