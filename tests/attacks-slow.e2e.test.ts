@@ -55,7 +55,7 @@ const kinds: Record<string, () => Drip> = {
   'an endless chunk extension': () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n1;`, 'a'),
   'a body of nobody': () => drip(`${line}Content-Length: 60000\r\n\r\n`, 'x'),
   'trailers': () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n`, 'X: y\r\n'),
-  'a second request': () => drip(`GET / HTTP/1.1\r\nHost: x\r\nx-api-key: ${world.bank.api_key}\r\n\r\nGET / HT`, 'T'),
+  'a second request': () => drip(`GET / HTTP/1.1\r\nHost: x\r\nx-api-key: ${world.bank.api_key}\r\n\r\nGET /`, 'a'),
 };
 
 /** The 99th percentile of one caller's deposits, in ms. */
@@ -125,11 +125,12 @@ describe('200 connections that drip', () => {
   }, 180_000);
 
   it('are all cut within 15 s, with one answer at most to each request, and none of them a success', async () => {
+    expect(drips).toHaveLength(200);
     const cuts = await Promise.all(drips.map(({ cut }) => cut));
     expect(Math.max(...cuts)).toBeLessThan(15_000);
     for (const [at, name] of Object.keys(kinds).entries()) {
       for (const { received } of drips.slice(20 * at, 20 * at + 20)) {
-        const statuses = [...received.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
+        const statuses = [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
         if (name === 'a second request') expect([name, statuses]).toEqual([name, [200, 408]]);
         else if (name === 'a body of nobody') expect([name, statuses]).toEqual([name, [401]]);
         else expect([name, statuses]).toEqual([name, [408]]);

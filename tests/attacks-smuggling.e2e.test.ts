@@ -20,7 +20,9 @@ const hidden = () => {
   const body = JSON.stringify({ account_id: account.account_id, transaction_type: 'Withdrawal', amount: 1 });
   return `POST /transactions HTTP/1.1\r\n${known}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 };
-const send = (bytes: string) => exchange(world.api.baseUrl, bytes, { quietMs: 300 });
+const send = (bytes: string, quietMs = 300) => exchange(world.api.baseUrl, bytes, { quietMs });
+/** The end of what is pipelined: the server closes behind it, so that nobody has to guess whether more would come. */
+const last = (target = '/alsonowhere') => `GET ${target} HTTP/1.1\r\nConnection: close\r\n${known}\r\n`;
 const statuses = (answers: RawAnswer[]) => answers.map(({ status }) => status);
 const post = (headers: string, rest: string, who = known, path = '/nowhere') => `POST ${path} HTTP/1.1\r\n${who}Content-Type: application/json\r\n${headers}\r\n${rest}`;
 const nobody = 'Host: x\r\n';
@@ -48,7 +50,6 @@ describe('a body that goes wrong behind a refusal gets no answer of its own', ()
     ['identity', 'Transfer-Encoding: identity\r\n'], ['chunked, then identity', 'Transfer-Encoding: chunked, identity\r\n'], ['obs-fold', 'Transfer-Encoding:\r\n chunked\r\n'],
     ['a blank before the colon', 'Transfer-Encoding : chunked\r\n'], ['a tab before the colon', 'Transfer-Encoding\t: chunked\r\n'], ['a NUL in a value', 'X: a\u0000b\r\n'], ['a NUL in a name', 'X\u0000: b\r\n'],
     ['a bare LF', 'Content-Length: 0\nTransfer-Encoding: chunked\r\n'], ['a bare CR', 'Content-Length: 0\rTransfer-Encoding: chunked\r\n'], ['a vertical tab', 'Transfer-Encoding: \u000bchunked\r\n'],
-    ['blanks behind chunked', 'Transfer-Encoding: chunked  \r\n'],
   ])('where its framing is in doubt, nothing behind it is read: %s', async (_, headers) => {
     for (const who of [known, nobody]) {
       const { answers, closed } = await send(post(headers, `2\r\n{}\r\n0\r\n\r\n${hidden()}`, who));
@@ -63,12 +64,12 @@ describe('framing that is unusual and clear', () => {
   expectNothingDone(world);
 
   it.each([
-    ['CHUNKED', 'Transfer-Encoding: CHUNKED\r\n', '2\r\n{}\r\n0\r\n\r\n'], ['a tab before it', 'Transfer-Encoding:\tchunked\r\n', '2\r\n{}\r\n0\r\n\r\n'], ['blanks before it', 'Transfer-Encoding:   chunked\r\n', '2\r\n{}\r\n0\r\n\r\n'],
+    ['CHUNKED', 'Transfer-Encoding: CHUNKED\r\n', '2\r\n{}\r\n0\r\n\r\n'], ['a tab before it', 'Transfer-Encoding:\tchunked\r\n', '2\r\n{}\r\n0\r\n\r\n'], ['blanks around it', 'Transfer-Encoding:   chunked  \r\n', '2\r\n{}\r\n0\r\n\r\n'],
     ['leading zeros', 'Transfer-Encoding: chunked\r\n', '0002\r\n{}\r\n000\r\n\r\n'], ['an extension', 'Transfer-Encoding: chunked\r\n', '2;a="b;c"\r\n{}\r\n0;x\r\n\r\n'],
     ['trailers', 'Transfer-Encoding: chunked\r\nTrailer: x-a\r\n', '2\r\n{}\r\n0\r\nX-A: b\r\nHost: evil.example\r\n\r\n'], ['a request as its body', '', ''],
   ])('%s: two requests, two answers', async (_, headers, body) => {
     const first = body === '' ? post(`Content-Length: ${hidden().length}\r\n`, hidden()) : post(headers, body);
-    const { answers } = await send(`${first}GET /alsonowhere HTTP/1.1\r\n${known}\r\n`);
+    const { answers } = await send(first + last(), 3_000);
     expect(statuses(answers)).toEqual([404, 404]);
   });
 
@@ -79,7 +80,7 @@ describe('framing that is unusual and clear', () => {
 
   it('what is pipelined behind a refusal has a caller of its own', async () => {
     const anonymous = post('Content-Length: 2\r\n', '{}', nobody, '/transactions');
-    expect(statuses((await send(anonymous + anonymous + `GET / HTTP/1.1\r\n${known}\r\n` + anonymous)).answers)).toEqual([401, 401, 200, 401]);
+    expect(statuses((await send(anonymous + anonymous + last('/'), 3_000)).answers)).toEqual([401, 401, 200]);
   });
 });
 
