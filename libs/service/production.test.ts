@@ -47,7 +47,7 @@ test.each<[string, string | undefined, RegExp]>([
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-full&ssl=false', /verify-full/],
   ['DATABASE_URL', 'postgres://u:postgres@db/bank?sslmode=verify-full', /password has less than 16/],
   ['MIGRATION_DATABASE_URL', 'postgres://u@db/bank', /verify-full/],
-  ['SERVICE_ROLE_PASSWORD', 'x1y2z3a4b5c6', /less than 32.*openssl rand/],
+  ['SERVICE_ROLE_PASSWORD', 'short and sweet', /less than 32.*openssl rand/],
   ['JWT_ISSUER', 'http://issuer.example', /https/],
   ['JWKS_URL', 'http://issuer.example/jwks', /https/],
   ['JWT_HS256_SECRET', random(32), /must not be set/],
