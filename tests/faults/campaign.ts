@@ -43,7 +43,7 @@ const patienceMs = 90_000;
 const drainMs = 300_000;
 const outcomeMs = 60_000;
 const drainers = 16;
-const startMs = 90_000;
+const startMs = 180_000;
 const startAccounts = 28;
 
 /** A cluster under load, on which rows are run one after the other; between them everything is at rest and checked. */
