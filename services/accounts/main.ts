@@ -54,14 +54,10 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
   const events = createPublisher(kafka, { logger, name: 'events' });
   onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
-  await Promise.all([replies.start(), events.start()]);
-
   const relay = createRelay({ pool: relayPool, publisher: events, schema, topicName: (topic) => topicName(prefix, topic as TopicName), source: source.accounts, logger });
   onStop('outbox relay', () => relay.stop());
-  relay.start();
   const sweeper = createSweeper({ pool, prefix, wakeRelay: () => relay.wake(), logger });
   onStop('sweeper', () => sweeper.stop());
-  sweeper.start();
 
   const deps: Omit<ConsumerDeps, 'concurrency'> = {
     pool,
@@ -84,7 +80,6 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const consumers = createConsumers(kafka, config, deps);
   measure(metrics, pool, relay);
   onStop('consumers', () => Promise.all(Object.values(consumers).map((consumer) => consumer.stop())));
-  await Promise.all(Object.values(consumers).map((consumer) => consumer.start()));
 
   const health = createHealthServer({
     host: config.HEALTH_HOST,
@@ -103,7 +98,12 @@ run('accounts', async ({ logger, instance, onStop }) => {
   });
   onStop('health server', () => health.stop());
   onStop('readiness', () => health.drain());
-  logger.info({ port: await health.start() }, 'accounts is ready');
+  const port = await health.start();
+  // Where Kafka comes late, this waits, and the probes say for what.
+  await Promise.all([replies, events, ...Object.values(consumers)].map((part) => part.start()));
+  relay.start();
+  sweeper.start();
+  logger.info({ port }, 'accounts is ready');
 });
 
 function createPools(config: Config, logger: RunContext['logger']): { pool: Pool; relayPool: Pool } {

@@ -39,13 +39,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
   await checkBrokers(kafka, brokers);
   const replies = createPublisher(kafka, { logger, name: 'replies', maxQueued: 50_000, maxMessageBytes: 4_000_000, maxTopicBytes: 4_000_000 });
   const events = createPublisher(kafka, { logger, name: 'events', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
-  for (const publisher of [replies, events]) {
-    await publisher.start();
-    onStop('publisher', () => publisher.stop());
-  }
+  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
 
   const relay = createRelay({ pool: relayPool, publisher: events, schema: 'ledger', topicName: (name) => topicName(prefix, name as TopicName), source: source.ledger, logger });
-  relay.start();
   onStop('relay', () => relay.stop());
 
   const batchSize = metrics.histogram('ledger_batch_commands', 'Commands per batch', [], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]);
@@ -100,7 +96,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
   });
   await health.start();
   onStop('health', () => health.stop());
-  await Promise.all([commands.start(), queries.start()]);
   onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
   onStop('drain', () => health.drain());
+  // Where Kafka comes late, this waits, and the probes say for what.
+  await Promise.all([replies, events, commands, queries].map((part) => part.start()));
+  relay.start();
 });
