@@ -25,7 +25,7 @@ export class Supervisor {
   #sessionTimeoutMs = 0;
   #lastSign = 0;
   /** When the brokers were last seen to be away: silence until then is no fault of this consumer. */
-  #lastAway = Date.now();
+  #lastAway = performance.now();
   #lastError: unknown;
   #failures = 0;
 
@@ -57,8 +57,8 @@ export class Supervisor {
   /** Not ok when nothing was fetched or beaten for two session time-outs. */
   health(): { ok: boolean; reason?: string } {
     if (!this.#lastSign || this.#stopping.signal.aborted) return { ok: false, reason: 'the consumer is not running' };
-    const silentMs = Date.now() - this.#lastSign;
-    return silentMs <= 2 * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing fetched or beaten for ${silentMs} ms` };
+    const silentMs = performance.now() - this.#lastSign;
+    return silentMs <= 2 * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing fetched or beaten for ${Math.round(silentMs)} ms` };
   }
 
   /**
@@ -66,8 +66,8 @@ export class Supervisor {
    * a new process can cure. Brokers that are away are no reason to end this one.
    */
   alive(): { ok: boolean; reason?: string } {
-    const silentMs = Date.now() - Math.max(this.#lastSign, this.#lastAway);
-    return silentMs <= hopelessMs + silentSessions * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing heard for ${silentMs} ms, although the brokers answer` };
+    const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
+    return silentMs <= hopelessMs + silentSessions * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing heard for ${Math.round(silentMs)} ms, although the brokers answer` };
   }
 
   /** Ends the present life; the next one begins at once. */
@@ -95,7 +95,7 @@ export class Supervisor {
     const counts = await this.#countPartitions(reader);
     if (this.#stopping.signal.aborted) return new Error('stopped');
     const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
-    const session = openSession(this.#kafka, reader, partitions, this.#logger.child({ group: reader.groupId }), () => { this.#lastSign = Date.now(); });
+    const session = openSession(this.#kafka, reader, partitions, this.#logger.child({ group: reader.groupId }), () => { this.#lastSign = performance.now(); });
     this.#session = session;
     void session.joined.then(() => {
       this.#failures = 0;
@@ -113,13 +113,13 @@ export class Supervisor {
   async #watch(session: ConsumerSession, reader: Reader, over: AbortSignal): Promise<void> {
     let patienceMs = joinGraceMs;
     void session.joined.then(() => { patienceMs = silentSessions * reader.sessionTimeoutMs; });
-    let reachableSince = Date.now();
+    let reachableSince = performance.now();
     while (!over.aborted) {
       await pause(reader.sessionTimeoutMs / 2, over);
-      if (Date.now() - Math.max(this.#lastSign, reachableSince) <= patienceMs) continue;
+      if (performance.now() - Math.max(this.#lastSign, reachableSince) <= patienceMs) continue;
       const isReachable = await this.#countPartitions(reader).then(() => true, () => false);
-      if (!isReachable) reachableSince = Date.now();
-      else if (!over.aborted) session.kill(new Error(`nothing heard for ${Date.now() - this.#lastSign} ms, although the brokers answer`));
+      if (!isReachable) reachableSince = performance.now();
+      else if (!over.aborted) session.kill(new Error(`nothing heard for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers answer`));
     }
   }
 
@@ -127,7 +127,7 @@ export class Supervisor {
     try {
       return await partitionCounts(this.#kafka, topics);
     } catch (error) {
-      this.#lastAway = Date.now();
+      this.#lastAway = performance.now();
       throw error;
     }
   }

@@ -102,7 +102,7 @@ class KafkaPublisher implements Publisher {
     const refusal = this.#refusal(messages, sizes);
     if (refusal) return Promise.reject(new PublishError(refusal, false));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ messages, sizes, next: 0, acknowledged: 0, deadline: Date.now() + timeoutMs, done: false, resolve, reject });
+      this.#queue.push({ messages, sizes, next: 0, acknowledged: 0, deadline: performance.now() + timeoutMs, done: false, resolve, reject });
       this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs);
       this.#schedule();
     });
@@ -143,7 +143,7 @@ class KafkaPublisher implements Publisher {
     if (!flight) return this.#idle();
     this.#flight = flight;
     const { client, gate } = link;
-    this.#before = { writes: gate.produceWrites, bytesRead: gate.bytesRead, at: Date.now() };
+    this.#before = { writes: gate.produceWrites, bytesRead: gate.bytesRead, at: performance.now() };
     send(client, flight).then(
       (unwritten) => this.#landed(flight, unwritten),
       (error: unknown) => this.#failed(flight, error),
@@ -191,7 +191,7 @@ class KafkaPublisher implements Publisher {
   }
 
   #sweep(): void {
-    const now = Date.now();
+    const now = performance.now();
     let expired = false;
     this.#queue.sweep(now, (unit) => {
       expired = true;

@@ -107,10 +107,10 @@ class KafkaRequester implements Requester {
   }
 
   async start({ timeoutMs = startTimeoutMs } = {}): Promise<void> {
-    const deadline = Date.now() + timeoutMs;
+    const deadline = performance.now() + timeoutMs;
     await this.#supervisor.start(timeoutMs);
     try {
-      await this.#probe.start(Math.max(1, deadline - Date.now()));
+      await this.#probe.start(Math.max(1, deadline - performance.now()));
     } catch (error) {
       await this.stop({ timeoutMs: 0 });
       throw error;

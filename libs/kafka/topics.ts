@@ -45,7 +45,7 @@ async function createTopic(admin: Admin, { name, partitions, replication_factor,
 }
 
 async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promise<void> {
-  const deadline = Date.now() + visibleTimeoutMs;
+  const deadline = performance.now() + visibleTimeoutMs;
   const topics = specs.map(({ name }) => name);
   for (;;) {
     const ready = await admin.fetchTopicMetadata({ topics }).then(
@@ -53,7 +53,7 @@ async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promi
       () => false,
     );
     if (ready || topics.length === 0) return;
-    if (Date.now() > deadline) throw new Error(`topics without a leader after ${visibleTimeoutMs} ms: ${topics.join(', ')}`);
+    if (performance.now() > deadline) throw new Error(`topics without a leader after ${visibleTimeoutMs} ms: ${topics.join(', ')}`);
     await pause(50);
   }
 }
