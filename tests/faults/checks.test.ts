@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { freezeHolds, readsNeverGoBack, refusedForGoodReason } from './check-reads.ts';
+import { callersSeeWhatTheyMay, eachOperationOnce, noReadBelowZero, nothingElseBooked, sameKeySameAnswer } from './checks.ts';
+import type { Evidence, LedgerTransaction } from './evidence.ts';
+import { type Attempt, Journal, type Kind, type Operation, type Read } from './journal.ts';
+
+/** Does the checker notice? Each invariant is broken once in made-up evidence, and must be the one that is named. */
+const dir = mkdtempSync(join(tmpdir(), 'core-banking-checks-'));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const account = `acc_${'a'.repeat(32)}`;
+const id = `txn_${'b'.repeat(32)}`;
+
+const attempt = (status: Attempt['status'], body: unknown, rest: Partial<Attempt> = {}): Attempt => ({ sentAt: 100, tookMs: 10, gateway: 'gateway', status, body, replayed: false, ...rest });
+const error = (code: string, details?: object) => ({ status: 'error', message: code, code, request_id: 'r', details });
+const completed = attempt(201, { transaction_id: id, status: 'Completed' });
+
+function booked(rest: Partial<LedgerTransaction> = {}): LedgerTransaction {
+  return { transaction_id: id, operation_id: 'opr_1', account_id: account, direction: 'credit', amount_minor: 500n, status: 'Completed', failure_code: null, idempotency_key: 'k', ...rest };
+}
+
+/** One operation that was answered so, and what the ledger holds of it. */
+function evidence(attempts: Attempt[], transactions: LedgerTransaction[], rest: Partial<Evidence> & { kind?: Kind; minor?: number; deserves?: string[]; mustFail?: boolean } = {}): Evidence {
+  const { kind = 'deposit', minor = 500, deserves = [], mustFail = false, ...more } = rest;
+  const journal = new Journal(join(dir, 'journal'));
+  const operation = journal.begin({ key: 'k', kind, path: '/transactions', body: {}, effects: [{ account, minor }], deserves, mustFail });
+  for (const one of attempts) journal.answered(operation, one);
+  const row = { name: 'row', title: 'row', touches: [], recoveryMs: 0, inject: async () => undefined };
+  return {
+    row, t0: 50, slowness: 1, journal, transactions,
+    operations: [operation],
+    attempts: attempts.map((one) => ({ operation, attempt: one })),
+    reads: [],
+    before: new Map([[account, 1000]]),
+    after: new Map([[account, 1500]]),
+    ...more,
+  } as unknown as Evidence;
+}
+
+const read = (balance: number, at: number): Read => ({ path: `/accounts/${account}`, account, attempt: attempt(200, { data: { balance } }, { sentAt: at, tookMs: 5 }) });
+const all = (given: Evidence): string[] =>
+  [eachOperationOnce, nothingElseBooked, noReadBelowZero, sameKeySameAnswer, callersSeeWhatTheyMay, readsNeverGoBack, refusedForGoodReason, freezeHolds].flatMap((rule) => rule(given)).map((finding) => finding.slice(0, 40));
+
+it('finds nothing where nothing is wrong', () => {
+  expect(all(evidence([completed], [booked()], { reads: [read(10, 90), read(15, 120)] }))).toEqual([]);
+  const refusal = attempt(400, error('insufficient_funds', { transaction_id: id }));
+  expect(all(evidence([refusal], [booked({ status: 'Failed' })], { kind: 'withdrawal', minor: -5000, deserves: ['insufficient_funds'], after: new Map([[account, 1000]]) }))).toEqual([]);
+});
+
+it('unknown outcomes are no failures once they are decided', () => {
+  const pending = attempt(202, { status: 'Pending' });
+  const unknown = attempt(504, error('outcome_unknown'));
+  expect(all(evidence([pending, unknown, { ...completed, sentAt: 200, replayed: true }], [booked()]))).toEqual([]);
+});
+
+it.each<[string, string[], Evidence]>([
+  ['an acknowledged operation that is not booked', ['I3: LOST', 'I3: acc_'], evidence([completed], [], { after: new Map([[account, 1000]]) })],
+  ['one that is booked with another amount', ['I3: booked otherwise', 'I3: acc_'], evidence([completed], [booked({ amount_minor: 501n })], { after: new Map([[account, 1501]]) })],
+  ['one that is booked twice', ['I5: DOUBLED', 'I3: acc_'], evidence([completed], [booked(), booked({ operation_id: 'opr_2' })], { after: new Map([[account, 2000]]) })],
+  ['a refused one that is booked', ['I4: refused, and booked', 'I3: acc_'], evidence([attempt(400, error('insufficient_funds'))], [booked()], { deserves: ['insufficient_funds'] })],
+  ['a refusal that is not kept', ['I4: its Failed transaction'], evidence([attempt(400, error('inactive_account', { transaction_id: id }))], [], { deserves: ['inactive_account'], after: new Map([[account, 1000]]) })],
+  ['one without an outcome', ['I5: repeated'], evidence([attempt(504, error('outcome_unknown'))], [], { after: new Map([[account, 1000]]) })],
+  ['what nobody asked for', [`I5: ${id}`, 'I3: acc_'], evidence([], [booked({ idempotency_key: 'other' })], { operations: [] })],
+  ['an account that nobody opened', ['I5: acc_new'], evidence([completed], [booked()], { after: new Map([[account, 1500], ['acc_new', 0]]) })],
+  ['two answers to one key', ['I8: deposit k was answered differently'], evidence([completed, attempt(201, { transaction_id: 'txn_other' })], [booked()])],
+  ['another body that is accepted', ['I8: k with another body', 'I10: undeserved'].slice(0, 1), evidence([completed, { ...completed, otherBody: true }], [booked()])],
+  ['a balance that goes back', ['I9: GET'], evidence([completed], [booked()], { reads: [read(10, 120)] })],
+  ['a balance below zero', ['I6: GET', 'I9: GET'], evidence([completed], [booked()], { reads: [read(-1, 120)] })],
+  ['a refusal for funds that were there', ['I4: withdrawal k'], evidence([attempt(400, error('insufficient_funds'))], [], { kind: 'withdrawal', minor: -900, deserves: ['insufficient_funds'], after: new Map([[account, 1000]]) })],
+  ['an answer that is late', ['I10: too late'], evidence([{ ...completed, tookMs: 6100 }], [booked()])],
+  ['an answer that never came', ['I10: too late', 'I10: deposit k'], evidence([attempt('no answer', '', { tookMs: 15_000 }), completed], [booked()])],
+  ['a connection that is cut', ['I10: deposit k'], evidence([attempt('cut', 'reset'), completed], [booked()])],
+  ['a 500', ['I10: undeserved'], evidence([attempt(500, error('internal_error')), completed], [booked()])],
+  ['an error in another form', ['I10: not in the error form'], evidence([attempt(503, 'Bad Gateway'), completed], [booked()])],
+  ['what must be refused and is not', ['I10: accepted'], evidence([completed], [booked()], { mustFail: true })],
+])('finds %s', (_, expected, given) => {
+  const found = all(given);
+  expect(found.map((finding) => expected.find((start) => finding.startsWith(start)) ?? finding)).toEqual(expected);
+});
+
+it('where nobody may notice, a 503 is a failure', () => {
+  const given = evidence([attempt(503, error('service_unavailable')), completed], [booked()]);
+  expect(all(given)).toEqual([]);
+  given.row.callers = 'nothing';
+  expect(all(given)).toEqual([expect.stringMatching(/^I10: undeserved/)]);
+});
+
+it('finds what is booked on a frozen account', () => {
+  const given = evidence([{ ...completed, sentAt: 300 }], [booked()]);
+  const freeze = given.journal.begin({ key: 'f', kind: 'status', path: `/accounts/${account}/status-transitions`, body: { status: 'Frozen' }, effects: [] });
+  given.journal.answered(freeze, attempt(200, {}, { sentAt: 200 }));
+  expect(freezeHolds(given)).toEqual([expect.stringMatching(/^I5: deposit k was booked/)]);
+  const thaw: Operation = given.journal.begin({ key: 't', kind: 'status', path: freeze.path, body: { status: 'Active' }, effects: [] });
+  given.journal.answered(thaw, attempt(200, {}, { sentAt: 250 }));
+  expect(freezeHolds(given)).toEqual([]);
+});
