@@ -77,6 +77,11 @@ function rule(code: ErrorCode, field: string, message: string | ((body: Body) =>
   return z.refine<Body>(holds, { params: { code }, path: [field], error, when });
 }
 
+/** The same kind of rule for JSON Schema: where `when` has that value, `field` must be a text. */
+function needsWhen(when: string, value: string, field: string) {
+  return { if: { properties: { [when]: { const: value } }, required: [when] }, then: { properties: { [field]: { type: 'string' } }, required: [field] } };
+}
+
 /** Checks digits and size of `field` against the currency, where the body names one (else the ledger does). */
 function amountFits(field: string) {
   const fault = (body: Body): unknown => {
@@ -108,7 +113,8 @@ const retail = z
     ussd_phone_number: phone.nullish(),
     ussd_status: ussdStatus.default('inactive'),
   })
-  .check(rule('validation_failed', 'ussd_phone_number', 'is required when ussd_status is active', (body) => body['ussd_status'] !== 'active' || Boolean(body['ussd_phone_number'])));
+  .check(rule('validation_failed', 'ussd_phone_number', 'is required when ussd_status is active', (body) => body['ussd_status'] !== 'active' || Boolean(body['ussd_phone_number'])))
+  .meta(needsWhen('ussd_status', 'active', 'ussd_phone_number'));
 
 const corporate = z.strictObject({
   client_type: z.literal('Corporate'),
@@ -144,7 +150,8 @@ export const bodies = {
       params: { code: 'validation_failed' },
       // A body of nothing but unknown fields is told about those.
       when: ({ issues }) => issues.length === 0,
-    }),
+    })
+    .meta({ minProperties: 1 }),
   openAccount: z
     .strictObject({
       client_id: id,
@@ -156,7 +163,8 @@ export const bodies = {
     .check(...amountFits('initial_deposit')),
   changeStatus: z
     .strictObject({ status: accountStatus, reason: freezeReason.nullish(), note: text(0, 500).nullish() })
-    .check(rule('validation_failed', 'reason', 'is required to freeze an account', (body) => body['status'] !== 'Frozen' || Boolean(body['reason']))),
+    .check(rule('validation_failed', 'reason', 'is required to freeze an account', (body) => body['status'] !== 'Frozen' || Boolean(body['reason'])))
+    .meta(needsWhen('status', 'Frozen', 'reason')),
   createTransaction: z
     .strictObject({
       account_id: id,

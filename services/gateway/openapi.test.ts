@@ -77,3 +77,11 @@ test('the patterns of texts and phones say what the fields take', () => {
   }
   for (const address of ['a@b.cc', 'a@b', 'a b@c.dd', '.a@b.cc', "o'x@b.cc"]) expect([address, fits(email, address)]).toEqual([address, taken({ email: address })]);
 });
+
+test('rules over several fields are conditions', () => {
+  const schema = (path: string, method = 'post') => document.paths[path][method].requestBody.content['application/json'].schema;
+  const freeze = { if: { properties: { status: { const: 'Frozen' } }, required: ['status'] }, then: { properties: { reason: { type: 'string' } }, required: ['reason'] } };
+  expect(schema('/accounts/{account_id}/status-transitions')).toMatchObject(freeze);
+  expect(schema('/clients').oneOf[0].then).toEqual({ properties: { ussd_phone_number: { type: 'string' } }, required: ['ussd_phone_number'] });
+  expect(schema('/clients/{client_id}', 'patch').minProperties).toBe(1);
+});

@@ -87,7 +87,13 @@ function pathParameters({ path }: Endpoint): Json[] {
 
 function queryParameters({ query }: Endpoint): Json[] {
   const schema = jsonSchema(query, 'input') as { properties?: Record<string, Json>; required?: string[] };
-  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({ name, in: 'query', required: schema.required?.includes(name) ?? false, schema: property }));
+  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({ name, in: 'query', required: schema.required?.includes(name) ?? false, schema: withoutNul(property) }));
+}
+
+/** No parameter takes a NUL; those that take any other text have no pattern that says so. */
+function withoutNul(property: Json): Json {
+  const isFree = property['type'] === 'string' && ['pattern', 'enum', 'const', 'format'].every((rule) => property[rule] === undefined);
+  return isFree ? { ...property, pattern: '^[^\\u0000]*$' } : property;
 }
 
 function requestBody(name: EndpointName, { body }: Endpoint): Json {
