@@ -64,3 +64,19 @@ test("the service's role and the owner can add, and change nothing", async () =>
     await expect(bank.owner.query(statement)).rejects.toThrow(/append-only/);
   }
 });
+
+test('any page of any filter is a short range of an index', async () => {
+  for (let from = 1; from <= 12_000; from += 2_000) await bank.owner.query(
+    `insert into audit select 'aud_' || md5(n::text), timestamptz '2020-01-01' + n * interval '1 minute', 'key:' || n % 50, 'action_' || n % 20, 'acc_' || n % 500,
+       case when n % 25 = 0 then 'insufficient_scope' else 'success' end, 'req-' || n, '{}', null from generate_series($1::int, $1::int + 1999) n`,
+    [from],
+  );
+  await bank.owner.query('analyze audit');
+  const at = new Date(Date.parse('2020-01-01') + 9_000 * 60_000).toISOString();
+  for (const filter of ['true', "actor = 'key:7'", "action = 'action_7'", "resource_id = 'acc_7'", "outcome = 'insufficient_scope'", "outcome = 'success'", "request_id = 'req-7'"]) {
+    const plan = await bank.pool.query(`explain (analyze, buffers, format json) select * from audit where ${filter} and (created_at, audit_id) < ($1, 'aud_f') order by created_at desc, audit_id desc limit 101`, [at]);
+    const root = plan.rows[0]['QUERY PLAN'][0].Plan;
+    expect(root['Shared Hit Blocks'] + root['Shared Read Blocks'], filter).toBeLessThan(250);
+    expect(JSON.stringify(root), filter).not.toMatch(/Seq Scan|Rows Removed by Filter":[1-9]\d{2}/);
+  }
+});
