@@ -20,6 +20,8 @@ export type KafkaOptions = {
   /** Ports on 127.0.0.1: for clients, for the broker to itself, and for the controller. */
   ports: { client: number; broker: number; controller: number };
   way: 'java' | 'docker';
+  /** How long a start may take; default a minute. With java only. */
+  startTimeoutMs?: number;
   /** More ways in, each advertised as another port (a proxy's): for fault tests; with java only. */
   listeners?: { name: string; port: number; advertisedPort: number }[];
   /** More settings of the broker, and users with their passwords for a SCRAM-SHA-512 log-in; with java only. */
@@ -94,7 +96,7 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
     marker: properties,
     onStart: options.onStart,
   });
-  await awaitLogLine(child, options.log, offset, STARTED, 60_000);
+  await awaitLogLine(child, options.log, offset, STARTED, options.startTimeoutMs ?? 60_000);
   return child;
 }
 

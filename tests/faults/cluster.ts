@@ -42,6 +42,8 @@ export interface Cluster {
 }
 
 const names = [['gateway', 'gateway'], ['gateway', 'gateway-2'], ['ledger', 'ledger'], ['ledger', 'ledger-2'], ['ledger', 'ledger-3'], ['accounts', 'accounts'], ['accounts', 'accounts-2']] as const;
+/** On a machine that does much else, too. */
+const brokerStartMs = 240_000;
 /** Which a row may add for a while. */
 const spares: string[] = ['ledger-3', 'accounts-2'];
 const owner = 'core_banking';
@@ -70,7 +72,7 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
     return { name: `CLIENT_${name.toUpperCase().replace('-', '_')}`, node: name, port, advertisedPort: (await proxy(`${name}>kafka`, port)).port };
   }));
   const ports = { client: await freePort(), broker: await freePort(), controller: await freePort() };
-  const broker = makeServer('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, (_, log) => startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners }));
+  const broker = makeServer('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, (_, log) => startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners, startTimeoutMs: brokerStartMs }));
   const settings: BankSettings = {
     brokers: `127.0.0.1:${ports.client}`,
     topicPrefix: 'faults.',
