@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { stopAllChildren } from '../../deploy/local/child.ts';
 import { PROJECT } from '../../deploy/local/local-dir.ts';
 import { startBank } from '../support/bank.ts';
 import startServers from '../support/global-setup.ts';
@@ -60,6 +61,8 @@ async function runSchemathesis(dir: string): Promise<Count> {
     await bank.stop();
   }
 }
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stopAllChildren(5_000).finally(() => process.exit(1)));
 
 const parts = { tables: runTables, schemathesis: runSchemathesis };
 

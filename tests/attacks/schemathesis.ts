@@ -11,8 +11,8 @@ import type { Bank } from '../support/bank.ts';
 
 const requirements = join(import.meta.dirname, 'requirements.txt');
 const minute = 60_000;
-/** Of one round and operation; what a round finds is known when it ends. */
-const casesPerOperation = 60;
+/** Of one round and operation, at most; what a round finds is known when it ends. */
+const maxPerOperation = 60;
 
 const reportSchema = z.object({
   operations: z.object({ total: z.number(), tested: z.number() }),
@@ -55,7 +55,7 @@ export async function fuzz(program: string, bank: Bank, dir: string, options: { 
   const total: Fuzzed = { cases: 0, statuses: {}, operations: 0, failed: [], output: '' };
   for (let round = 0; total.cases < options.cases && total.failed.length === 0; round++) {
     const seed = options.seed + round;
-    const { report, statuses, output } = await fuzzOnce(program, bank, dir, seed, round === 0 ? 'examples,coverage,fuzzing,stateful' : 'fuzzing,stateful');
+    const { report, statuses, output } = await fuzzOnce(program, bank, dir, seed, Math.min(maxPerOperation, Math.ceil(options.cases / 30)), round === 0 ? 'examples,coverage,fuzzing,stateful' : 'fuzzing,stateful');
     total.cases += report.test_cases.generated;
     total.operations = report.operations.total;
     for (const [status, count] of Object.entries(statuses)) total.statuses[status] = (total.statuses[status] ?? 0) + count;
@@ -68,12 +68,12 @@ export async function fuzz(program: string, bank: Bank, dir: string, options: { 
   return total;
 }
 
-async function fuzzOnce(program: string, bank: Bank, dir: string, seed: number, phases: string) {
+async function fuzzOnce(program: string, bank: Bank, dir: string, seed: number, perOperation: number, phases: string) {
   const [report, statuses] = [join(dir, `report-${seed}.json`), join(dir, `statuses-${seed}.json`)];
   const { stdout, stderr } = await runToEnd(
     program,
     [
-      'run', `${bank.base_urls[0]}/openapi.json`, '--header', `x-api-key: ${bank.api_key}`, '--seed', String(seed), '--max-examples', String(casesPerOperation), '--workers', '2',
+      'run', `${bank.base_urls[0]}/openapi.json`, '--header', `x-api-key: ${bank.api_key}`, '--seed', String(seed), '--max-examples', String(perOperation), '--workers', '2',
       '--phases', phases, '--checks', 'all', '--exclude-checks', 'positive_data_acceptance', '--continue-on-failure', '--generation-database', 'none', '--suppress-health-check', 'all',
       '--request-timeout', '20', '--no-color', '--warnings', 'off', '--report', 'json', '--report-json-path', report,
     ],
