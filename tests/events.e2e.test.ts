@@ -3,8 +3,10 @@ import type { z } from 'zod';
 import { events, type EventType } from '#libs/contracts/events.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import { silent } from '#libs/postgres/test-database.ts';
+import { verifyEvents } from '#services/ledger/verify-events.ts';
 import { newPhone, type RestAccount, type RestClient, type RestEntry, type RestTransaction, type RestTransfer, type RestTransition, retail } from './support/client.ts';
-import { readTopics } from './support/kafka.ts';
+import { kafkaOf, readTopics } from './support/kafka.ts';
 import { eventually, together, useBank } from './support/world.ts';
 
 /** What downstream systems consume, after a day on which everything happened, with the ledger killed in the middle. */
@@ -139,6 +141,12 @@ describe('transactions', () => {
     const known = new Set(accounts.map(({ account_id }) => account_id));
     expect(of('transactions').filter(({ key }) => !known.has(key ?? ''))).toEqual([]);
     expect(of('balances').filter(({ key }) => !known.has(key ?? ''))).toEqual([]);
+  });
+});
+
+describe('verify-books', () => {
+  it('finds the events as the entries have them', async () => {
+    expect(await verifyEvents(world.pool, kafkaOf(world.bank), world.bank.topic_prefix, silent)).toEqual([]);
   });
 });
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   await migrate({ owner_url: database.url, schema: ledgerSchema, role: `${database.name}_ledger`, role_password: 'test-password', dir: migrationsDir, grants }, silent);
   const pool = (name: string, options: Record<string, string> = {}) =>
-    createPool({ url: database.url, application_name: name, schema: ledgerSchema, max: 4, pipeline: name !== 'owner', lock_timeout_ms: 30_000, statement_timeout_ms: 30_000, idle_in_transaction_session_timeout_ms: 60_000, options }, silent);
+    createPool({ url: database.url, application_name: name, schema: ledgerSchema, max: 4, pipeline: name !== 'owner', connection_timeout_ms: 30_000, lock_timeout_ms: 30_000, statement_timeout_ms: 30_000, idle_in_transaction_session_timeout_ms: 60_000, options }, silent);
   [owner, one, two] = [pool('owner'), pool('one'), pool('two')];
   scanning = pool('scanning', { enable_indexscan: 'off', enable_bitmapscan: 'off', enable_indexonlyscan: 'off' });
 });

@@ -21,7 +21,7 @@ const query_timeout = 3_600_000;
  * Compares the events on the broker with what is booked, while postings go on. The books are those of one snapshot,
  * taken before the ends of the topics are asked for: whatever it shows as published stands before those ends. Memory
  * grows with the accounts only. Where retention has deleted the head of a topic, what is missing there is not searched.
- * Throws where the topics cannot be read to their ends.
+ * Needs two connections. Throws where the topics cannot be read to their ends.
  */
 export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: string, logger: Logger): Promise<Finding[]> {
   const found = new Map<string, Finding['rows']>();
@@ -32,7 +32,7 @@ export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: strin
   await transaction(
     pool,
     async (snapshot) => {
-      await snapshot.query('set local statement_timeout = 0');
+      await snapshot.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
       const pending = await readPending(snapshot);
       const topics = new Map(compared.map((name) => [topicName(prefix, name), name]));
       const ranges = new Map(await Promise.all([...topics].map(async ([topic, name]) => [name, await topicRanges(kafka, topic)] as const)));

@@ -65,7 +65,8 @@ async function outcomes(copy: string, tests: PlantedBug['caughtBy']): Promise<{ 
 async function main(): Promise<boolean> {
   const wanted = process.argv.slice(2);
   const chosen = bugs.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
-  const stopServers = await setup();
+  const isNamed = Boolean(process.env['KAFKA_BROKERS'] && process.env['DATABASE_URL']);
+  const stopServers = isNamed ? async () => undefined : await setup();
   const copy = copyCheckout();
   const say = (line: string) => process.stdout.write(`${line}\n`);
   let passed = 0;
