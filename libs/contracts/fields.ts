@@ -46,11 +46,14 @@ const phone = z.string().transform((value, ctx) => {
   return `+${bare}`;
 }).meta({ description: 'A phone number of 7 to 15 digits; spaces and dashes are dropped, a leading 00 is a plus', pattern: phonePattern, input_examples: ['+254700000001'] });
 
+/** RFC 5321 without quoting: at most 64 characters before the @, labels of at most 63 behind it. */
+const emailForm = /^(?=[^@]{1,64}@)(?!\.)(?!.*\.\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
+
 const email = z
   .string()
   .max(254, 'must have at most 254 characters')
-  .pipe(z.email('must be an e-mail address'))
-  .meta({ format: 'email', pattern: z.regexes.email.source });
+  .pipe(z.email({ pattern: emailForm, error: 'must be an e-mail address' }))
+  .meta({ format: 'email', pattern: emailForm.source });
 
 const currency = z
   .string()

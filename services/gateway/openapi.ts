@@ -135,7 +135,13 @@ function errors(endpoint: Endpoint): Record<string, Json> {
   // A balance that cannot be fetched is 500, whatever the reason.
   if (endpoint.message !== null && endpoint.message !== 'get_balance_by_number') codes.add('service_unavailable');
   const byStatus = Map.groupBy([...codes], (code) => errorCodes[code].status);
-  return Object.fromEntries([...byStatus].sort(([left], [right]) => left - right).map(([status, group]) => [String(status), errorResponseRef(status, group)]));
+  const answers = [...byStatus].sort(([left], [right]) => left - right).map(([status, group]) => [String(status), errorResponseRef(status, group)] as const);
+  return Object.fromEntries(endpoint.method === 'POST' ? answers.map(([status, answer]) => [status, status === '400' ? replayable(answer) : answer]) : answers);
+}
+
+/** Refusals that are kept are replayed too. */
+function replayable(answer: Json): Json {
+  return { ...answer, headers: { ...(answer['headers'] as Json), 'Idempotent-Replayed': header('Replayed') } };
 }
 
 /** What most operations share has a name; where several codes have one status, the list is the operation's own. */
@@ -154,6 +160,7 @@ function errorResponse(status: number, codes: ErrorCode[]): Json {
   const headers: Record<string, Json> = status === 401 ? { 'X-Request-Id': header('RequestId') } : knownCallersHeaders();
   if (status === 401 || status === 403) headers['WWW-Authenticate'] = header('Challenge');
   if (status === 429 || status === 503) headers['Retry-After'] = header('RetryAfter');
+  if (status === 409) headers['Idempotent-Replayed'] = header('Replayed');
   const schema = { allOf: [{ $ref: '#/components/schemas/Error' }, { properties: { code: { enum: codes } } }] };
   const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
   return { description: codes.join(', '), headers, content: { 'application/json': { schema, examples } } };
