@@ -4,6 +4,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Server } from '../cluster.ts';
+import { recovery } from '../probe.ts';
 import type { Bench, Row } from '../row.ts';
 
 /**
@@ -12,6 +13,7 @@ import type { Bench, Row } from '../row.ts';
  * supervises it would; everything else has to come back by itself.
  */
 const roomy = '4g';
+const sparePages = 4 * 4096;
 const fullMs = 30_000;
 const recoveryMs = 15_000;
 const mounted = new Set<string>();
@@ -46,9 +48,18 @@ async function onOwnFileSystem(cluster: Cluster, server: Server, dir: string): P
   return undefined;
 }
 
-function resize(dir: string, size: string | number): void {
-  const failure = run('mount', '-o', `remount,size=${size}`, dir);
-  if (failure !== undefined) throw new Error(failure);
+function resize(dir: string, size: string | number): string | undefined {
+  return run('mount', '-o', `remount,size=${size}`, dir);
+}
+
+/** As small as what it holds; again where that has grown meanwhile. */
+async function shrink(dir: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const failure = resize(dir, usedBytes(dir) + sparePages);
+    if (failure === undefined) return;
+    if (attempt === 50) throw new Error(failure);
+    await sleep(20);
+  }
 }
 
 function usedBytes(dir: string): number {
@@ -64,18 +75,22 @@ interface Disk {
   press?: () => Promise<unknown>;
 }
 
-async function diskFull({ cluster, duration, say }: Bench, { server, folder, press }: Disk): Promise<number> {
+async function diskFull(bench: Bench, { server, folder, press }: Disk): Promise<number> {
+  const { cluster, duration, say } = bench;
   const dir = join(cluster.dir, folder);
   const skipped = await onOwnFileSystem(cluster, server, dir);
   if (skipped !== undefined) {
     say(`       SKIPPED: ${skipped}`);
     return performance.now();
   }
-  resize(dir, usedBytes(dir));
+  // The move was a restart: what is to be seen is the full disk alone.
+  await recovery(bench, performance.now(), fullMs);
+  await shrink(dir);
   await sleep(duration(fullMs) / 2);
   await press?.();
   await sleep(duration(fullMs) / 2);
-  resize(dir, roomy);
+  const failure = resize(dir, roomy);
+  if (failure !== undefined) throw new Error(failure);
   const goneAt = performance.now();
   const halted = !server.running();
   if (halted) {

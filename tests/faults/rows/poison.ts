@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
-import { endOffsets } from '#libs/kafka/topics.ts';
 import { kafkaOf, publish, readTopic, readTopics } from '../../support/kafka.ts';
 import type { Bench, Row } from '../row.ts';
 import { topicsOf } from './redelivery.ts';
@@ -71,8 +70,10 @@ const repliesEmptied: Row = {
     const topic = topicName(cluster.topicPrefix, 'replies');
     const until = performance.now() + duration(emptiedMs);
     while (performance.now() < until) {
-      const ends = [...((await endOffsets(kafka, [topic])).get(topic) ?? [])].map(([partition, offset]) => ({ partition, offset: String(offset) }));
-      await kafka.withAdmin((admin) => admin.deleteTopicRecords({ topic, partitions: ends }));
+      await kafka.withAdmin(async (admin) => {
+        const ends = await admin.fetchTopicOffsets(topic);
+        await admin.deleteTopicRecords({ topic, partitions: ends.map(({ partition, high }) => ({ partition, offset: high })) });
+      });
       await sleep(emptyEveryMs);
     }
   },

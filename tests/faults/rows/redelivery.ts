@@ -16,13 +16,16 @@ export function topicsOf({ cluster }: Pick<Bench, 'cluster'>): BankTopics {
   return { kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix };
 }
 
-/** The newest commands of both topics, at most so many of each. */
+/** The newest commands of both topics, each once, at most so many of each topic. */
 async function newest(bench: Bench, count: number): Promise<ReceivedMessage[]> {
   const read = await readTopics(topicsOf(bench), [...commandTopics]);
-  return commandTopics.flatMap((topic) => (read.get(topic) ?? []).slice(-count));
+  return commandTopics.flatMap((topic) => {
+    const byId = new Map((read.get(topic) ?? []).map((message) => [`${message.headers['ce_type']} ${message.headers['ce_id']}`, message]));
+    return [...byId.values()].slice(-count);
+  });
 }
 
-const copies = 300;
+const copies = 200;
 const againMs = 20_000;
 
 const commandsAgain: Row = {
