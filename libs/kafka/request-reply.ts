@@ -22,8 +22,8 @@ export interface RequesterOptions {
   logger: Logger;
   /** Requests that may wait for a reply; more are refused, unsent. Default 10,000. */
   maxPending?: number;
-  /** Told of each reply that came when nobody waited for it any more. */
-  onLate?(correlationId: string): void;
+  /** Told of each reply that came when nobody waited for it any more, and of the topic of its request where that is still known. */
+  onLate?(correlationId: string, topic: string | undefined): void;
   /** Default 6 s. */
   sessionTimeoutMs?: number;
 }
@@ -60,6 +60,7 @@ export interface Requester {
 }
 
 interface Pending {
+  topic: string;
   acknowledged: boolean;
   deadline: number;
   resolve(reply: Reply): void;
@@ -67,6 +68,8 @@ interface Pending {
 }
 
 const sweepMs = 20;
+/** Requests given up whose topics are remembered; the oldest go first. */
+const maxGivenUp = 20_000;
 /** A sweep that comes so late tells that the process stood still. */
 const stallMs = 300;
 const probeTimeoutMs = 2_000;
@@ -85,6 +88,8 @@ class KafkaRequester implements Requester {
   readonly #options: Required<RequesterOptions>;
   readonly #supervisor: Supervisor;
   readonly #pending = new Map<string, Pending>();
+  /** The topics of requests that were given up, by correlation id. */
+  readonly #givenUp = new Map<string, string>();
   /** Starts every correlation id of this process: what begins otherwise is somebody else's. */
   readonly #origin = `${randomBytes(9).toString('base64url')}.`;
   readonly #probe: ReplyProbe;
@@ -133,7 +138,7 @@ class KafkaRequester implements Requester {
     if (refusal) return Promise.reject(new RequestError('not_sent', refusal));
     const id = this.#origin + (this.#sequence++).toString(36);
     return new Promise((resolve, reject) => {
-      const pending: Pending = { acknowledged: false, deadline: performance.now() + replyTimeoutMs, resolve, reject };
+      const pending: Pending = { topic: message.topic, acknowledged: false, deadline: performance.now() + replyTimeoutMs, resolve, reject };
       this.#pending.set(id, pending);
       this.#sweeper ??= this.#startSweeping();
       this.#publisher.publish({ ...message, headers: this.#headers(message.headers, id) }, { timeoutMs: Math.min(ackTimeoutMs, replyTimeoutMs) }).then(
@@ -203,7 +208,10 @@ class KafkaRequester implements Requester {
     const pending = this.#pending.get(id);
     if (!pending) {
       if (this.#probe.arrived(id)) this.#losses = 0;
-      else this.#options.onLate(id);
+      else {
+        this.#options.onLate(id, this.#givenUp.get(id));
+        this.#givenUp.delete(id);
+      }
       return;
     }
     this.#pending.delete(id);
@@ -229,6 +237,9 @@ class KafkaRequester implements Requester {
     for (const [id, pending] of this.#pending) {
       if (pending.deadline > now) continue;
       this.#pending.delete(id);
+      const [oldest] = this.#givenUp.size >= maxGivenUp ? this.#givenUp.keys() : [];
+      if (oldest !== undefined) this.#givenUp.delete(oldest);
+      this.#givenUp.set(id, pending.topic);
       pending.reject(new RequestError(pending.acknowledged ? 'no_reply' : 'unacknowledged', reason));
     }
     this.#checkIdle();

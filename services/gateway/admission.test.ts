@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test, vi } from 'vitest';
 import { createAdmission, Line } from './admission.ts';
+import type { End } from './admission.ts';
 
 /**
  * A line before a service that answers `perSecond` requests, in batches of `batchMs`; time is simulated in steps of 10 ms.
@@ -9,7 +10,7 @@ import { createAdmission, Line } from './admission.ts';
  */
 function simulate(service: (atMs: number) => number, batchMs = 20) {
   const line = new Line();
-  const waiting: { at: number; leave: (isAnswered: boolean, at: number) => void }[] = [];
+  const waiting: { at: number; isGivenUp?: boolean; leave: (end: End, at: number) => void }[] = [];
   let now = 1_000;
   let due = 0;
   const seen = { offered: 0, refused: 0, answered: 0, longestMs: 0 };
@@ -25,9 +26,15 @@ function simulate(service: (atMs: number) => number, batchMs = 20) {
           else waiting.push({ at: now, leave: line.enter(now) });
         }
         due += service(now) / 100;
+        for (const one of waiting) {
+          if (one.isGivenUp || now - one.at < 5_000) continue;
+          one.isGivenUp = true;
+          one.leave('given up', now);
+        }
         if (now % batchMs === 0) {
-          for (const { at, leave } of waiting.splice(0, Math.floor(due))) {
-            leave(true, now);
+          for (const { at, isGivenUp, leave } of waiting.splice(0, Math.floor(due))) {
+            if (isGivenUp) line.late(now);
+            else leave('answered', now);
             seen.answered += 1;
             seen.longestMs = Math.max(seen.longestMs, now - at);
           }
@@ -104,6 +111,18 @@ test('a service that became slower is noticed', () => {
   capacity = 300;
   run(10_000, perStep(1_500));
   expect(run(5_000, perStep(1_500)).longestMs).toBeLessThan(3_500);
+});
+
+test('what was given up is still worked on: a line that has grown too long by it is not made longer', () => {
+  let capacity = 0;
+  const { run, waiting } = simulate(() => capacity);
+  run(8_000, perStep(2_500));
+  expect(waiting()).toBe(20_000);
+  capacity = 500;
+  run(20_000, perStep(2_500));
+  expect(waiting()).toBeLessThan(12_000);
+  run(30_000, perStep(2_500));
+  expect(run(5_000, perStep(2_500))).toMatchObject({ answered: expect.closeTo(2_500, -2), longestMs: expect.closeTo(2_000, -3) });
 });
 
 test('a few slow requests are no line', () => {

@@ -14,11 +14,16 @@ export interface Admission {
   /** Why a request for this endpoint is not to be taken now; undefined: take it. */
   refuses(endpoint: EndpointName | undefined): 'line' | 'loop' | 'bytes' | undefined;
   /** A message to this topic is on its way; call what it returns when the wait is over. */
-  enter(topic: TopicName): (isAnswered: boolean) => void;
+  enter(topic: TopicName): (end: End) => void;
+  /** A reply came to a request of this topic that was given up. */
+  late(topic: TopicName): void;
   /** Counts the bytes of a request's body until its response is closed. */
   hold(bytes: number, response: ServerResponse): void;
   stop(): void;
 }
+
+/** How a wait ended. What was given up is still in the line: it is worked on all the same. */
+export type End = 'answered' | 'given up' | 'unsent';
 
 /** What a new request may be expected to wait: less than half of the time in which a reply must come. */
 const maxWaitMs = 2_000;
@@ -32,6 +37,8 @@ const shortestMs = 200;
 const longestMs = 500;
 /** The best of so many rates counts: the others were taken while there was too little to do. */
 const keptRates = 4;
+/** Nobody answers later than this what was given up: its deadline is over. */
+const forgottenMs = 35_000;
 /** So few fill less than a batch. */
 const alwaysTaken = 100;
 /** The event loop is overloaded when two ticks running come so late; a single one is a pause of the machine. */
@@ -47,6 +54,8 @@ interface Mark {
 /** Those who wait for the replies to one topic. Pure; all times are in ms of a monotonic clock. */
 export class Line {
   readonly #since = new Set<{ at: number }>();
+  /** When those were given up who are still in the line, the oldest first. */
+  #givenUp: number[] = [];
   #total = 0;
   #lastAnswer = -Infinity;
   #flow: Mark = { at: 0, total: 0 };
@@ -54,13 +63,19 @@ export class Line {
   #rates: number[] = [];
   #limit = Infinity;
 
-  enter(now: number): (isAnswered: boolean, at: number) => void {
+  enter(now: number): (end: End, at: number) => void {
     const ticket = { at: now };
     this.#since.add(ticket);
-    return (isAnswered, at) => {
+    return (end, at) => {
       this.#since.delete(ticket);
-      if (isAnswered) this.#answered(at);
+      if (end === 'answered') this.#answered(at);
+      else if (end === 'given up') this.#givenUp.push(at);
     };
+  }
+
+  late(now: number): void {
+    this.#givenUp.shift();
+    this.#answered(now);
   }
 
   #answered(now: number): void {
@@ -80,13 +95,14 @@ export class Line {
     if (now - this.#lastAnswer > silenceMs) this.#rates = [];
     // A tick without an answer tells nothing yet: a batch may be under way, or the service have stopped.
     else if (hasAnswered && now - at >= shortestMs) this.#rates = [...this.#rates, (this.#total - total) / (now - at)].slice(-keptRates);
+    if (now - (this.#givenUp[0] ?? now) > forgottenMs) this.#givenUp = this.#givenUp.filter((at) => now - at <= forgottenMs);
     const [oldest] = this.#since;
-    const isStanding = oldest !== undefined && now - oldest.at >= standingMs;
+    const isStanding = this.#givenUp.length > 0 || (oldest !== undefined && now - oldest.at >= standingMs);
     this.#limit = isStanding && this.#rates.length > 0 ? Math.max(alwaysTaken, Math.max(...this.#rates) * maxWaitMs) : Infinity;
   }
 
   get isFull(): boolean {
-    return this.#since.size >= this.#limit;
+    return this.#since.size + this.#givenUp.length >= this.#limit;
   }
 }
 
@@ -123,8 +139,9 @@ export function createAdmission(now: () => number = () => performance.now()): Ad
     },
     enter(topic) {
       const leave = lineOf(topic).enter(now());
-      return (isAnswered) => leave(isAnswered, now());
+      return (end) => leave(end, now());
     },
+    late: (topic) => lineOf(topic).late(now()),
     hold(bytes, response) {
       heldBytes += bytes;
       response.once('close', () => {

@@ -10,6 +10,7 @@ async function start(state: { reason?: Reason; isClockRight?: boolean }) {
   const admission: Admission = {
     refuses: () => state.reason,
     enter: () => () => undefined,
+    late: () => undefined,
     hold: (bytes, response) => {
       held.push(bytes);
       response.once('close', () => held.pop());

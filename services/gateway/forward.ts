@@ -85,19 +85,20 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
     const waitMs = Math.min(replyWaitMs, answerBy - begun);
     if (waitMs <= 0) return notSent;
     const leave = admission.enter(topic);
-    let isAnswered = false;
+    let end: Parameters<typeof leave>[0] = 'unsent';
     try {
       const reply = breakerOf(topic).run(() => request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }));
       if (!reply) return notSent;
       const answer = await reply;
-      isAnswered = true;
+      end = 'answered';
       return readReply(name, answer, logger);
     } catch (error) {
       const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
+      if (stage !== 'not_sent') end = 'given up';
       logger.warn({ err: error, message: name, request_id: message.headers['request-id'], stage }, 'no reply');
       return { kind: 'failed', stage };
     } finally {
-      leave(isAnswered);
+      leave(end);
       metrics.replied(name, (performance.now() - begun) / 1000);
     }
   };

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { commandPartition, replyPartitions, topicName } from '#libs/contracts/topics.ts';
+import type { TopicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
@@ -17,6 +18,7 @@ import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createAdmission } from './admission.ts';
+import type { Admission } from './admission.ts';
 import { createApiKeys } from './api-keys.ts';
 import { createApp } from './app.ts';
 import { createTimeReader } from './bank-time.ts';
@@ -39,7 +41,9 @@ run('gateway', async ({ logger, instance, onStop }) => {
   const brokers = kafkaOptions(config, `gateway-${instance}`);
   const kafka = createKafka(brokers, logger);
   await checkBrokers(kafka, brokers);
-  const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics });
+  const admission = createAdmission();
+  onStop('admission', () => admission.stop());
+  const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics, admission });
   const pending = createPendingAnswers();
   const clock = createClock({ read: createTimeReader((message, options) => requester.request(message, options), config.TOPIC_PREFIX), logger });
   metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
@@ -72,8 +76,6 @@ run('gateway', async ({ logger, instance, onStop }) => {
   onStop('clock', () => clock.stop());
   await clock.start();
 
-  const admission = createAdmission();
-  onStop('admission', () => admission.stop());
   const forwarder = createForwarder({
     request: (message, options) => requester.request(message, options),
     admission,
@@ -96,7 +98,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
 }, { stopStepMs: 21_000, stopMs: 28_000 });
 
 /** What goes over Kafka: requests out, replies in, and the API keys that this gateway follows. Nothing is started yet. */
-function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, instance, metrics }: { logger: Logger; instance: string; metrics: GatewayMetrics }) {
+function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, instance, metrics, admission }: { logger: Logger; instance: string; metrics: GatewayMetrics; admission: Admission }) {
   const prefix = config.TOPIC_PREFIX;
   const publisher = createPublisher(kafka, { logger, name: 'requests', maxQueued: 2 * config.MAX_PENDING });
   const apiKeys = createApiKeys({ pepper: config.API_KEY_PEPPER, logger, onUse: keyUseRecorder(publisher, prefix, logger) });
@@ -107,7 +109,10 @@ function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, in
     instance,
     logger,
     maxPending: config.MAX_PENDING,
-    onLate: () => metrics.lateReply(),
+    onLate: (_id, topic) => {
+      metrics.lateReply();
+      if (topic !== undefined) admission.late(topic.slice(prefix.length) as TopicName);
+    },
   });
   return { publisher, apiKeys, keyFollower, requester };
 }
