@@ -6,6 +6,10 @@ import type { Bench, Row } from '../row.ts';
 /** What a network does to the link between one process and one server, or to all of them. */
 const recoveryMs = 5_000;
 const faultMs = 30_000;
+/** Longer than a session time-out: the partitions are lost. */
+const quickMs = 3_500;
+
+const faultTime = ({ quick }: Bench) => (quick ? quickMs : faultMs);
 
 function linkOf({ links }: Cluster, name: string): Proxy {
   const link = links.get(name);
@@ -21,10 +25,10 @@ function blackHole(node: string, server: 'kafka' | 'postgres', title: string): R
     title: `black hole without reset for 30 s: ${title}`,
     touches: [link],
     recoveryMs,
-    async inject({ cluster, duration }) {
-      const proxy = linkOf(cluster, link);
+    async inject(bench) {
+      const proxy = linkOf(bench.cluster, link);
       await proxy.set({ kind: 'black_hole' });
-      await sleep(duration(faultMs));
+      await sleep(faultTime(bench));
       await proxy.heal();
     },
   };
@@ -40,10 +44,10 @@ function cutAnswers(server: 'kafka' | 'postgres', title: string): Row {
     touches: [server],
     recoveryMs,
     async inject(bench) {
-      const { random, duration, say } = bench;
+      const { random, say } = bench;
       const proxies = linksTo(bench, server);
       const before = cuts(proxies);
-      const until = performance.now() + duration(faultMs);
+      const until = performance.now() + faultTime(bench);
       while (performance.now() < until) {
         await random.pick(proxies).set({ kind: 'cut_answers', which: server === 'kafka' ? random.pick(['any', 'produce']) : random.pick(['any', 'commit']), times: 1 });
         await sleep(cutEveryMs);
@@ -70,10 +74,10 @@ function onAllLinks(name: string, title: string, fault: Parameters<Proxy['set']>
     title,
     touches: ['all'],
     recoveryMs,
-    async inject({ cluster, duration }) {
-      const proxies = [...cluster.links.values()];
+    async inject(bench) {
+      const proxies = [...bench.cluster.links.values()];
       for (const proxy of proxies) await proxy.set(fault);
-      await sleep(duration(faultMs));
+      await sleep(faultTime(bench));
       for (const proxy of proxies) await proxy.heal();
     },
   };
