@@ -39,10 +39,16 @@ async function onOwnFileSystem(cluster: Cluster, server: Server, dir: string): P
   const failure = run('mount', '-t', 'tmpfs', '-o', `size=${roomy}`, 'tmpfs', dir) ?? run('cp', '-a', `${before}/.`, dir);
   if (failure !== undefined) throw new Error(failure);
   mounted.add(dir);
-  cluster.atEnd.push(() => {
-    run('umount', '-l', dir);
-    mounted.delete(dir);
-  });
+  const unmount = () => {
+    if (mounted.delete(dir)) run('umount', '-l', dir);
+  };
+  cluster.atEnd.push(unmount);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      unmount();
+      process.exit(1);
+    });
+  }
   await rm(before, { recursive: true });
   await server.start();
   return undefined;
