@@ -50,7 +50,7 @@ async function main(): Promise<boolean> {
   const failed = results.filter(({ findings }) => findings.length > 0).length;
   say(`\n${table(results)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`);
   if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
-  if (options['write-docs']) writeDocs(results, options.quick);
+  if (options['write-docs']) writeDocs(results, options.quick, slowness);
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
   else say(`to run it again: npm run test:faults -- --seed ${seed}${options.quick ? ' --quick' : ''}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`);
   say(`${results.length - failed} passed, ${failed} failed`);
