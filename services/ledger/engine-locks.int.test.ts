@@ -51,6 +51,16 @@ async function balance({ account_id }: AccountState, pool = one): Promise<string
   return (await getLedgerAccounts(pool, [account_id]))[0]?.balance;
 }
 
+/** True as soon as so many transactions wait for a lock; false where they do not within a good while. */
+async function areWaiting(count: number): Promise<boolean> {
+  for (let i = 0; i < 200; i++) {
+    const { rowCount } = await owner.query("select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'");
+    if (rowCount === count) return true;
+    await sleep(20);
+  }
+  return false;
+}
+
 /** Begins a batch while another connection holds the account's row and acts; `release` commits that and lets the batch go on. */
 async function whileHeld(account: AccountState, commands: Command[], { act = async (_: PoolClient): Promise<unknown> => undefined, pool = one } = {}) {
   const holder = await owner.connect();
@@ -59,11 +69,9 @@ async function whileHeld(account: AccountState, commands: Command[], { act = asy
   await act(holder);
   const batch = book(commands, pool);
   batch.catch(() => undefined);
-  const waiting = async () => (await owner.query("select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")).rowCount !== 0;
-  for (let i = 0; i < 100 && !(await waiting()); i++) await sleep(20);
   return {
     batch,
-    isWaiting: await waiting(),
+    isWaiting: await areWaiting(1),
     async release() {
       await holder.query('commit');
       holder.release();
@@ -86,9 +94,9 @@ describe('a batch', () => {
     const command = cash('Withdrawal', a, '1');
     const { batch, isWaiting, release } = await whileHeld(a, [command]);
     const rival = book([command], two);
-    await sleep(200);
+    const isRivalWaiting = await areWaiting(2);
     await release();
-    expect([isWaiting, (await Promise.all([batch, rival])).flat().sort()]).toEqual([true, ['done', 'replayed']]);
+    expect([isWaiting, isRivalWaiting, (await Promise.all([batch, rival])).flat().sort()]).toEqual([true, true, ['done', 'replayed']]);
     expect(await balance(a)).toBe('49.00');
   });
 
