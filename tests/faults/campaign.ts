@@ -115,7 +115,7 @@ export class Campaign {
     await attempt('checking', async () => void findings.push(...(await this.#check(row, t0, since))));
     const evidence = touchedSince(journal.operations, t0);
     const reads = journal.reads.filter((read) => read.attempt.sentAt >= t0);
-    const answers: Record<string, number> = {};
+    const answers: Record<string, number> = { ...row.counted?.() };
     for (const { attempt: { status } } of [...evidence.attempts, ...reads]) answers[status] = (answers[status] ?? 0) + 1;
     return { row, findings, recoveredMs, answers, operations: evidence.operations.length, tookMs: performance.now() - t0 };
   }

@@ -34,6 +34,8 @@ export interface Row {
   withoutLoad?: boolean;
   /** Injects the fault and takes it away. May return the moment (performance.now) at which the cause was gone. */
   inject(bench: Bench): Promise<number | void>;
+  /** How many answers of each status callers got that are not in the journal: refusals that were counted and not followed. */
+  counted?(): Record<string, number>;
   /** What must hold beyond I1-I12, when everything has come to rest. */
   check?(evidence: Evidence, bench: Bench): Promise<string[]>;
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { load as drive, quantile, type Shot } from '../../support/load.ts';
+import { countBy, load as drive, quantile, type Shot } from '../../support/load.ts';
 import type { Evidence } from '../evidence.ts';
 import { done, type Attempt, type Operation } from '../journal.ts';
 import type { Bench, Row } from '../row.ts';
@@ -15,7 +15,7 @@ const memoryBoundMiB = 512;
 
 /** What the last run of the row has found by itself, for its check. */
 let floodFindings: string[] = [];
-let refusedKeys: string[] = [];
+let refusedShots: Shot[] = [];
 
 /**
  * One command per batch makes the ledger the slow part, so that five times the capacity can be offered by the machine that
@@ -38,13 +38,14 @@ const overload: Row = {
     const goneAt = performance.now();
     floodFindings = judge(bench, shots, most);
     const refused = shots.filter(isRefused);
-    refusedKeys = [...calm, ...shots].filter(isRefused).map(({ key }) => key);
+    refusedShots = [...calm, ...shots].filter(isRefused);
     bench.say(`       ${Math.round(capacity)}/s can be done, ${Math.round(shots.length / seconds)}/s were offered for ${seconds} s: ${refused.length} refused, half of them within ${Math.round(quantile(refused.map(({ tookMs }) => tookMs), 0.5))} ms, ` +
       `p95 ${Math.round(quantile(refused.map(({ tookMs }) => tookMs), 0.95))} ms; MiB ${Object.entries(most).map(([name, mebibytes]) => `${name} ${mebibytes}`).join(', ')}`);
     return goneAt;
   },
+  counted: () => countBy(refusedShots),
   async check({ pool }, bench) {
-    const { rows } = await pool.query<{ idempotency_key: string }>('select idempotency_key from v_transactions where idempotency_key = any($1)', [refusedKeys]);
+    const { rows } = await pool.query<{ idempotency_key: string }>('select idempotency_key from v_transactions where idempotency_key = any($1)', [refusedShots.map(({ key }) => key)]);
     await restartLedgers(bench, {});
     return [...floodFindings, ...rows.map(({ idempotency_key }) => `I4: ${idempotency_key} was refused by 503 or 429, and the ledger has it`)];
   },
