@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test-database.ts';
 import { eventually } from '../support/eventually.ts';
+import { verifyBooks } from '#services/ledger/verify-books.ts';
 import { freezeHolds, readsNeverGoBack, refusedForGoodReason } from './check-reads.ts';
 import { booksAreInOrder, eventsMatch, logsAreClean, outboxesEmpty, restShowsTheBooks, sagasFinished } from './check-outside.ts';
 import { callersSeeWhatTheyMay, eachOperationOnce, noReadBelowZero, nothingElseBooked, sameKeySameAnswer } from './checks.ts';
@@ -46,6 +47,9 @@ const drainers = 16;
 const startMs = 180_000;
 const startAccounts = 28;
 
+/** What verify() gives is told in the form of a row. */
+export const wholeRun: Row = { name: 'whole-run', title: 'everything again, at the end', touches: [], recoveryMs: 0, inject: async () => undefined };
+
 /** A cluster under load, on which rows are run one after the other; between them everything is at rest and checked. */
 export class Campaign {
   readonly #options: CampaignOptions;
@@ -53,13 +57,16 @@ export class Campaign {
   readonly #events: EventLog;
   readonly #pool: Pool;
   readonly #logs = new Map<string, number>();
-  #before = new Map<string, number>();
+  readonly #start: { since: string; balances: Map<string, number> };
+  #before: Map<string, number>;
 
-  private constructor(options: CampaignOptions, bench: Bench, events: EventLog, pool: Pool) {
+  private constructor(options: CampaignOptions, bench: Bench, events: EventLog, pool: Pool, start: { since: string; balances: Map<string, number> }) {
     this.#options = options;
     this.#bench = bench;
     this.#events = events;
     this.#pool = pool;
+    this.#start = start;
+    this.#before = start.balances;
   }
 
   static async start(options: CampaignOptions): Promise<Campaign> {
@@ -74,9 +81,8 @@ export class Campaign {
       const load = new Load(entrance, journal, accounts, random.fork('load'), options.seed);
       const { quick, say } = options;
       const duration = (ms: number) => (quick ? Math.min(ms, 5000) : ms);
-      const campaign = new Campaign(options, { cluster, load, entrance, journal, accounts, events, pool, random: random.fork('rows'), slowness: options.slowness, quick, duration, say }, events, pool);
-      campaign.#before = await readBalances(pool);
-      return campaign;
+      const start = { balances: await readBalances(pool), since: await databaseTime(pool) };
+      return new Campaign(options, { cluster, load, entrance, journal, accounts, events, pool, random: random.fork('rows'), slowness: options.slowness, quick, duration, say }, events, pool, start);
     } catch (error) {
       await Promise.all([entrance.stop(), events.stop(), pool.end()]);
       await cluster.stop();
@@ -95,7 +101,7 @@ export class Campaign {
     const t0 = performance.now();
     const findings: string[] = [];
     let recovered: Record<string, number> = {};
-    const since = await databaseTime(this.#pool);
+    const since = await eventually(() => databaseTime(this.#pool), 30_000);
     const attempt = async (what: string, step: () => Promise<void>) => {
       await step().catch((error: Error) => void findings.push(`${what}: ${error.message}`));
     };
@@ -118,6 +124,33 @@ export class Campaign {
     const answers: Record<string, number> = { ...row.counted?.() };
     for (const { attempt: { status } } of [...evidence.attempts, ...reads]) answers[status] = (answers[status] ?? 0) + 1;
     return { row, findings, recoveredMs, answers, operations: evidence.operations.length, tookMs: performance.now() - t0 };
+  }
+
+  /** Everything again, over the whole run: each operation, each balance, each event, and the books by the bank's own check. Never rejects. */
+  async verify(): Promise<Result> {
+    const begun = performance.now();
+    const findings = await this.#checkAll().catch((error: Error) => [`checking: ${error.message}`]);
+    return { row: wholeRun, findings, recoveredMs: 0, answers: {}, operations: 0, tookMs: performance.now() - begun };
+  }
+
+  async #checkAll(): Promise<string[]> {
+    const { cluster, journal } = this.#bench;
+    const { operations } = journal;
+    const row = wholeRun;
+    const evidence: Evidence = {
+      row, t0: 0, slowness: this.#options.slowness, cluster, journal, events: this.#events, pool: this.#pool, operations, attempts: [], reads: [],
+      before: this.#start.balances,
+      after: await readBalances(this.#pool),
+      transactions: await readTransactions(this.#pool, this.#start.since, operations),
+    };
+    const broken = await verifyBooks(this.#pool);
+    return [
+      ...broken.map(({ rule, rows }) => `I1: ${rule}: ${rows.length} rows break it`),
+      ...eachOperationOnce(evidence),
+      ...nothingElseBooked(evidence),
+      ...sameKeySameAnswer(evidence),
+      ...(await eventsMatch(evidence)),
+    ];
   }
 
   /** Repeats what has no outcome until it has one; then waits until everything is published and read. */

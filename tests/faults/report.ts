@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Result } from './campaign.ts';
+import { type Result, wholeRun } from './campaign.ts';
 
 /** The fault table, as a run prints it and as docs/faults.md holds it. */
 export function table(results: Result[]): string {
-  const lines = results.map(({ row, recoveredMs, answers }) => `| ${row.title} | ${seconds(row.recoveryMs)} | ${seconds(recoveredMs)} | ${answersText(answers)} |`);
+  const lines = results.filter(({ row }) => row !== wholeRun).map(({ row, recoveredMs, answers }) => `| ${row.title} | ${seconds(row.recoveryMs)} | ${seconds(recoveredMs)} | ${answersText(answers)} |`);
   return ['| fault | recovery allowed | measured | what callers saw |', '|---|---|---|---|', ...lines].join('\n');
 }
 
@@ -20,6 +20,18 @@ export function totals(results: Result[]): string {
   const count = (word: string) => all.filter((finding) => finding.includes(word)).length;
   const operations = results.reduce((sum, result) => sum + result.operations, 0);
   return `${operations} operations checked, ${count('LOST')} lost, ${count('DOUBLED')} doubled`;
+}
+
+const shownFindings = 20;
+
+/** What a row came to, as one line, and its first findings. */
+export function print(result: Result | undefined, say: (line: string) => void): void {
+  if (!result) return;
+  const { row, findings, recoveredMs, operations, tookMs } = result;
+  const recovered = row === wholeRun ? '' : `normal after ${Math.round(recoveredMs)} ms, ${operations} operations, `;
+  say(`${findings.length === 0 ? 'ok    ' : 'FAILED'} ${row.name.padEnd(28)} ${recovered}${(tookMs / 1000).toFixed(1)} s`);
+  for (const finding of findings.slice(0, shownFindings)) say(`       ${finding}`);
+  if (findings.length > shownFindings) say(`       … ${findings.length - shownFindings} more`);
 }
 
 /** Writes docs/faults.md. */

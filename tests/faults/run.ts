@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Campaign, type Result } from './campaign.ts';
-import { table, totals, writeDocs } from './report.ts';
+import { Campaign, type CampaignOptions, type Result } from './campaign.ts';
+import { print, table, totals, writeDocs } from './report.ts';
+import type { Row } from './row.ts';
 import { rows } from './rows/all.ts';
 
 /**
@@ -32,21 +33,7 @@ async function main(): Promise<boolean> {
   const dir = mkdtempSync(join(tmpdir(), 'core-banking-faults-'));
   say(`seed ${seed}, ${chosen.length} rows${options.quick ? ', quick' : ''}${slowness === 1 ? '' : `, recovery bounds × ${slowness}`}; logs and journal in ${dir}`);
   const startedAt = performance.now();
-  const campaign = await Campaign.start({ seed, quick: options.quick, dir, slowness, say });
-  say(`the cluster runs after ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
-  const results: Result[] = [];
-  try {
-    for (const row of chosen) {
-      const result = await campaign.run(row);
-      results.push(result);
-      const recovered = `normal after ${Math.round(result.recoveredMs)} ms`;
-      say(`${result.findings.length === 0 ? 'ok    ' : 'FAILED'} ${row.name.padEnd(26)} ${recovered.padEnd(24)} ${result.operations} operations, ${(result.tookMs / 1000).toFixed(1)} s`);
-      for (const finding of result.findings.slice(0, 20)) say(`       ${finding}`);
-      if (result.findings.length > 20) say(`       … ${result.findings.length - 20} more`);
-    }
-  } finally {
-    await campaign.stop();
-  }
+  const results = await runAll({ seed, quick: options.quick, dir, slowness, say }, chosen);
   const failed = results.filter(({ findings }) => findings.length > 0).length;
   say(`\n${table(results)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`);
   if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
@@ -55,6 +42,25 @@ async function main(): Promise<boolean> {
   else say(`to run it again: npm run test:faults -- --seed ${seed}${options.quick ? ' --quick' : ''}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`);
   say(`${results.length - failed} passed, ${failed} failed`);
   return failed === 0;
+}
+
+/** The rows one after the other, and everything again at the end. */
+async function runAll(settings: CampaignOptions, chosen: Row[]): Promise<Result[]> {
+  const startedAt = performance.now();
+  const campaign = await Campaign.start(settings);
+  say(`the cluster runs after ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+  const results: Result[] = [];
+  try {
+    for (const row of chosen) {
+      results.push(await campaign.run(row));
+      print(results.at(-1), say);
+    }
+    results.push(await campaign.verify());
+    print(results.at(-1), say);
+    return results;
+  } finally {
+    await campaign.stop();
+  }
 }
 
 if (options.list) for (const { name, title } of rows) say(`${name.padEnd(26)} ${title}`);

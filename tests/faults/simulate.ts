@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Campaign, type Result } from './campaign.ts';
 import { createRandom, type Random } from './random.ts';
-import { totals } from './report.ts';
+import { print, totals } from './report.ts';
 import type { Bench, Row } from './row.ts';
 import { rows } from './rows/all.ts';
 
@@ -65,11 +65,11 @@ async function main(): Promise<boolean> {
   const results: Result[] = [];
   try {
     while (performance.now() < until && results.every(({ findings }) => findings.length === 0)) {
-      const result = await campaign.run(draw(random));
-      results.push(result);
-      say(`${result.findings.length === 0 ? 'ok    ' : 'FAILED'} ${result.row.name}: normal after ${Math.round(result.recoveredMs)} ms, ${result.operations} operations, ${Math.round(result.tookMs / 1000)} s`);
-      for (const finding of result.findings.slice(0, 50)) say(`       ${finding}`);
+      results.push(await campaign.run(draw(random)));
+      print(results.at(-1), say);
     }
+    results.push(await campaign.verify());
+    print(results.at(-1), say);
   } finally {
     await campaign.stop();
   }
