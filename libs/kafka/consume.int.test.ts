@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KafkaClient } from './client.ts';
 import { consume } from './consume.ts';
@@ -249,6 +250,21 @@ describe('change', () => {
     await proxy.set('pass');
     await until(() => new Set(seen).size === 160);
     await until(() => consumer.health().ok);
+  });
+
+  test('a broker that comes back after a long while finds the member that it knew, not a new one', async () => {
+    const lines: string[] = [];
+    const seen: number[] = [];
+    const told = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+    await started(async (messages) => { seen.push(...numbers(messages)); }, { sessionTimeoutMs: 1_000, logger: told }, testKafka(proxy.route));
+    await proxy.set('refuse');
+    // Longer than a session is borne that hears nothing although the brokers answer.
+    await sleep(5_000);
+    await write(0, 80);
+    await proxy.set('pass');
+    await until(() => seen.length === 80);
+    await sleep(1_500);
+    expect(lines.filter((line) => line.includes('is built again'))).toEqual([]);
   });
 
   test('start is bounded without a broker and without the topic', async () => {

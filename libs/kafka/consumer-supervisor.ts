@@ -107,19 +107,23 @@ export class Supervisor {
   }
 
   /**
-   * Ends a session that hears nothing although the brokers answer. While they do not, it is left alone: kafkajs
-   * tries on, and gets back under its old member id sooner than a new member would.
+   * Ends a session that hears nothing although the brokers answer, and have answered for a session time-out. While they do
+   * not, and just after, it is left alone: kafkajs tries on, and gets back under its old member id at once, where a new
+   * member waits for the session time-out of the old.
    */
   async #watch(session: ConsumerSession, reader: Reader, over: AbortSignal): Promise<void> {
     let patienceMs = joinGraceMs;
     void session.joined.then(() => { patienceMs = silentSessions * reader.sessionTimeoutMs; });
-    let reachableSince = performance.now();
+    const begunAt = performance.now();
+    const isSilent = (): boolean => performance.now() - Math.max(this.#lastSign, begunAt) > patienceMs;
+    let answeredSince: number | undefined;
     while (!over.aborted) {
       await pause(reader.sessionTimeoutMs / 2, over);
-      if (performance.now() - Math.max(this.#lastSign, reachableSince) <= patienceMs) continue;
-      const isReachable = await this.#countPartitions(reader).then(() => true, () => false);
-      if (!isReachable) reachableSince = performance.now();
-      else if (!over.aborted) session.kill(new Error(`nothing heard for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers answer`));
+      const isReachable = isSilent() && (await this.#countPartitions(reader).then(() => true, () => false));
+      if (!isReachable || !isSilent()) answeredSince = undefined;
+      else answeredSince ??= performance.now();
+      if (answeredSince === undefined || over.aborted || performance.now() - answeredSince < reader.sessionTimeoutMs) continue;
+      session.kill(new Error(`nothing heard for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers answer`));
     }
   }
 
