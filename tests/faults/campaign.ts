@@ -117,7 +117,7 @@ export class Campaign {
     const recoveredMs = recoveredAll(recovered);
     const bound = row.recoveryMs * this.#options.slowness;
     if (recoveredMs > bound) findings.push(`I11: normal again after ${describe(recovered)}, and ${bound} ms are allowed`);
-    await attempt('coming to rest', () => this.#comeToRest(t0));
+    await attempt('coming to rest', () => this.#comeToRest());
     await attempt('checking', async () => void findings.push(...(await this.#check(row, t0, since))));
     const evidence = touchedSince(journal.operations, t0);
     const reads = journal.reads.filter((read) => read.attempt.sentAt >= t0);
@@ -134,6 +134,7 @@ export class Campaign {
   }
 
   async #checkAll(): Promise<string[]> {
+    await this.#comeToRest();
     const { cluster, journal } = this.#bench;
     const { operations } = journal;
     const row = wholeRun;
@@ -154,9 +155,10 @@ export class Campaign {
   }
 
   /** Repeats what has no outcome until it has one; then waits until everything is published and read. */
-  async #comeToRest(t0: number): Promise<void> {
+  async #comeToRest(): Promise<void> {
     const { load, journal } = this.#bench;
-    const open = journal.operations.filter(({ decided, attempts }) => decided === undefined && attempts.some(({ sentAt }) => sentAt >= t0));
+    // Those too whose answer is still on its way.
+    const open = journal.operations.filter(({ decided }) => decided === undefined);
     const until = performance.now() + drainMs;
     await Promise.all(Array.from({ length: drainers }, async () => {
       for (let operation = open.pop(); operation !== undefined; operation = open.pop()) {
