@@ -115,6 +115,8 @@ describe('a repeat', () => {
   it('of the same decision has the same ids and bytes, for every event', () => {
     const [first, second] = [0, 1].map(() => eventsNow(decide(transfer(a, b, '3', null, 5), fresh())));
     expect(second).toEqual(first);
+    const other = eventsNow(decide(transfer(a, b, '3', null, 6), fresh()));
+    expect(new Set([...(first ?? []), ...other].map(({ id }) => id)).size).toBe(6);
   });
 });
 

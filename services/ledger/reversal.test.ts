@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idOf } from '#libs/contracts/ids.ts';
+import { idOf, isId } from '#libs/contracts/ids.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
 import { decide } from './posting.ts';
 import type { EntryRecord } from './records.ts';
@@ -65,6 +65,7 @@ describe('reversal', () => {
       expect(undone.transactions.map((t) => [t.account_id, t.direction])).toEqual((leg === 0 ? [a, loan] : [loan, a]).map((account) => [account.account_id, 'credit']));
       expect(undone.transactions.map((t) => t.reverses_transaction_id)).toEqual([idIn(paid, leg), idIn(paid, 1 - leg)]);
       expect(new Set(undone.transactions.map((t) => t.transaction_id)).size).toBe(2);
+      for (const { transaction_id } of undone.transactions) expect(isId('transaction', transaction_id)).toBe(true);
     }
   });
 
