@@ -69,6 +69,12 @@ export class Journal {
     return begun;
   }
 
+  /** These were turned away, and are not followed any more: that one of them was booked all the same is a finding. */
+  forget(keys: ReadonlySet<string>): void {
+    for (const key of keys) this.byKey.delete(key);
+    this.operations.splice(0, this.operations.length, ...this.operations.filter(({ key }) => !keys.has(key)));
+  }
+
   /** Before a request leaves. */
   sending(what: { key: string; path: string; body: unknown; gateway: string }): void {
     appendFileSync(this.#file, `${JSON.stringify({ at: new Date().toISOString(), send: what })}\n`);

@@ -81,6 +81,7 @@ async function flood(bench: Bench, how: { seconds: number; callers?: number; per
       },
     });
     for (const shot of shots.filter((one) => !isRefused(one))) journal.answered(operations.get(shot.key) as Operation, attemptOf(shot, name));
+    journal.forget(new Set(shots.filter(isRefused).map(({ key }) => key)));
     return shots;
   });
   return (await Promise.all(parts)).flat();
