@@ -1,5 +1,12 @@
 import { createRequire } from 'node:module';
 import { encodeRecord } from './record-encoder.ts';
+import { pause } from './wait.ts';
+
+/** What the patch touches of kafkajs' Cluster. */
+interface Cluster {
+  findGroupCoordinator(args: unknown): Promise<unknown>;
+  refreshMetadata(): Promise<void>;
+}
 
 /** What the patch touches of kafkajs' RequestQueue; its package ships no types for it. */
 interface RequestQueue {
@@ -13,12 +20,13 @@ type RequestQueueClass = { prototype: RequestQueue & { scheduleCheckPendingReque
 
 const patchedVersion = '2.2.4';
 const pendingCheckIntervalMs = 10;
+const coordinatorPauseMs = 100;
 const require = createRequire(import.meta.url);
 
 let patched = false;
 
 /**
- * Corrects the two things of kafkajs that cost most CPU, in memory only. Idempotent; throws when the installed
+ * Corrects the two things of kafkajs that cost most CPU, and one that it takes for final and is not, in memory only. Idempotent; throws when the installed
  * kafkajs is another version than the one this was written against.
  */
 export function patchKafkaJs(): void {
@@ -29,6 +37,7 @@ export function patchKafkaJs(): void {
   }
   patchRequestQueueTimer();
   patchRecordEncoder();
+  patchGroupCoordinator();
   patched = true;
 }
 
@@ -57,4 +66,28 @@ function patchRecordEncoder(): void {
   const module = require.cache[path];
   if (typeof module?.exports !== 'function') throw new Error('kafkajs has no record encoder');
   module.exports = encodeRecord;
+}
+
+/**
+ * A consumer gave up for good when its coordinator could not be asked because connections were cut, though not when they
+ * were refused: and its successor, a new member, waited for the session time-out of the old one. Both are a broker that is
+ * away. What ends a consumer, here too, is a gate that was closed: no address is left then, which kafkajs does not retry.
+ */
+function patchGroupCoordinator(): void {
+  const { prototype } = require('kafkajs/src/cluster/index') as { prototype: Cluster };
+  const { findGroupCoordinator } = prototype;
+  if (typeof findGroupCoordinator !== 'function' || typeof prototype.refreshMetadata !== 'function') throw new Error('kafkajs Cluster has no findGroupCoordinator');
+  prototype.findGroupCoordinator = async function find(this: Cluster, args: unknown): Promise<unknown> {
+    for (;;) {
+      try {
+        return await findGroupCoordinator.call(this, args);
+      } catch (error) {
+        if ((error as Error).name !== 'KafkaJSGroupCoordinatorNotFound') throw error;
+        await pause(coordinatorPauseMs);
+        await this.refreshMetadata().catch((failure: { retriable?: boolean }) => {
+          if (failure.retriable === false) throw failure;
+        });
+      }
+    }
+  };
 }

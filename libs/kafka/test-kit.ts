@@ -48,8 +48,8 @@ const produceApiKey = 0;
 
 /** A TCP proxy in front of the brokers that can do to connections what networks do. */
 export class FaultProxy {
-  /** pass: as if it were not there. refuse: connections are cut, and nothing listens. freeze: they stand, and nothing gets through. */
-  mode: 'pass' | 'refuse' | 'freeze' = 'pass';
+  /** pass: as if it were not there. refuse: connections are cut, and nothing listens. cut: they are taken, and cut. freeze: they stand, and nothing gets through. */
+  mode: 'pass' | 'refuse' | 'cut' | 'freeze' = 'pass';
   /** While above 0, each answer to a produce request is swallowed and its connection cut. */
   cutAnswers = 0;
   /** Answers swallowed so far. */
@@ -82,7 +82,7 @@ export class FaultProxy {
     this.mode = mode;
     for (const { client, server } of this.#pairs) {
       for (const socket of [client, server]) {
-        if (mode === 'refuse') socket.destroy();
+        if (mode === 'refuse' || mode === 'cut') socket.destroy();
         else if (mode === 'freeze') socket.pause();
         else if (!this.#stalled.has(socket)) socket.resume();
       }
@@ -103,6 +103,7 @@ export class FaultProxy {
   }
 
   #join(client: net.Socket, address: string): void {
+    if (this.mode === 'cut') return void client.destroy();
     const [host = '', port] = address.split(':');
     const server = net.connect(Number(port), host);
     const pair = { client, server };
