@@ -24,3 +24,14 @@ test('patched kafkajs arms its timer only while a request waits, and encodes wit
   clearTimeout(queue.throttleCheckTimeoutId ?? undefined);
   expect(require('kafkajs/src/protocol/recordBatch/record/v0')).toBe(encodeRecord);
 });
+
+test('patched kafkajs never forgets its last broker', () => {
+  patchKafkaJs();
+  const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: { removeBroker(address: object): void } };
+  const broker = (nodeId: number) => ({ nodeId, connectionPool: { host: 'broker', port: nodeId } });
+  const pool = { brokers: { 1: broker(1), 2: broker(2) }, metadataExpireAt: 5, seedBroker: broker(2) };
+  prototype.removeBroker.call(pool, { host: 'broker', port: 1 });
+  expect(Object.keys(pool.brokers)).toEqual(['2']);
+  prototype.removeBroker.call(pool, { host: 'broker', port: 2 });
+  expect([Object.keys(pool.brokers), pool.metadataExpireAt]).toEqual([['2'], null]);
+});

@@ -8,6 +8,13 @@ interface Cluster {
   refreshMetadata(): Promise<void>;
 }
 
+/** What the patch touches of kafkajs' BrokerPool. */
+interface BrokerPool {
+  brokers: Record<string, unknown>;
+  metadataExpireAt: number | null;
+  removeBroker(address: unknown): void;
+}
+
 /** What the patch touches of kafkajs' RequestQueue; its package ships no types for it. */
 interface RequestQueue {
   pending: unknown[];
@@ -26,7 +33,7 @@ const require = createRequire(import.meta.url);
 let patched = false;
 
 /**
- * Corrects the two things of kafkajs that cost most CPU, and one that it takes for final and is not, in memory only. Idempotent; throws when the installed
+ * Corrects the two things of kafkajs that cost most CPU, and the two that it takes for final and are not, in memory only. Idempotent; throws when the installed
  * kafkajs is another version than the one this was written against.
  */
 export function patchKafkaJs(): void {
@@ -38,6 +45,7 @@ export function patchKafkaJs(): void {
   patchRequestQueueTimer();
   patchRecordEncoder();
   patchGroupCoordinator();
+  patchLastBroker();
   patched = true;
 }
 
@@ -89,5 +97,19 @@ function patchGroupCoordinator(): void {
         });
       }
     }
+  };
+}
+
+/**
+ * A broker whose connection was closed is forgotten, and a consumer that knows none any more gives up for good. So the last
+ * one is kept: it is connected again when it is back, and asked where the others are.
+ */
+function patchLastBroker(): void {
+  const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: BrokerPool };
+  const { removeBroker } = prototype;
+  if (typeof removeBroker !== 'function') throw new Error('kafkajs BrokerPool has no removeBroker');
+  prototype.removeBroker = function remove(this: BrokerPool, address: unknown): void {
+    if (Object.keys(this.brokers).length > 1) removeBroker.call(this, address);
+    else this.metadataExpireAt = null;
   };
 }
