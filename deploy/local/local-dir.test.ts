@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { isSameProcess, processIdentity, startChild } from './child.ts';
+import { commandLine, isSameProcess, processIdentity, startChild } from './child.ts';
 import { openLocalDir } from './local-dir.ts';
 
 let dir: string;
@@ -72,6 +72,8 @@ test('processes of a killed run are ended, others with the same number are not',
   });
   const stranger = spawn('sleep', ['62']);
   await once(stranger, 'spawn');
+  // What starts it becomes it by exec, in the middle of which a process has no command line.
+  await expect.poll(() => commandLine(left.pid)).toMatch(/^sleep /);
   const pid = stranger.pid!;
   first.recordProcess({ name: 'stranger', pid, identity: processIdentity(pid)!, marker: 'sleep 62' });
   const records = join(dir, 'processes.json');
