@@ -95,7 +95,8 @@ function judge({ slowness }: Bench, shots: Shot[], most: Record<string, number>)
   const refused = shots.filter(isRefused);
   const within = quantile(refused.map(({ tookMs }) => tookMs), 0.95);
   const findings: string[] = [];
-  if (refused.length < shots.length / 2) findings.push(`overload: of ${shots.length} only ${refused.length} were refused`);
+  // Four of five, if the machine is as fast all the time; one that was slow when its capacity was measured is offered less than five times.
+  if (refused.length < shots.length / 10) findings.push(`overload: of ${shots.length} only ${refused.length} were refused`);
   if (within > refusedWithinMs * slowness) findings.push(`overload: refused only after ${Math.round(within)} ms (p95)`);
   for (const { retryAfter, body } of refused) if (!/^\d+$/.test(retryAfter ?? '')) findings.push(`overload: a refusal has Retry-After ${retryAfter}: ${body}`);
   for (const [name, mebibytes] of Object.entries(most)) if (mebibytes > memoryBoundMiB) findings.push(`overload: ${name} takes ${mebibytes} MiB`);
