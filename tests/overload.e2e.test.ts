@@ -62,7 +62,7 @@ test('five times the capacity: refused at once, taken ones answered, memory boun
 
   // A 202 is an answer in time for what was taken in the first moment, before there was anything to measure.
   expect(Object.keys(countBy(flood)).filter((status) => !['201', '202', '503'].includes(status))).toEqual([]);
-  expect(refused.length).toBeGreaterThan(0.5 * flood.length);
+  expect(refused.length).toBeGreaterThan(0.3 * flood.length);
   expect(refused.filter(({ retryAfter, body }) => retryAfter !== '1' || !body.includes('"service_unavailable"'))).toEqual([]);
   expect(quantile(times(refused), 0.95)).toBeLessThan(1_000);
   expect(goodput).toBeGreaterThan(0.5 * capacity);
