@@ -103,7 +103,8 @@ const transactionKind = z.unknown().transform((value, ctx) => {
 }).meta({ type: 'string', enum: ['Deposit', 'Withdrawal'] });
 
 const description = text(0, 255).nullish();
-const id = z.string();
+/** Of something else: anything may stand there, and is unknown then, but for what no JSON of ours takes. */
+const id = z.string().meta({ pattern: '^[^\\u0000]*$' });
 
 const contact = { email, contact_number: phone, address: text(0, 500).nullish() };
 
