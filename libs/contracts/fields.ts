@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
-import { canonicalDecimal, isCurrency, NumberText, toMinor } from './money.ts';
+import { canonicalDecimal, isCurrency, maxMinor, NumberText, toMinor } from './money.ts';
 import { accountStatus, accountType, clientType, freezeReason, keyEnvironment, transactionStatus, transactionType, ussdStatus } from './resources.ts';
 import { scopes } from './scopes.ts';
 
@@ -18,9 +18,12 @@ function violation(ctx: Context, code: ErrorCode, message: string): never {
 }
 
 // C0, DEL and C1: never part of a name, an address or a text that a statement shows.
-const control = /[\u0000-\u001f\u007f-\u009f]/;
+const controls = '\\u0000-\\u001f\\u007f-\\u009f';
+const control = new RegExp(`[${controls}]`);
 /** The rest, for patterns of JSON Schema. */
-const shown = '[^\\u0000-\\u001f\\u007f-\\u009f]';
+const shown = `[^${controls}]`;
+/** Any text that JSON of ours takes, for patterns of JSON Schema. */
+export const textWithoutNul = '^[^\\u0000]*$';
 
 /** Text of `min`-`max` characters (code points), trimmed, without control characters, any script. */
 export function text(min: number, max: number) {
@@ -30,7 +33,7 @@ export function text(min: number, max: number) {
     const length = [...trimmed].length;
     if (length < min || length > max) return violation(ctx, 'validation_failed', `must have ${min} to ${max} characters`);
     return trimmed;
-  }).meta({ minLength: min, maxLength: max, pattern: min === 0 ? `^${shown}*$` : `^${shown}*[^\\s\\u0000-\\u001f\\u007f-\\u009f\\ufeff]${shown}*$` });
+  }).meta({ minLength: min, maxLength: max, pattern: min === 0 ? `^${shown}*$` : `^${shown}*[^\\s${controls}\\ufeff]${shown}*$` });
 }
 
 /** What `phone` takes, for JSON Schema: 7 to 15 digits behind the prefix. */
@@ -68,7 +71,7 @@ function amount(zero: boolean) {
     if (decimal === undefined) return violation(ctx, 'invalid_amount', 'must be a JSON number of at most 40 characters, its exponent at most 30');
     if (decimal.startsWith('-') || (decimal === '0' && !zero)) return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
     return decimal;
-  }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), maximum: 999_999_999_999_999, description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', input_examples: [12.5] });
+  }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), maximum: Number(maxMinor), description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', input_examples: [12.5] });
 }
 
 type Body = Record<string, unknown>;
@@ -104,7 +107,7 @@ const transactionKind = z.unknown().transform((value, ctx) => {
 
 const description = text(0, 255).nullish();
 /** Of something else: anything may stand there, and is unknown then, but for what no JSON of ours takes. */
-const id = z.string().meta({ pattern: '^[^\\u0000]*$' });
+const id = z.string().meta({ pattern: textWithoutNul });
 
 const contact = { email, contact_number: phone, address: text(0, 500).nullish() };
 

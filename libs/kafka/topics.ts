@@ -68,12 +68,8 @@ export async function partitionCounts(kafka: KafkaClient, topics: readonly strin
 
 /** The offset after the last message of every partition, by topic and partition. */
 export async function endOffsets(kafka: KafkaClient, topics: readonly string[]): Promise<Map<string, Map<number, bigint>>> {
-  return kafka.withAdmin(async (admin) => new Map(await Promise.all(topics.map(async (topic) => [topic, await topicEnds(admin, topic)] as const))));
-}
-
-async function topicEnds(admin: Admin, topic: string): Promise<Map<number, bigint>> {
-  const offsets = await admin.fetchTopicOffsets(topic);
-  return new Map(offsets.map(({ partition, high }) => [partition, BigInt(high)]));
+  const endsOf = async (topic: string) => new Map((await topicRanges(kafka, topic)).map(({ partition, high }) => [partition, high]));
+  return new Map(await Promise.all(topics.map(async (topic) => [topic, await endsOf(topic)] as const)));
 }
 
 /** The first and the end offset of every partition of a topic. */

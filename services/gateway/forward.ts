@@ -110,8 +110,7 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
       return ask(name, topic, encode({ name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) }, origin, topicName(prefix, topic), partition), origin);
     },
     command(command, origin) {
-      const { topic } = messages[command.name];
-      return ask(command.name, topic, encode(command, origin, topicName(prefix, topic), commandPartition(command.bucket ?? bucketOf(command.key))), origin);
+      return ask(command.name, messages[command.name].topic, encodeCommand(command, origin, prefix), origin);
     },
     stop() {
       breakers.ledger.stop();
@@ -126,8 +125,19 @@ function idSequence(prefix: string): () => string {
   return () => origin + (count++).toString(36);
 }
 
+const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
+
+/** A command of the gateway's own, for whose reply nobody waits. */
+export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
+  return encodeCommand(command, { caller: nobody, requestId, traceparent: undefined }, prefix);
+}
+
+function encodeCommand(command: Command, origin: Omit<Origin, 'answerBy'>, prefix: string): OutgoingMessage {
+  return encode(command, origin, topicName(prefix, messages[command.name].topic), commandPartition(command.bucket ?? bucketOf(command.key)));
+}
+
 /** A command or query as a message. Where the reply goes is added by the requester. */
-export function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origin, 'answerBy'>, topic: string, partition: number): OutgoingMessage {
+function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origin, 'answerBy'>, topic: string, partition: number): OutgoingMessage {
   const ms = acceptedAt.getTime();
   const headers = toHeaders({
     message_id: id,

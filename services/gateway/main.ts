@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { bucketOf } from '#libs/contracts/ids.ts';
-import { commandPartition, replyPartitions, topicName } from '#libs/contracts/topics.ts';
+import { replyPartitions, topicName } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -25,7 +24,7 @@ import { createTimeReader } from './bank-time.ts';
 import { loadGatewayConfig } from './config.ts';
 import type { GatewayConfig } from './config.ts';
 import { createCursors } from './cursor.ts';
-import { createForwarder, encode } from './forward.ts';
+import { createForwarder, encodeNotice } from './forward.ts';
 import { createGatewayMetrics } from './gateway-metrics.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createKeySet } from './jwks.ts';
@@ -144,11 +143,8 @@ function tokenOptions(config: GatewayConfig, logger: Logger): TokenOptions {
 
 /** Tells accounts of a key's use. Nobody waits for it, and nothing is lost when it does not arrive: it is only a hint. */
 function keyUseRecorder(publisher: Publisher, prefix: string, logger: Logger) {
-  const nobody = { actor: '', scopes: new Set<string>(), boundClientId: undefined };
   return (keyId: string, at: Date): void => {
     const command = { name: 'record_api_key_use' as const, id: `use_${randomUUID()}`, key: keyId, data: { key_id: keyId, used_at: at.toISOString() }, acceptedAt: at };
-    const origin = { caller: nobody, requestId: command.id, traceparent: undefined };
-    const message = encode(command, origin, topicName(prefix, 'accounts.commands'), commandPartition(bucketOf(keyId)));
-    publisher.publish(message, { timeoutMs: 5_000 }).catch((error: unknown) => logger.debug({ err: error, key_id: keyId }, 'the use of a key was not recorded'));
+    publisher.publish(encodeNotice(command, command.id, prefix), { timeoutMs: 5_000 }).catch((error: unknown) => logger.debug({ err: error, key_id: keyId }, 'the use of a key was not recorded'));
   };
 }

@@ -2,6 +2,7 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
+import { textWithoutNul } from '#libs/contracts/fields.ts';
 import { errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
@@ -93,7 +94,7 @@ function queryParameters({ query }: Endpoint): Json[] {
 /** No parameter takes a NUL; those that take any other text have no pattern that says so. */
 function withoutNul(property: Json): Json {
   const isFree = property['type'] === 'string' && ['pattern', 'enum', 'const', 'format'].every((rule) => property[rule] === undefined);
-  return isFree ? { ...property, pattern: '^[^\\u0000]*$' } : property;
+  return isFree ? { ...property, pattern: textWithoutNul } : property;
 }
 
 function requestBody(name: EndpointName, { body }: Endpoint): Json {

@@ -6,11 +6,9 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
-import { auditId, bucketOf, isId } from '#libs/contracts/ids.ts';
-import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import { auditId, isId } from '#libs/contracts/ids.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
-import type { Caller } from './caller.ts';
-import { encode } from './forward.ts';
+import { encodeNotice } from './forward.ts';
 import { kindOfField } from './unknown-ids.ts';
 
 /** Notes refused calls for auditors. Nobody waits for it; what cannot be sent is logged. */
@@ -32,7 +30,6 @@ const staffScopes = new Set<string | null | undefined>(['accounts:status', 'tran
 const refusedStatuses = new Set<number>([401, 403, 404, 405]);
 /** What a path may show: the words of our own routes. Anything else was made up by the caller, and could be a secret. */
 const knownSegments = new Set(Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))));
-const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
 
 export function createRefusedCalls({ publisher, prefix, logger }: RefusedCallsOptions): RefusedCalls {
   let underWay = 0;
@@ -41,8 +38,7 @@ export function createRefusedCalls({ publisher, prefix, logger }: RefusedCallsOp
     underWay++;
     try {
       const command = { name: 'record_audit' as const, id, key: record.actor, data: record, acceptedAt: new Date(record.created_at) };
-      const origin = { caller: nobody, requestId: record.request_id, traceparent: undefined };
-      await publisher.publish(encode(command, origin, topicName(prefix, 'accounts.commands'), commandPartition(bucketOf(record.actor))), { timeoutMs: publishTimeoutMs });
+      await publisher.publish(encodeNotice(command, record.request_id, prefix), { timeoutMs: publishTimeoutMs });
     } finally {
       underWay--;
     }
