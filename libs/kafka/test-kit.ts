@@ -144,7 +144,7 @@ function listen(server: net.Server, port: number): Promise<void> {
 }
 
 /** Names the API key of every request that begins in what flows by. */
-function frameReader(): (data: Buffer) => number[] {
+export function frameReader(): (data: Buffer) => number[] {
   let rest = Buffer.alloc(0);
   let skip = 0;
   return (data) => {

@@ -7,6 +7,7 @@ import { stopAllChildren } from '../../deploy/local/child.ts';
 import { PROJECT } from '../../deploy/local/local-dir.ts';
 import { startBank } from '../support/bank.ts';
 import startServers from '../support/global-setup.ts';
+import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { fuzz, installSchemathesis } from './schemathesis.ts';
 
 /**
@@ -22,12 +23,7 @@ const tables = [
   'services/gateway/tokens.test', 'services/gateway/permissions.test', 'services/gateway/client-errors.test', 'services/gateway/api-keys.test', 'services/gateway/body.test', 'libs/contracts/api-key.test',
 ];
 
-interface Count {
-  passed: number;
-  failed: number;
-}
-
-async function runTables(dir: string): Promise<Count> {
+async function runTables(dir: string): Promise<Verdict> {
   const report = join(dir, 'vitest.json');
   const child = spawn(process.execPath, [join(PROJECT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...tables, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], { cwd: PROJECT, stdio: 'inherit' });
   const code = await new Promise<number | null>((resolve) => {
@@ -39,7 +35,7 @@ async function runTables(dir: string): Promise<Count> {
 }
 
 /** One row per operation of the document, and one for all answers: none is 5xx. */
-async function runSchemathesis(dir: string): Promise<Count> {
+async function runSchemathesis(dir: string): Promise<Verdict> {
   let program: string;
   try {
     program = await installSchemathesis(join(PROJECT, '.local'));
@@ -66,10 +62,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 const parts = { tables: runTables, schemathesis: runSchemathesis };
 
-async function main(): Promise<boolean> {
+async function main(): Promise<Verdict> {
   const dir = mkdtempSync(join(tmpdir(), 'core-banking-attacks-'));
   const stopServers = await startServers();
-  const sum: Count = { passed: 0, failed: 0 };
+  const sum: Verdict = { passed: 0, failed: 0 };
   try {
     for (const [name, run] of Object.entries(parts)) {
       if (options.only !== undefined && options.only !== name) continue;
@@ -81,14 +77,7 @@ async function main(): Promise<boolean> {
     await stopServers();
   }
   if (sum.failed === 0) rmSync(dir, { recursive: true, force: true });
-  say(`${sum.passed} passed, ${sum.failed} failed`);
-  return sum.failed === 0;
+  return sum;
 }
 
-try {
-  process.exitCode = (await main()) ? 0 : 1;
-} catch (error) {
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-  say('0 passed, 1 failed');
-  process.exitCode = 1;
-}
+await reportVerdict(main);

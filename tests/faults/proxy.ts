@@ -1,5 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { frameReader } from '#libs/kafka/test-kit.ts';
 
 /**
  * A TCP proxy for one link: one process to one server. What it does to connections, it does to those that there are and to
@@ -160,22 +161,4 @@ export class Proxy {
       if (fault?.kind === 'sliced') await sleep(fault.everyMs);
     }
   }
-}
-
-/** Names the API key of every Kafka request that begins in what flows by. */
-function frameReader(): (data: Buffer) => number[] {
-  let rest: Buffer = Buffer.alloc(0);
-  let skip = 0;
-  return (data) => {
-    const keys: number[] = [];
-    rest = Buffer.concat([rest, data]);
-    for (;;) {
-      const skipped = Math.min(skip, rest.length);
-      rest = rest.subarray(skipped);
-      skip -= skipped;
-      if (skip > 0 || rest.length < 6) return keys;
-      skip = 4 + rest.readInt32BE(0);
-      keys.push(rest.readInt16BE(4));
-    }
-  };
 }

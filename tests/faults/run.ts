@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { Campaign, type CampaignOptions, type Result } from './campaign.ts';
 import { print, table, totals, writeDocs } from './report.ts';
 import type { Row } from './row.ts';
@@ -23,7 +24,7 @@ const { values: options } = parseArgs({
 });
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-async function main(): Promise<boolean> {
+async function main(): Promise<Verdict> {
   const wanted = options.only?.split(',');
   const unknown = wanted?.filter((name) => !rows.some((row) => row.name === name)) ?? [];
   if (unknown.length > 0) throw new Error(`there is no row ${unknown.join(', ')}; --list names them`);
@@ -40,8 +41,7 @@ async function main(): Promise<boolean> {
   if (options['write-docs']) writeDocs(results, options.quick, slowness);
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
   else say(`to run it again: npm run test:faults -- --seed ${seed}${options.quick ? ' --quick' : ''}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`);
-  say(`${results.length - failed} passed, ${failed} failed`);
-  return failed === 0;
+  return { passed: results.length - failed, failed };
 }
 
 /** The rows one after the other, and everything again at the end. */
@@ -64,12 +64,4 @@ async function runAll(settings: CampaignOptions, chosen: Row[]): Promise<Result[
 }
 
 if (options.list) for (const { name, title } of rows) say(`${name.padEnd(26)} ${title}`);
-else {
-  try {
-    process.exitCode = (await main()) ? 0 : 1;
-  } catch (error) {
-    say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    say('0 passed, 1 failed');
-    process.exitCode = 1;
-  }
-}
+else await reportVerdict(main);

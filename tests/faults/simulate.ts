@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { Campaign, type Result } from './campaign.ts';
 import { createRandom, type Random } from './random.ts';
 import { print, totals } from './report.ts';
@@ -53,7 +54,7 @@ function together(chosen: Row[], delays: number[]): Row {
   };
 }
 
-async function main(): Promise<boolean> {
+async function main(): Promise<Verdict> {
   const seed = options.seed ?? String(Date.now() % 1_000_000_007);
   const durationMs = options.minutes === undefined ? Number(options.hours ?? 1) * 3_600_000 : Number(options.minutes) * 60_000;
   const dir = mkdtempSync(join(tmpdir(), 'core-banking-simulation-'));
@@ -77,14 +78,7 @@ async function main(): Promise<boolean> {
   say(totals(results));
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
   else say(`the rounds again: npm run simulate -- --seed ${seed}; logs and journal are kept in ${dir}`);
-  say(`${results.length - failed} passed, ${failed} failed`);
-  return failed === 0;
+  return { passed: results.length - failed, failed };
 }
 
-try {
-  process.exitCode = (await main()) ? 0 : 1;
-} catch (error) {
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-  say('0 passed, 1 failed');
-  process.exitCode = 1;
-}
+await reportVerdict(main);

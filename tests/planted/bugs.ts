@@ -11,6 +11,14 @@ const lockTests = 'services/ledger/engine-locks.int.test.ts';
 const relay = 'libs/postgres/relay.ts';
 const relayRead = 'libs/postgres/relay-read.ts';
 
+/** So that the write of a batch can begin a transaction of its own. */
+const poolReachesWrite: PlantedBug['edits'] = [
+  { file: engine, find: 'runOnce(client, finish, commands, slot));', replace: 'runOnce(client, finish, commands, slot, pool));' },
+  { file: engine, find: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number, pool: Pool)' },
+  { file: engine, find: 'await write(client, finish, commands, decisions, books);', replace: 'await write(client, finish, commands, decisions, books, pool);' },
+  { file: engine, find: 'decisions: Decision[], books: Books): Promise<number>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<number>' },
+];
+
 export const bugs: PlantedBug[] = [
   {
     name: 'no key check',
@@ -46,10 +54,7 @@ export const bugs: PlantedBug[] = [
   {
     name: 'event sent before commit',
     edits: [
-      { file: engine, find: 'runOnce(client, finish, commands, slot));', replace: 'runOnce(client, finish, commands, slot, pool));' },
-      { file: engine, find: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number, pool: Pool)' },
-      { file: engine, find: 'await write(client, finish, commands, decisions, books);', replace: 'await write(client, finish, commands, decisions, books, pool);' },
-      { file: engine, find: 'decisions: Decision[], books: Books): Promise<number>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<number>' },
+      ...poolReachesWrite,
       {
         file: engine,
         find: 'await finish(writeBatch(client, transactions, entries, moved, events, books.now));',
@@ -94,10 +99,7 @@ export const bugs: PlantedBug[] = [
   {
     name: 'a leg outside the transaction',
     edits: [
-      { file: engine, find: 'runOnce(client, finish, commands, slot));', replace: 'runOnce(client, finish, commands, slot, pool));' },
-      { file: engine, find: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number, pool: Pool)' },
-      { file: engine, find: 'await write(client, finish, commands, decisions, books);', replace: 'await write(client, finish, commands, decisions, books, pool);' },
-      { file: engine, find: 'decisions: Decision[], books: Books): Promise<number>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<number>' },
+      ...poolReachesWrite,
       {
         file: engine,
         find: 'await finish(writeBatch(client, transactions, entries, moved, events, books.now));',
