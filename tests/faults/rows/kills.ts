@@ -46,7 +46,7 @@ const killAccounts: Row = {
   },
 };
 
-const tries = 10;
+const tries = 20;
 
 /** Holds back what the relay says to its database, so that what it has published stays unmarked, and kills it then. */
 const killRelay: Row = {
