@@ -49,7 +49,7 @@ describe('layout', () => {
   });
 
   it('one folder imports kafkajs, one pg; tests go through them too', () => {
-    const everything = ['libs', 'services', 'deploy', 'tests'].flatMap(sources);
+    const everything = ['libs', 'services', 'deploy', 'tests', 'bench'].flatMap(sources);
     const importers = (pattern: RegExp, except: string) => everything.filter((file) => !file.startsWith(except) && importsOf(file).some((name) => pattern.test(name)));
     expect(importers(/^kafkajs$/, 'libs/kafka/')).toEqual([]);
     expect(importers(/^(pg|node-pg-migrate)$/, 'libs/postgres/')).toEqual([]);

@@ -120,8 +120,8 @@ async function format({ dir, users = {} }: KafkaOptions, data: string, classPath
     classPath,
     'kafka.tools.StorageTool',
     'format',
-    '-t',
-    clusterId,
+    // In one word: an id may begin with a dash.
+    `--cluster-id=${clusterId}`,
     '-c',
     properties,
     ...Object.entries(users).flatMap(([name, password]) => ['--add-scram', `SCRAM-SHA-512=[name=${name},password=${password}]`]),

@@ -1,0 +1,94 @@
+import { type BankSettings, createTopics, makeApiKey, migrateService, type ServiceKind, startService } from '../deploy/local/bank.ts';
+import type { Child } from '../deploy/local/child.ts';
+import { logTail } from '../deploy/local/log-file.ts';
+import { awaitReady } from '../deploy/local/ready.ts';
+import type { Side, World } from './world.ts';
+
+const readyMs = 60_000;
+const stopMs = 12_000;
+const openAtOnce = 50;
+const openMs = 30_000;
+
+export interface BankOptions {
+  /** Names its database and, save for `bank`, its topics. */
+  name: string;
+  /** To be opened through its API. */
+  accounts: number;
+  ledgers?: number;
+}
+
+/** A whole bank as processes, as in production but on one machine: the services' default settings. */
+export interface Bank extends Side {
+  /** Account numbers, for reads. */
+  numbers: string[];
+  brokers: string;
+  topicPrefix: string;
+  /** The superuser's, schema ledger. */
+  databaseUrl: string;
+}
+
+/** Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of what does not get ready. */
+export async function startBank(world: World, { name, accounts, ledgers = 1 }: BankOptions): Promise<Bank> {
+  const { local, infra } = world;
+  const settings: BankSettings = {
+    brokers: infra.brokers,
+    topicPrefix: name === 'bank' ? '' : `${name}.`,
+    ownerUrl: name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`),
+    rolePasswords: { ledger: local.secret('role_ledger'), accounts: local.secret('role_accounts') },
+    // Nobody there: callers come with API keys.
+    issuer: 'http://127.0.0.1:9',
+    apiKeyPepper: local.secret('api_key_pepper'),
+    idempotencySecret: local.secret('idempotency_secret'),
+    env: { SESSION_TIMEOUT_MS: '6000', LOG_LEVEL: 'info' },
+  };
+  await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)]);
+  const port = await local.port(`${name}_gateway`);
+  const kinds: ServiceKind[] = [...Array.from({ length: ledgers }, () => 'ledger' as const), 'accounts', 'gateway'];
+  const started = await Promise.all(kinds.map(async (kind, i) => {
+    const service = `${name}-${kind}${i > 0 && kind === 'ledger' ? `-${i + 1}` : ''}`;
+    const spec = { kind, name: service, healthPort: await local.port(`${service}_health`), port: kind === 'gateway' ? port : undefined, log: local.log(service), onStart: local.recordProcess };
+    return { spec, child: startService(spec, settings) };
+  }));
+  await Promise.all(started.map(({ spec, child }) => ready(child, spec.healthPort, spec.log)));
+  const apiKey = await makeApiKey(settings);
+  const credential = `x-api-key: ${apiKey}`;
+  await awaitReady({ url: `http://127.0.0.1:${port}/`, headers: { 'x-api-key': apiKey } }, readyMs);
+  const opened = await openAccounts(port, apiKey, accounts);
+  return {
+    name, port, credential, usesBroker: true,
+    accounts: opened.map(({ account_id }) => account_id),
+    numbers: opened.map(({ account_number }) => account_number),
+    processes: started.map(({ spec, child }) => ({ name: spec.name.slice(name.length + 1), pid: child.pid })),
+    brokers: settings.brokers,
+    topicPrefix: settings.topicPrefix,
+    databaseUrl: world.superuserUrl(settings.ownerUrl),
+    async stop() {
+      const stopKind = (wanted: boolean) => Promise.all(started.filter(({ spec }) => (spec.kind === 'gateway') === wanted).map(({ child }) => child.stop(stopMs)));
+      await stopKind(true);
+      await stopKind(false);
+    },
+  };
+}
+
+async function ready(child: Child, healthPort: number, log: string): Promise<void> {
+  await awaitReady({ url: `http://127.0.0.1:${healthPort}/readyz` }, readyMs, () => (child.running() ? undefined : 'never answered: it died')).catch((error: Error) => {
+    throw new Error(`${error.message}\n${logTail(log)}`);
+  });
+}
+
+async function openAccounts(port: number, apiKey: string, count: number): Promise<{ account_id: string; account_number: string }[]> {
+  const post = async (path: string, body: object): Promise<Record<string, string>> => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST', headers: { 'x-api-key': apiKey, 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(openMs),
+    });
+    if (response.status !== 201) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return ((await response.json()) as { data: Record<string, string> }).data;
+  };
+  const { client_id } = await post('/clients', { client_type: 'Corporate', company_name: 'Bench', registration_number: '1', email: 'bench@example.org', contact_number: '+254700000001' });
+  const opened: { account_id: string; account_number: string }[] = [];
+  while (opened.length < count) {
+    const some = Array.from({ length: Math.min(openAtOnce, count - opened.length) }, () => post('/accounts', { client_id, account_type: 'Current', currency: 'USD', initial_deposit: 100_000_000 }));
+    for (const { account_id = '', account_number = '' } of await Promise.all(some)) opened.push({ account_id, account_number });
+  }
+  return opened;
+}

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { createMetrics } from '#libs/service/metrics.ts';
+import { createAdmission } from '#services/gateway/admission.ts';
+import { createApiKeys } from '#services/gateway/api-keys.ts';
+import { createApp } from '#services/gateway/app.ts';
+import { createCursors } from '#services/gateway/cursor.ts';
+import { createForwarder } from '#services/gateway/forward.ts';
+import { createGatewayMetrics } from '#services/gateway/gateway-metrics.ts';
+import { createPendingAnswers } from '#services/gateway/pending.ts';
+import { createRefusedCalls } from '#services/gateway/refused-calls.ts';
+
+/**
+ * The gateway answering itself: all that a request passes in it (credential, limits, validation, command, reply), and
+ * nothing behind it. The upper bound of what one gateway can do.
+ */
+const { PORT = '0', API_KEY = '', API_KEY_PEPPER = '', JWT_SECRET = '' } = process.env;
+const prefix = '';
+const unlimited = 100_000_000;
+const logger = pino({ level: 'info' });
+const metrics = createGatewayMetrics(createMetrics('gateway'));
+
+/** What the ledger would reply: the transfer or deposit, completed. */
+async function request({ value, headers }: OutgoingMessage) {
+  const data = JSON.parse(String(value)) as Record<string, unknown>;
+  const result = { ...data, amount: `${String(data['amount'])}`, currency: 'USD', status: 'Completed', created_at: headers['ce_time'], direction: 'credit' };
+  return { headers: { 'correlation-id': '' }, value: Buffer.from(JSON.stringify({ ok: true, data: result })) };
+}
+
+const apiKeys = createApiKeys({ pepper: API_KEY_PEPPER, logger, onUse: () => undefined });
+const keyId = parseApiKey(API_KEY)?.key_id ?? '';
+const known = { key_id: keyId, family_id: keyId, scopes: [...scopes], environment: 'test', client_id: null, expires_at: '2999-01-01T00:00:00.000Z', revoked_at: null, version: 1, secret_hash: hashApiKey(API_KEY_PEPPER, API_KEY) };
+apiKeys.take(keyId, Buffer.from(JSON.stringify(known)));
+
+const admission = createAdmission();
+const app = await createApp({
+  admission,
+  forwarder: createForwarder({ request, admission, now: Date.now, prefix, logger, metrics }),
+  pending: createPendingAnswers(),
+  apiKeys,
+  refusedCalls: createRefusedCalls({ publisher: { publish: async () => undefined }, prefix, logger }),
+  clock: { now: Date.now, check: () => ({ ok: true }) },
+  pepper: API_KEY_PEPPER,
+  cursors: createCursors(API_KEY_PEPPER),
+  idempotencySecret: API_KEY_PEPPER,
+  apiVersion: '0',
+  tokens: { issuer: 'bench', audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, hs256Secret: JWT_SECRET },
+  rateLimitPerMinute: unlimited,
+  authFailuresPerMinute: unlimited,
+  trustProxy: [],
+  corsOrigins: ['*'],
+  docs: true,
+  logger,
+  metrics,
+});
+await app.listen({ host: '127.0.0.1', port: Number(PORT) });
+process.once('SIGTERM', () => void Promise.race([app.close(), sleep(2000)]).then(() => process.exit()));

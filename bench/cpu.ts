@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+
+/** What one tick of /proc is in seconds: USER_HZ, which is 100 on every architecture that this runs on. */
+const tickSeconds = 0.01;
+
+/** Fields of /proc/<pid>/stat from the third on, or undefined for a process that is gone. */
+function statOf(pid: number): string[] | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop()?.split(' ');
+  } catch {
+    return undefined;
+  }
+}
+
+function secondsOf(pid: number, fields: number[]): number {
+  const stat = statOf(pid);
+  return fields.reduce((sum, field) => sum + Number(stat?.[field - 3] ?? 0), 0) * tickSeconds;
+}
+
+const own = [14, 15];
+const ofEndedChildren = [16, 17];
+
+/** CPU seconds that a process has used, user and system, all threads. */
+export function cpuSeconds(pid: number): number {
+  return secondsOf(pid, own);
+}
+
+/** Those of a server that forks: its own, its living children's, and those of children that have ended. */
+export function cpuSecondsWithChildren(pid: number): number {
+  return childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), secondsOf(pid, [...own, ...ofEndedChildren]));
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter((text) => text !== '').map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Resident memory of a process in MB (10^6 bytes). */
+export function residentMb(pid: number): number {
+  try {
+    return (Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024) / 1e6;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,170 @@
+import { connect, type Socket } from 'node:net';
+import { randomBytes } from 'node:crypto';
+import { type Phases, serveHelper } from './helper.ts';
+import { Histogram } from './histogram.ts';
+import { HttpResponses } from './http-responses.ts';
+import type { LoadPlan, LoadResult } from './load-plan.ts';
+import { requestsOf } from './requests.ts';
+
+/**
+ * The load generator, a process of its own: plans come in over IPC, one at a time, and a result goes back for each. It
+ * shares the machine with what it measures, so it is lean: raw sockets kept alive, request bytes joined from prepared
+ * parts, of responses only status and length read.
+ */
+
+const drainMs = 8_000;
+const connectTimeoutMs = 10_000;
+/** So many requests may be under way in an open loop before the rest is counted as wrong: a plan must end. */
+const maxWaiting = 50_000;
+
+interface Connection {
+  socket: Socket;
+  /** When its request was, or was to be, sent (performance.now); NaN while idle. */
+  sentAt: number;
+}
+
+class Load {
+  readonly #plan: LoadPlan;
+  readonly #tell: (phase: keyof Phases) => void;
+  readonly #next: () => string;
+  readonly #histogram = new Histogram();
+  readonly #late = new Histogram();
+  readonly #statuses: Record<string, number> = {};
+  #connections: Connection[] = [];
+  /** Open loop: idle connections, and intended times that wait for one. */
+  #idle: Connection[] = [];
+  #waiting: number[] = [];
+  #measureFrom = 0;
+  #end = Infinity;
+  #completed = 0;
+  #wrong = 0;
+  #cpu = process.cpuUsage();
+
+  constructor(plan: LoadPlan, tell: (phase: keyof Phases) => void) {
+    this.#plan = plan;
+    this.#tell = tell;
+    this.#next = requestsOf(plan, randomBytes(9).toString('base64url'));
+  }
+
+  async run(): Promise<LoadResult> {
+    const { connections, seconds, warmUpSeconds, rate } = this.#plan;
+    this.#connections = await Promise.all(Array.from({ length: connections }, () => this.#open()));
+    const begun = performance.now();
+    this.#measureFrom = begun + warmUpSeconds * 1000;
+    this.#end = this.#measureFrom + seconds * 1000;
+    setTimeout(() => {
+      this.#cpu = process.cpuUsage();
+      this.#tell('measuring');
+    }, warmUpSeconds * 1000);
+    if (rate === undefined) for (const connection of this.#connections) this.#send(connection, performance.now());
+    else {
+      this.#idle = [...this.#connections];
+      this.#pace(begun, 1000 / rate, 0);
+    }
+    await until(() => performance.now() >= this.#end, seconds * 1000 + warmUpSeconds * 1000 + 1_000);
+    this.#tell('measured');
+    const cpu = process.cpuUsage(this.#cpu);
+    const unanswered = () => this.#connections.filter(({ sentAt }) => !Number.isNaN(sentAt)).length;
+    await until(() => unanswered() + this.#waiting.length === 0, drainMs);
+    this.#wrong += unanswered() + this.#waiting.length;
+    for (const { socket } of this.#connections) socket.destroy();
+    return {
+      perSecond: this.#completed / seconds,
+      completed: this.#completed,
+      latency: this.#histogram.summary(),
+      statuses: this.#statuses,
+      wrong: this.#wrong,
+      sentLateMs: this.#late.percentile(0.5) / 1000,
+      generatorCores: (cpu.user + cpu.system) / 1e6 / seconds,
+    };
+  }
+
+  #open(): Promise<Connection> {
+    return new Promise((resolve, reject) => {
+      const responses = new HttpResponses((status) => this.#answered(connection, status));
+      const socket: Socket = connect({
+        host: '127.0.0.1', port: this.#plan.port, noDelay: true, timeout: connectTimeoutMs,
+        onread: {
+          buffer: Buffer.allocUnsafe(16_384),
+          callback: (bytes, buffer) => {
+            responses.take(Buffer.from(buffer.buffer, buffer.byteOffset, bytes));
+            return true;
+          },
+        },
+      });
+      const connection: Connection = { socket, sentAt: NaN };
+      socket.once('connect', () => {
+        socket.setTimeout(0);
+        resolve(connection);
+      });
+      socket.once('timeout', () => socket.destroy(new Error(`port ${this.#plan.port} does not take a connection`)));
+      socket.on('error', reject);
+      socket.once('close', () => this.#lost(connection));
+    });
+  }
+
+  #send(connection: Connection, sentAt: number): void {
+    connection.sentAt = sentAt;
+    connection.socket.write(this.#next(), 'latin1');
+  }
+
+  #answered(connection: Connection, status: number): void {
+    const now = performance.now();
+    const { sentAt } = connection;
+    connection.sentAt = NaN;
+    this.#count(String(status), status >= 200 && status < 300, sentAt, now);
+    if (this.#plan.rate === undefined) {
+      if (now < this.#end) this.#send(connection, now);
+      return;
+    }
+    const intended = this.#waiting.shift();
+    if (intended === undefined) this.#idle.push(connection);
+    else this.#send(connection, intended);
+  }
+
+  /** Closed loop: what was answered within the measured time. Open loop: what was to be sent in it, whenever it is answered. */
+  #count(status: string, right: boolean, sentAt: number, now: number): void {
+    const at = this.#plan.rate === undefined ? now : sentAt;
+    if (at < this.#measureFrom || at >= this.#end) return;
+    this.#statuses[status] = (this.#statuses[status] ?? 0) + 1;
+    if (!right) this.#wrong += 1;
+    else {
+      this.#completed += 1;
+      this.#histogram.record((now - sentAt) * 1000);
+    }
+  }
+
+  /** A connection that the server closed: counted, and opened again. */
+  #lost(connection: Connection): void {
+    if (performance.now() >= this.#end) return;
+    this.#count('lost', false, performance.now(), performance.now());
+    connection.sentAt = NaN;
+    this.#idle = this.#idle.filter((one) => one !== connection);
+    void this.#open().then((fresh) => {
+      this.#connections = this.#connections.map((one) => (one === connection ? fresh : one));
+      if (this.#plan.rate === undefined) this.#send(fresh, performance.now());
+      else this.#idle.push(fresh);
+    }, () => undefined);
+  }
+
+  /** Sends what is due and comes back a millisecond later; a request that finds no idle connection waits, its time running. */
+  #pace(begun: number, gapMs: number, sent: number): void {
+    const now = Math.min(performance.now(), this.#end);
+    for (; begun + sent * gapMs < now; sent++) {
+      const intended = begun + sent * gapMs;
+      if (intended >= this.#measureFrom) this.#late.record((performance.now() - intended) * 1000);
+      const connection = this.#idle.pop();
+      if (connection) this.#send(connection, intended);
+      else if (this.#waiting.length < maxWaiting) this.#waiting.push(intended);
+      else this.#count('unsent', false, intended, now);
+    }
+    if (now < this.#end) setTimeout(() => this.#pace(begun, gapMs, sent), 1);
+  }
+}
+
+async function until(done: () => boolean, timeoutMs: number): Promise<void> {
+  const end = performance.now() + timeoutMs;
+  while (!done() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+serveHelper<LoadPlan, LoadResult>((plan, tell) => new Load(plan, tell).run());

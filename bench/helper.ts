@@ -1,0 +1,66 @@
+import { fork } from 'node:child_process';
+import { join } from 'node:path';
+import type { LoadPlan, LoadResult } from './load-plan.ts';
+
+/** What a helper process tells: that its measured time begins or is over, or what came of it. */
+type Told = { phase: 'measuring' | 'measured' } | { result: unknown } | { error: string };
+
+export interface Phases {
+  measuring?(): void;
+  measured?(): void;
+}
+
+/** A process that is given one plan at a time over IPC. */
+export interface Helper<Plan, Result> {
+  pid: number;
+  /** Resolves with the result; rejects when it failed, ended, or gave none within `timeoutMs`. */
+  run(plan: Plan, timeoutMs: number, phases?: Phases): Promise<Result>;
+  stop(): void;
+}
+
+/** Starts a script of bench/ that answers plans. It ends with this process. */
+export function startHelper<Plan extends object, Result>(script: string, env: Record<string, string> = {}): Helper<Plan, Result> {
+  const child = fork(join(import.meta.dirname, script), { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => undefined);
+  child.once('exit', (code, signal) => ended.reject(new Error(`${script} ended by itself (${signal ?? code})`)));
+  return {
+    pid: child.pid ?? 0,
+    async run(plan, timeoutMs, phases = {}) {
+      const settled = Promise.withResolvers<Result>();
+      const timer = setTimeout(() => settled.reject(new Error(`${script} gave no result within ${timeoutMs / 1000} s`)), timeoutMs);
+      const listen = (told: Told): void => {
+        if ('phase' in told) phases[told.phase]?.();
+        else if ('result' in told) settled.resolve(told.result as Result);
+        else settled.reject(new Error(`${script}: ${told.error}`));
+      };
+      child.on('message', listen);
+      child.send(plan);
+      try {
+        return await Promise.race([settled.promise, ended.promise]);
+      } finally {
+        clearTimeout(timer);
+        child.off('message', listen);
+      }
+    },
+    stop: () => void child.kill('SIGTERM'),
+  };
+}
+
+/** What a helper does with each plan. */
+export function serveHelper<Plan, Result>(run: (plan: Plan, tell: (phase: keyof Phases) => void) => Promise<Result>): void {
+  const tell = (told: Told): void => void process.send?.(told);
+  process.on('message', (plan: Plan) => {
+    run(plan, (phase) => tell({ phase })).then(
+      (result) => tell({ result }),
+      (error: unknown) => tell({ error: error instanceof Error ? error.message : String(error) }),
+    );
+  });
+  process.on('disconnect', () => process.exit());
+}
+
+export type Generator = Helper<LoadPlan, LoadResult>;
+
+export function startGenerator(): Generator {
+  return startHelper<LoadPlan, LoadResult>('generator.ts');
+}

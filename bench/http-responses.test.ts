@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { HttpResponses } from './http-responses.ts';
+
+function statuses(parts: string[]): number[] {
+  const seen: number[] = [];
+  const responses = new HttpResponses((status) => seen.push(status));
+  for (const part of parts) responses.take(Buffer.from(part));
+  return seen;
+}
+
+const created = 'HTTP/1.1 201 Created\r\nx: y\r\ncontent-length: 4\r\n\r\nabcd';
+const refused = 'HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}';
+const empty = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
+
+describe('HttpResponses', () => {
+  it('tells the status of each response, however the bytes come', () => {
+    const text = created + refused + empty + created;
+    for (const size of [1, 2, 7, 50, text.length]) {
+      const parts = Array.from({ length: Math.ceil(text.length / size) }, (_, i) => text.slice(i * size, (i + 1) * size));
+      expect(statuses(parts)).toEqual([201, 503, 200, 201]);
+    }
+  });
+
+  it('tells a response only when its body is complete', () => {
+    expect(statuses([created.slice(0, -1)])).toEqual([]);
+  });
+
+  it('does not take for a header what a body says', () => {
+    const body = '\r\ncontent-length: 99999\r\n';
+    expect(statuses([`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`])).toEqual([200]);
+  });
+
+  it('throws for what it cannot read', () => {
+    expect(() => statuses(['SSH-2.0-OpenSSH_9\r\n\r\n'])).toThrow('no HTTP response');
+    expect(() => statuses(['HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'])).toThrow('without Content-Length');
+  });
+});

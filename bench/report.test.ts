@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { goalText, isMet } from './goals.ts';
+import { inTurn, median, ratio } from './measure.ts';
+import { markdown, shown } from './report.ts';
+import { requestsOf } from './requests.ts';
+
+describe('requests', () => {
+  const plan = { port: 3000, credential: 'x-api-key: k', target: { kind: 'transfer' as const, accounts: ['acc_1', 'acc_2'] } };
+
+  it('carry a key of their own, their length, and two accounts that differ', () => {
+    const next = requestsOf(plan, 'run');
+    const texts = Array.from({ length: 100 }, next);
+    expect(new Set(texts.map((text) => /idempotency-key: (\S+)/.exec(text)?.[1])).size).toBe(100);
+    for (const text of texts) {
+      const [head = '', body = ''] = text.split('\r\n\r\n');
+      expect(/content-length: (\d+)/.exec(head)?.[1]).toBe(String(Buffer.byteLength(body)));
+      const { from_account_id, to_account_id } = JSON.parse(body) as Record<string, string>;
+      expect(from_account_id).not.toBe(to_account_id);
+    }
+  });
+
+  it('ask for paths in turn', () => {
+    const next = requestsOf({ ...plan, target: { kind: 'get', paths: ['/a', '/b'] } }, 'run');
+    expect([next(), next(), next()].map((text) => text.split(' ')[1])).toEqual(['/a', '/b', '/a']);
+  });
+});
+
+describe('medians', () => {
+  it('are those of the rounds, and ratios are taken within a round', () => {
+    expect(median([5, 1, 3])).toBe(3);
+    expect(median([4, 1, 3, 2])).toBe(2.5);
+    expect(ratio([10, 30, 100], [1, 2, 4])).toBe(15);
+  });
+
+  it('come from sides that take turns', async () => {
+    const order: string[] = [];
+    const results = await inTurn(2, { a: async () => order.push('a'), b: async () => order.push('b') });
+    expect(order).toEqual(['a', 'b', 'a', 'b']);
+    expect(results).toEqual({ a: [1, 3], b: [2, 4] });
+  });
+});
+
+describe('report', () => {
+  it('says of each goal whether it is reached, and what was not measured', () => {
+    const text = markdown([{ lines: [{ goal: 'p99-at-1000', value: 21.04, note: 'x' }, { goal: 'over-pgbench', missing: 'no pgbench' }, { goal: 'of-gateway', value: 0.65, note: 'a | b' }] }], { node: 'v24' });
+    const rows = text.split('\n').filter((line) => line.startsWith('|'));
+    expect(rows[2]).toContain('| ≥ 0.65 | 0.65 | yes | a \\| b |');
+    expect(rows[3]).toContain('| not measured | – | no pgbench |');
+    expect(rows[4]).toContain('| ≤ 20 ms | 21.0 ms | no | x |');
+  });
+
+  it('knows goals without a bound', () => {
+    expect([goalText({ title: '', trial: '' }), isMet({ title: '', trial: '' }, 1)]).toEqual(['report', undefined]);
+    expect([shown(1234.5), shown(12.34, 'ms'), shown(0.654), shown(NaN)]).toEqual(['1235', '12.3 ms', '0.65', '–']);
+  });
+});

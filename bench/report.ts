@@ -1,0 +1,35 @@
+import { goals, goalText, isMet } from './goals.ts';
+import type { Machine } from './machine.ts';
+import type { Line, Outcome } from './rows.ts';
+
+/** The report of a run in Markdown: goals first, then the figures that they come from, then machine and settings. */
+export function markdown(outcomes: Outcome[], machine: Machine): string {
+  const lines = outcomes.flatMap(({ lines }) => lines);
+  const ordered = Object.keys(goals).flatMap((id) => lines.filter(({ goal }) => goal === id));
+  const parts = [
+    table(['what', 'trial', 'goal', 'measured', 'reached', 'from'], ordered.map(goalRow)),
+    ...outcomes.flatMap(({ figures = [] }) => figures).map(({ title, columns, rows }) => `${title}:\n\n${table(columns, rows)}`),
+    table(['measured with', ''], Object.entries(machine)),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+function goalRow(line: Line): string[] {
+  const goal = goals[line.goal];
+  const { title, trial } = goal;
+  if ('missing' in line) return [title, trial, goalText(goal), 'not measured', '–', line.missing];
+  const met = isMet(goal, line.value);
+  return [title, trial, goalText(goal), shown(line.value, 'unit' in goal ? goal.unit : undefined), met === undefined ? '–' : met ? 'yes' : 'no', line.note];
+}
+
+/** Three significant digits are what such a measurement is worth. */
+export function shown(value: number, unit?: string): string {
+  if (!Number.isFinite(value)) return '–';
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+  return `${value.toFixed(digits)}${unit === undefined ? '' : ` ${unit}`}`;
+}
+
+export function table(columns: string[], rows: string[][]): string {
+  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`;
+  return [line(columns), `|${columns.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
+}

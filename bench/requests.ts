@@ -1,0 +1,33 @@
+import type { LoadPlan } from './load-plan.ts';
+
+/**
+ * The requests of a load, as text to be written: each call gives the next one, an Idempotency-Key of its own included
+ * where money moves. `run` makes the keys of two loads differ; accounts are chosen uniformly.
+ */
+export function requestsOf({ port, credential, target }: Pick<LoadPlan, 'port' | 'credential' | 'target'>, run: string): () => string {
+  const head = (line: string) => `${line} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${credential}\r\n`;
+  let count = 0;
+  if (target.kind === 'balance' || target.kind === 'get') {
+    const paths = target.kind === 'get' ? target.paths : target.numbers.map((number) => `/accounts/number/${encodeURIComponent(number)}/balance`);
+    const requests = paths.map((path) => `${head(`GET ${path}`)}\r\n`);
+    return target.kind === 'get' ? () => requests[count++ % requests.length] ?? '' : () => pick(requests);
+  }
+  const post = `${head(`POST ${target.kind === 'transfer' ? '/transfers' : '/transactions'}`)}content-type: application/json\r\nidempotency-key: ${run}-`;
+  const { accounts } = target;
+  const body = target.kind === 'transfer'
+    ? () => {
+        const from = pick(accounts);
+        let to = pick(accounts);
+        while (to === from) to = pick(accounts);
+        return `{"from_account_id":"${from}","to_account_id":"${to}","amount":0.25}`;
+      }
+    : () => `{"account_id":"${pick(accounts)}","transaction_type":"Deposit","amount":1.25}`;
+  return () => {
+    const json = body();
+    return `${post}${(count++).toString(36)}\r\ncontent-length: ${json.length}\r\n\r\n${json}`;
+  };
+}
+
+function pick(items: readonly string[]): string {
+  return items[Math.floor(Math.random() * items.length)] ?? '';
+}

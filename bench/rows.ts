@@ -1,0 +1,49 @@
+import type { GoalId } from './goals.ts';
+import type { Latency } from './histogram.ts';
+import type { Effort } from './measure.ts';
+import type { World } from './world.ts';
+import { throughput } from './rows/throughput.ts';
+
+/** What a group of rows has at hand. */
+export interface Bench {
+  world: World;
+  effort: Effort;
+  quick: boolean;
+  minutes: number;
+  growth: { accounts: number; transactions: number };
+  /** Measured by an earlier group, for the later ones. */
+  known: { connections?: number; transfersPerSecond?: number };
+}
+
+/** One measured goal, or why it is not. */
+export type Line = { goal: GoalId; value: number; note: string } | { goal: GoalId; missing: string };
+
+/** A contender under a load, for the pictures. */
+export interface Point {
+  contender: string;
+  /** Requests asked for per second, or connections. */
+  perSecond: number;
+  latency: Latency;
+}
+
+export interface Outcome {
+  lines: Line[];
+  /** Absolute figures worth a table of their own. */
+  figures?: { title: string; columns: string[]; rows: string[][] }[];
+  latencies?: Point[];
+  growth?: { accounts: number; perSecond: number }[];
+  /** Everything as measured, for the JSON. */
+  raw?: unknown;
+}
+
+/** Rows of the report that are measured together, because they compare with each other. */
+export interface Group {
+  name: string;
+  /** Part of --quick. */
+  quick: boolean;
+  /** Only with an option of its own. */
+  onRequest?: true;
+  measure(bench: Bench): Promise<Outcome>;
+}
+
+export const groups: Group[] = [throughput];

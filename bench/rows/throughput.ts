@@ -1,0 +1,63 @@
+import { bestConnections, bestPool, inTurn, load, median, ratio, type Reading, transfersOf } from '../measure.ts';
+import { pgbench, pgbenchMissing } from '../pgbench.ts';
+import type { Bench, Group, Line, Outcome } from '../rows.ts';
+import type { Side, World } from '../world.ts';
+
+/** Transfers per second of every contender, each at its best number of connections, and what one costs in CPU. */
+export const throughput: Group = {
+  name: 'throughput',
+  quick: true,
+  async measure(bench: Bench): Promise<Outcome> {
+    const { world, effort } = bench;
+    const missing = pgbenchMissing();
+    const sides = [await world.bank(), await world.contender('self'), await bestPool(world, 'direct', effort), await bestPool(world, 'function', effort)];
+    const connections = new Map<Side, number>();
+    for (const side of sides) connections.set(side, await bestConnections(world, side, effort));
+    const measured = await inTurn(effort.rounds, Object.fromEntries(sides.map((side) => [side.name, () => full(world, side, connections.get(side) ?? 1, bench)])));
+    const withPgbench = missing === undefined
+      ? await inTurn(effort.rounds, {
+          bank: async () => (await full(world, sides[0]!, connections.get(sides[0]!) ?? 1, bench)).perSecond,
+          relayed: () => pgbench(world, effort.seconds, true),
+          alone: () => pgbench(world, effort.seconds, false),
+        })
+      : undefined;
+    const of = (name: string) => (measured[name] ?? []).map(({ perSecond }) => perSecond);
+    bench.known = { connections: connections.get(sides[0]!) ?? 1, transfersPerSecond: median(of('bank')) };
+    const over = (goal: 'of-gateway' | 'over-direct' | 'over-function', name: string): Line => ({ goal, value: ratio(of('bank'), of(name)), note: `${perSecond(of('bank'))} ÷ ${perSecond(of(name))}` });
+    const cpu = (name: string) => (measured[name] ?? []).map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest);
+    return {
+      lines: [
+        over('of-gateway', 'self'),
+        over('over-direct', 'direct'),
+        over('over-function', 'function'),
+        withPgbench === undefined
+          ? { goal: 'over-pgbench', missing: missing ?? '' }
+          : { goal: 'over-pgbench', value: ratio(withPgbench.bank, withPgbench.relayed), note: `${perSecond(withPgbench.bank)} ÷ ${perSecond(withPgbench.relayed)}; without a relay pgbench does ${perSecond(withPgbench.alone)}` },
+        { goal: 'cpu-saturated', value: ratio(cpu('direct'), cpu('bank')), note: `${Math.round(median(cpu('direct')))} µs ÷ ${Math.round(median(cpu('bank')))} µs` },
+      ],
+      figures: [{
+        title: 'Transfers, each contender at its best number of connections',
+        columns: ['contender', 'connections', 'transfers/s', 'p50 ms', 'p99 ms', 'CPU µs each', 'of these', 'generator, of a core', 'not 2xx'],
+        rows: sides.map((side) => figuresOf(side, connections.get(side) ?? 1, measured[side.name] ?? [])),
+      }],
+      raw: { connections: Object.fromEntries([...connections].map(([side, count]) => [side.name, count])), measured, withPgbench },
+    };
+  },
+};
+
+function full(world: World, side: Side, connections: number, { effort }: Bench): Promise<Reading> {
+  return load(world, side, { target: transfersOf(side), connections, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
+}
+
+function perSecond(values: number[]): string {
+  return `${Math.round(median(values))}/s`;
+}
+
+function figuresOf(side: Side, connections: number, readings: Reading[]): string[] {
+  const of = (value: (reading: Reading) => number, digits = 0) => median(readings.map(value)).toFixed(digits);
+  return [
+    side.name, String(connections), of((r) => r.perSecond), of((r) => r.latency.p50, 1), of((r) => r.latency.p99, 1), of((r) => r.cpuMicrosPerRequest),
+    Object.keys(readings[0]?.cpuMicros ?? {}).map((name) => `${name} ${of((r) => r.cpuMicros[name] ?? 0)}`).join(', '),
+    of((r) => r.generatorCores, 2), String(readings.reduce((sum, { wrong }) => sum + wrong, 0)),
+  ];
+}

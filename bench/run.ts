@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { efforts } from './measure.ts';
+import { describeMachine } from './machine.ts';
+import { markdown } from './report.ts';
+import { type Bench, type Group, groups, type Outcome } from './rows.ts';
+import { World } from './world.ts';
+
+/**
+ * `npm run bench`: the bank against its contenders on this machine, all in one run. Starts everything itself in a temporary
+ * directory; --quick takes two minutes, --only names groups of rows (--list), --growth-transactions and --growth-accounts say
+ * how large the generated data set is.
+ */
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    minutes: { type: 'string', default: '1' },
+    'growth-accounts': { type: 'string', default: '1000000' },
+    'growth-transactions': { type: 'string', default: '10000000' },
+    json: { type: 'string' },
+    'write-docs': { type: 'boolean', default: false },
+  },
+});
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+function number(name: 'rounds' | 'seconds' | 'minutes' | 'growth-accounts' | 'growth-transactions', fallback: number): number {
+  const value = Number(options[name] ?? fallback);
+  if (!(value > 0)) throw new Error(`--${name} must be a number above 0`);
+  return value;
+}
+
+function chosen(): Group[] {
+  const wanted = options.only?.split(',');
+  const unknown = wanted?.filter((name) => !groups.some((group) => group.name === name)) ?? [];
+  if (unknown.length > 0) throw new Error(`there is no group ${unknown.join(', ')}; --list names them`);
+  return groups.filter(({ name, quick, onRequest }) => (wanted ? wanted.includes(name) : options.quick ? quick : !onRequest));
+}
+
+/** Measures group after group; one that fails is reported, and the others go on. */
+async function measureAll(bench: Bench, wanted: Group[]): Promise<{ outcomes: Outcome[]; failed: number }> {
+  const outcomes: Outcome[] = [];
+  let failed = 0;
+  for (const group of wanted) {
+    const begun = performance.now();
+    say(`${group.name} …`);
+    try {
+      outcomes.push(await group.measure(bench));
+    } catch (error) {
+      failed += 1;
+      say(`  FAILED: ${(error as Error).message}`);
+    }
+    say(`  ${((performance.now() - begun) / 1000).toFixed(0)} s`);
+  }
+  return { outcomes, failed };
+}
+
+async function main(): Promise<void> {
+  if (options.list) {
+    for (const { name } of groups) say(name);
+    return;
+  }
+  const wanted = chosen();
+  const effort = efforts[options.quick ? 'quick' : 'full'];
+  const dir = mkdtempSync(join(tmpdir(), 'core-banking-bench-'));
+  let world: World | undefined;
+  const stop = async (code: number) => {
+    await world?.stop();
+    rmSync(dir, { recursive: true, force: true });
+    process.exit(code);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop(130));
+  try {
+    world = await World.start(dir, say);
+    const bench: Bench = {
+      world,
+      effort: { ...effort, rounds: number('rounds', effort.rounds), seconds: number('seconds', effort.seconds) },
+      quick: options.quick,
+      minutes: number('minutes', 1),
+      growth: { accounts: number('growth-accounts', 0), transactions: number('growth-transactions', 0) },
+      known: {},
+    };
+    const machine = await describeMachine(world);
+    const { outcomes, failed } = await measureAll(bench, wanted);
+    say(`\n${markdown(outcomes, machine)}`);
+    if (options.json) writeFileSync(options.json, `${JSON.stringify({ machine, outcomes }, null, 2)}\n`);
+    await stop(failed === 0 ? 0 : 1);
+  } catch (error) {
+    process.stderr.write(`\nThe benchmark cannot run: ${(error as Error).message}\n`);
+    await stop(1);
+  }
+}
+
+await main();

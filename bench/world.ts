@@ -1,0 +1,178 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { makeApiKey } from '#libs/contracts/api-key.ts';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { type Child, startChild, stopAllChildren } from '../deploy/local/child.ts';
+import { type Infrastructure, startInfrastructure } from '../deploy/local/infra.ts';
+import { type LocalDir, openLocalDir, PROJECT } from '../deploy/local/local-dir.ts';
+import { logTail } from '../deploy/local/log-file.ts';
+import { accepts } from '../deploy/local/ports.ts';
+import { type Bank, type BankOptions, startBank } from './bank.ts';
+import { tellerId, vaultId } from './contenders/posting.ts';
+import { cpuSeconds, cpuSecondsWithChildren } from './cpu.ts';
+import { type Generator, startGenerator } from './helper.ts';
+
+export const logger = pino({ level: 'warn' });
+const stopMs = 8_000;
+const startMs = 30_000;
+/** Accounts of every contender, opened with so much money that no transfer is refused. */
+export const accountCount = 1_000;
+const openingMinor = 100_000_000_00;
+
+/** A server that takes the generator's requests. */
+export interface Side {
+  name: string;
+  port: number;
+  credential: string;
+  accounts: string[];
+  /** Its processes; Postgres is counted with every side, the broker with those that use it. */
+  processes: { name: string; pid: number }[];
+  usesBroker: boolean;
+  stop(): Promise<void>;
+}
+
+/** Everything of one run: the servers, the contenders that are started, the generator. One Postgres and one broker for all. */
+export class World {
+  readonly local: LocalDir;
+  readonly infra: Infrastructure;
+  readonly generator: Generator;
+  readonly say: (line: string) => void;
+  readonly #servers: Record<'kafka' | 'postgres', number>;
+  readonly #sides = new Map<string, Promise<Side>>();
+  #bank: Promise<Bank> | undefined;
+
+  constructor(local: LocalDir, infra: Infrastructure, servers: Record<'kafka' | 'postgres', number>, say: (line: string) => void) {
+    this.local = local;
+    this.infra = infra;
+    this.#servers = servers;
+    this.say = say;
+    this.generator = startGenerator();
+  }
+
+  /** Starts broker and database in `dir`. Throws with what is missing. */
+  static async start(dir: string, say: (line: string) => void): Promise<World> {
+    const local = await openLocalDir(dir);
+    const servers = { kafka: 0, postgres: 0 };
+    const keep = async (name: 'kafka' | 'postgres', start: () => Promise<Child>) => {
+      const child = await start();
+      servers[name] = child.pid;
+      return child;
+    };
+    return new World(local, await startInfrastructure(local, { keep }), servers, say);
+  }
+
+  async stop(): Promise<void> {
+    this.generator.stop();
+    await stopAllChildren(stopMs);
+    this.local.release();
+  }
+
+  /** The bank that most rows are about: one process of each service, with the default settings. */
+  bank(): Promise<Bank> {
+    return (this.#bank ??= this.newBank({ name: 'bank', accounts: accountCount }));
+  }
+
+  newBank(options: BankOptions): Promise<Bank> {
+    return startBank(this, options);
+  }
+
+  /** One of the contenders of bench/contenders, started at its first use and again whenever `settings` differ. */
+  contender(name: 'self' | 'direct' | 'function', settings: { pool?: number } = {}): Promise<Side> {
+    const id = `${name} ${settings.pool ?? ''}`;
+    let side = this.#sides.get(id);
+    if (side === undefined) this.#sides.set(id, (side = this.#startContender(name, settings.pool ?? 8)));
+    return side;
+  }
+
+  async #startContender(name: 'self' | 'direct' | 'function', poolMax: number): Promise<Side> {
+    const apiKey = makeApiKey('test', `key_${'0'.repeat(31)}1`);
+    const accounts = contenderAccounts();
+    const databaseUrl = name === 'self' ? '' : await this.contenderDatabase(name);
+    const port = await this.local.port(`bench_${name}_${poolMax}`);
+    const script = join(PROJECT, 'bench', 'contenders', name === 'self' ? 'self.ts' : 'direct.ts');
+    const env = { PORT: String(port), MODE: name === 'function' ? 'function' : 'statements', DATABASE_URL: databaseUrl, POOL_MAX: String(poolMax), API_KEY: apiKey, API_KEY_PEPPER: this.local.secret('bench_pepper'), JWT_SECRET: this.jwtSecret };
+    const child = await this.startProcess(`${name}-${poolMax}`, script, env, port);
+    return { name, port, credential: `x-api-key: ${apiKey}`, accounts, processes: [{ name, pid: child.pid }], usesBroker: false, stop: () => child.stop(stopMs) };
+  }
+
+  get jwtSecret(): string {
+    return this.local.secret('bench_jwt');
+  }
+
+  /** Starts a script and waits until it listens; without a port, until it runs. */
+  async startProcess(name: string, script: string, env: Record<string, string>, port?: number): Promise<Child> {
+    const log = this.local.log(name);
+    const child = startChild({ name, command: process.execPath, args: [script], cwd: PROJECT, env: { ...process.env, ...env }, log, marker: script, onStart: this.local.recordProcess });
+    const end = performance.now() + startMs;
+    while (port !== undefined && !(await accepts('127.0.0.1', port, 500))) {
+      if (!child.running() || performance.now() > end) throw new Error(`${name} does not answer\n${logTail(log)}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    return child;
+  }
+
+  /** The database of a contender, made at first use, with its accounts. Its URL is the owner's. */
+  async contenderDatabase(name: string): Promise<string> {
+    const database = `bench_${name}`;
+    const url = await this.newDatabase(database);
+    await this.withPool(url, 'public', async (pool) => {
+      if ((await pool.query<{ there: boolean }>("select to_regclass('accounts') is not null as there")).rows[0]?.there) return;
+      await pool.query(readFileSync(join(import.meta.dirname, 'contenders', 'schema.sql'), 'utf8'));
+      await pool.query(
+        `insert into accounts (account_id, account_number, kind, currency, balance_minor)
+         select lpad(n::text, 32, '0')::uuid, 'SAV-' || n, 'Customer', 'USD', $2 from generate_series(1, $1::int) n
+         union all values ($3::uuid, 'TLR-USD', 'Teller', 'USD', 0::bigint), ($4::uuid, 'VLT-USD', 'Vault', 'USD', 0)`,
+        [accountCount, openingMinor, tellerId, vaultId],
+      );
+      await pool.query('analyze');
+    });
+    return url;
+  }
+
+  /** The URL of a database of the owner's, made when it is not there. */
+  async newDatabase(name: string): Promise<string> {
+    const url = new URL(this.infra.ownerUrl);
+    await this.withPool(this.infra.ownerUrl, 'public', async (pool) => {
+      const { rowCount } = await pool.query('select from pg_database where datname = $1', [name]);
+      if (rowCount === 0) await pool.query(`create database ${name}`);
+    });
+    url.pathname = `/${name}`;
+    return url.href;
+  }
+
+  /** With the superuser's rights in a database of the server. */
+  superuserUrl(databaseUrl: string): string {
+    const url = new URL(this.infra.superuserUrl);
+    url.pathname = new URL(databaseUrl).pathname;
+    return url.href;
+  }
+
+  async withPool<T>(url: string, schema: string, run: (pool: Pool) => Promise<T>, max = 1): Promise<T> {
+    const pool = createPool({ url, application_name: 'bench', schema, max, statement_timeout_ms: 30 * 60_000, idle_in_transaction_session_timeout_ms: 30 * 60_000 }, logger);
+    try {
+      return await run(pool);
+    } finally {
+      await pool.end();
+    }
+  }
+
+  /** CPU seconds so far of a side's processes by name, of Postgres with all its backends, and of the broker where it is used. */
+  cpuOf({ processes, usesBroker }: Pick<Side, 'processes' | 'usesBroker'>): Record<string, number> {
+    const own = Object.fromEntries(processes.map(({ name, pid }) => [name, cpuSeconds(pid)]));
+    return { ...own, ...(usesBroker ? { kafka: cpuSeconds(this.#servers.kafka) } : {}), postgres: this.postgresCpu() };
+  }
+
+  postgresCpu(): number {
+    return cpuSecondsWithChildren(this.#servers.postgres);
+  }
+}
+
+function contenderAccounts(): string[] {
+  return Array.from({ length: accountCount }, (_, i) => `acc_${String(i + 1).padStart(32, '0')}`);
+}
+
+export function secret(): string {
+  return randomBytes(32).toString('hex');
+}
