@@ -1,8 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
-import kafkajs from 'kafkajs';
 import type { Admin, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, RetryOptions, SASLOptions } from 'kafkajs';
 import type { Logger } from 'pino';
-import { patchKafkaJs } from './kafkajs-patch.ts';
+import { kafkajs } from './kafkajs.ts';
 import { createStickyPartitioner } from './partitioner.ts';
 import type { Cluster } from './read-message.ts';
 import { SocketGate } from './socket-gate.ts';
@@ -50,12 +49,8 @@ const boundedRetry: RetryOptions = { initialRetryTime: 50, multiplier: 2, factor
 // through the gate; after errors that are final a consumer is built anew by us, so that there is one way, not two.
 const endlessRetry: RetryOptions = { ...boundedRetry, retries: Number.MAX_SAFE_INTEGER, restartOnFailure: async () => false };
 
-/**
- * A client for one process. It connects nothing by itself. Throws when the installed kafkajs is not the
- * version that the patches were written for.
- */
+/** A client for one process. It connects nothing by itself. */
 export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient {
-  patchKafkaJs();
   if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
   const log = logger.child({ component: 'kafkajs' });
   const kafka = (gate: SocketGate, retry: RetryOptions) => new kafkajs.Kafka(kafkaConfig(options, gate, log, retry));

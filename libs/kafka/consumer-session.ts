@@ -1,7 +1,7 @@
-import kafkajs from 'kafkajs';
 import type { Consumer as KafkaJsConsumer, EachBatchPayload, PartitionAssigner } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient, Link } from './client.ts';
+import { kafkajs } from './kafkajs.ts';
 import { withTimeout } from './wait.ts';
 
 /** The partitions of one topic that this consumer holds. */

@@ -1,5 +1,3 @@
-import { createRequire } from 'node:module';
-import { encodeRecord } from './record-encoder.ts';
 import { pause } from './wait.ts';
 
 /** What the patch touches of kafkajs' Cluster. */
@@ -25,35 +23,23 @@ interface RequestQueue {
 
 type RequestQueueClass = { prototype: RequestQueue & { scheduleCheckPendingRequests(): void } };
 
-const patchedVersion = '2.2.4';
 const pendingCheckIntervalMs = 10;
 const coordinatorPauseMs = 100;
-const require = createRequire(import.meta.url);
-
-let patched = false;
-
 /**
- * Corrects the two things of kafkajs that cost most CPU, and the two that it takes for final and are not, in memory only. Idempotent; throws when the installed
- * kafkajs is another version than the one this was written against.
+ * Corrects what costs kafkajs CPU while nothing happens, and the two things that it takes for final and are not, in memory
+ * only. Throws when kafkajs is not what this was written against.
  */
-export function patchKafkaJs(): void {
-  if (patched) return;
-  const { version } = require('kafkajs/package.json') as { version: string };
-  if (version !== patchedVersion) {
-    throw new Error(`kafkajs ${version} is installed, but its patches were written for ${patchedVersion}: review libs/kafka/kafkajs-patch.ts`);
-  }
-  patchRequestQueueTimer();
-  patchRecordEncoder();
-  patchGroupCoordinator();
-  patchLastBroker();
-  patched = true;
+export function patchKafkaJs(require: NodeJS.Require): void {
+  patchRequestQueueTimer(require);
+  patchGroupCoordinator(require);
+  patchLastBroker(require);
 }
 
 /**
  * Every connection, even an idle one, re-arms a 1 ms timer for ever (kafkajs issue 1751): here a check is armed
  * only while a request waits.
  */
-function patchRequestQueueTimer(): void {
+function patchRequestQueueTimer(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
   if (typeof prototype.scheduleCheckPendingRequests !== 'function') throw new Error('kafkajs RequestQueue has no scheduleCheckPendingRequests');
   prototype.scheduleCheckPendingRequests = function scheduleCheckPendingRequests(this: RequestQueue): void {
@@ -67,21 +53,12 @@ function patchRequestQueueTimer(): void {
   };
 }
 
-/** The record encoder is loaded by kafkajs at its first produce request, so its place in the cache can be taken before. */
-function patchRecordEncoder(): void {
-  const path = require.resolve('kafkajs/src/protocol/recordBatch/record/v0');
-  require(path);
-  const module = require.cache[path];
-  if (typeof module?.exports !== 'function') throw new Error('kafkajs has no record encoder');
-  module.exports = encodeRecord;
-}
-
 /**
  * A consumer gave up for good when its coordinator could not be asked because connections were cut, though not when they
  * were refused: and its successor, a new member, waited for the session time-out of the old one. Both are a broker that is
  * away. What ends a consumer, here too, is a gate that was closed: no address is left then, which kafkajs does not retry.
  */
-function patchGroupCoordinator(): void {
+function patchGroupCoordinator(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/index') as { prototype: Cluster };
   const { findGroupCoordinator } = prototype;
   if (typeof findGroupCoordinator !== 'function' || typeof prototype.refreshMetadata !== 'function') throw new Error('kafkajs Cluster has no findGroupCoordinator');
@@ -104,7 +81,7 @@ function patchGroupCoordinator(): void {
  * A broker whose connection was closed is forgotten, and a consumer that knows none any more gives up for good. So the last
  * one is kept: it is connected again when it is back, and asked where the others are.
  */
-function patchLastBroker(): void {
+function patchLastBroker(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: BrokerPool };
   const { removeBroker } = prototype;
   if (typeof removeBroker !== 'function') throw new Error('kafkajs BrokerPool has no removeBroker');
