@@ -75,6 +75,21 @@ test('expired and revoked keys are nobody; an older version never comes back', (
   expect(keys.environment(keyId)).toBeUndefined();
 });
 
+test('a key that was shown before counts only as its latest state says', () => {
+  const { keys, take } = setUp();
+  const showTwice = () => [keys.find(apiKey)?.boundClientId, keys.find(apiKey)?.boundClientId];
+  take({ client_id: 'cli_1' });
+  expect(showTwice()).toEqual(['cli_1', 'cli_1']);
+  take({ client_id: 'cli_2', version: 2 });
+  expect(showTwice()).toEqual(['cli_2', 'cli_2']);
+  take({ client_id: 'cli_3', secret_hash: hashApiKey(pepper, makeApiKey('live', keyId)), version: 3 });
+  expect(showTwice()).toEqual([undefined, undefined]);
+  take({ client_id: 'cli_4', version: 4 });
+  expect(showTwice()).toEqual(['cli_4', 'cli_4']);
+  keys.take(keyId, null);
+  expect(showTwice()).toEqual([undefined, undefined]);
+});
+
 test('a message that cannot be read changes nothing', () => {
   const { keys, take } = setUp();
   take();

@@ -11,6 +11,8 @@ interface KnownKey {
   expiresMs: number;
   caller: Caller;
   usedMs: number;
+  /** The key itself, once it was shown to be right: then it needs no hashing until its state changes. */
+  shown?: string;
 }
 
 export interface ApiKeysOptions {
@@ -38,29 +40,38 @@ const schema = events['corebanking.api_key.v1'].data;
 
 export function createApiKeys({ pepper, logger, onUse, now = Date.now }: ApiKeysOptions): ApiKeys {
   const known = new Map<string, KnownKey>();
+  const byText = new Map<string, KnownKey>();
   const waiting = new Set<() => void>();
   // What an unknown key is compared with: it must cost as much as a known one.
   const nobodysHash = hashApiKey(pepper, '');
 
+  const prove = (apiKey: string): KnownKey | undefined => {
+    const parsed = parseApiKey(apiKey);
+    if (!parsed) return undefined;
+    const key = known.get(parsed.key_id);
+    if (!sameHash(hashApiKey(pepper, apiKey), key?.state.secret_hash ?? nobodysHash) || !key) return undefined;
+    key.shown = apiKey;
+    byText.set(apiKey, key);
+    return key;
+  };
+
   return {
     take(key, value) {
       if (key === null) return;
+      const before = known.get(key);
       if (value === null) known.delete(key);
       else {
         const state = readState(key, value, logger);
-        const before = known.get(key);
         if (!state || (before && before.state.version > state.version)) return;
         known.set(key, { state, expiresMs: Date.parse(state.expires_at), caller: callerOf(state), usedMs: before?.usedMs ?? -Infinity });
       }
+      if (before?.shown !== undefined) byText.delete(before.shown);
       for (const check of [...waiting]) check();
     },
     find(apiKey) {
-      const parsed = parseApiKey(apiKey);
-      if (!parsed) return undefined;
-      const key = known.get(parsed.key_id);
-      const isRight = sameHash(hashApiKey(pepper, apiKey), key?.state.secret_hash ?? nobodysHash);
+      const key = byText.get(apiKey) ?? prove(apiKey);
       const nowMs = now();
-      if (!key || !isRight || key.state.revoked_at !== null || key.expiresMs <= nowMs) return undefined;
+      if (!key || key.state.revoked_at !== null || key.expiresMs <= nowMs) return undefined;
       if (nowMs - key.usedMs >= useEveryMs) {
         key.usedMs = nowMs;
         onUse(key.state.key_id, new Date(nowMs));

@@ -24,7 +24,7 @@ export interface Plan<N extends MessageName = MessageName> {
   resource: Record<string, string>;
   location?: string;
   /** The resource as it is shown until the outcome is known. */
-  pending?: Transaction | Transfer;
+  pending?(): Transaction | Transfer;
   /** Runs before a success is answered, and may add to what is shown. */
   finish?(data: unknown, replayed: boolean): Promise<unknown>;
 }
@@ -88,7 +88,7 @@ const moneyPlanners = {
     const direction = transaction_type === 'Deposit' ? ('credit' as const) : ('debit' as const);
     return {
       name: 'create_transaction', id: transaction_id, key: account_id, data, resource: { transaction_id }, location: `/transactions/${transaction_id}`,
-      pending: { ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction },
+      pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),
     };
   },
   create_transfer({ body, bits, acceptedAt }: Input<Body<typeof bodies.createTransfer>>): Plan<'create_transfer'> {
@@ -99,7 +99,7 @@ const moneyPlanners = {
     const data = { transfer_id, from_account_id, to_account_id, amount, currency, description };
     return {
       name: 'create_transfer', id: transfer_id, key: from_account_id, data, resource: { transfer_id }, location: `/transfers/${transfer_id}`,
-      pending: { ...data, status: 'Pending', created_at: acceptedAt.toISOString() },
+      pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString() }),
     };
   },
   reverse_transaction({ params, body, bits }: Input<Body<typeof bodies.reverse>>): Plan<'reverse_transaction'> {

@@ -136,6 +136,17 @@ function encodeCommand(command: Command, origin: Omit<Origin, 'answerBy'>, prefi
   return encode(command, origin, topicName(prefix, messages[command.name].topic), commandPartition(command.bucket ?? bucketOf(command.key)));
 }
 
+/** Times as text. At full load several messages share a millisecond. */
+function timeText(): (ms: number) => string {
+  let [known, text] = [Number.NaN, ''];
+  return (ms) => {
+    if (ms !== known) [known, text] = [ms, new Date(ms).toISOString()];
+    return text;
+  };
+}
+
+const [acceptedText, deadlineText, replyByText] = [timeText(), timeText(), timeText()];
+
 /** A command or query as a message. Where the reply goes is added by the requester. */
 function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origin, 'answerBy'>, topic: string, partition: number): OutgoingMessage {
   const ms = acceptedAt.getTime();
@@ -143,12 +154,12 @@ function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origi
     message_id: id,
     type: messageType(name),
     source: source.gateway,
-    time: acceptedAt.toISOString(),
+    time: acceptedText(ms),
     subject: key,
     request_id: origin.requestId,
     actor: origin.caller.actor,
-    deadline: new Date(ms + deadlineMs).toISOString(),
-    reply_by: new Date(ms + replyWaitMs).toISOString(),
+    deadline: deadlineText(ms + deadlineMs),
+    reply_by: replyByText(ms + replyWaitMs),
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
     staff: origin.caller.isStaff === true ? 'true' : undefined,

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomFillSync } from 'node:crypto';
+import { createHmac, hash, randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
 
 /** 128 bits in 32 hex digits for the id of a command, which is the id of what it creates. */
@@ -25,16 +25,21 @@ export function derivedBits(secret: string, actor: string, route: string, idempo
 
 /** SHA-256 (first 128 bits) over path parameters and the validated body: what makes two requests the same one. */
 export function fingerprint(params: Record<string, string>, body: unknown): string {
-  return createHash('sha256').update(canonicalJson([params, body])).digest('hex').slice(0, 32);
+  return hash('sha256', canonicalJson([params, body]), 'hex').slice(0, 32);
 }
 
 /** JSON with sorted keys, in which an absent field and a null one are the same. */
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
-  const members = Object.entries(value)
-    .filter(([, item]) => item !== undefined && item !== null)
-    .sort(([left], [right]) => (left < right ? -1 : 1))
-    .map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`);
-  return `{${members.join(',')}}`;
+  return JSON.stringify(sorted(value));
+}
+
+function sorted(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value).sort()) {
+    const item: unknown = Reflect.get(value, key);
+    if (item !== null) copy[key] = sorted(item);
+  }
+  return copy;
 }

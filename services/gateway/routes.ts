@@ -174,7 +174,7 @@ function answerFailed(reply: FastifyReply, endpoint: Endpoint, plan: Plan, { sta
   if (stage !== 'no_reply' || !plan.pending || !endpoint.pending) throw outcomeUnknown(plan.resource, context.hasKey);
   // The first acceptance counts: a repeat is told the same created_at.
   const { pending } = context.deps;
-  const body = pending.find(plan.id, context.caller) ?? plan.pending;
+  const body = pending.find(plan.id, context.caller) ?? plan.pending();
   pending.remember(plan.id, body, context.caller);
   reply.headers({ location: plan.location, 'retry-after': '1' });
   return send(reply, 202, context.show(body), endpoint.shape === 'bare');
