@@ -1,6 +1,7 @@
-import type { Consumer as KafkaJsConsumer, EachBatchPayload, PartitionAssigner } from 'kafkajs';
+import type { Consumer as KafkaJsConsumer, PartitionAssigner } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient, Link } from './client.ts';
+import type { BatchPayload } from './fetched-batch.ts';
 import { kafkajs } from './kafkajs.ts';
 import { withTimeout } from './wait.ts';
 
@@ -18,7 +19,7 @@ export interface Reader {
   sessionTimeoutMs: number;
   assigner?: PartitionAssigner;
   /** Handles one partition's messages of one fetch; the next fetch waits for it. */
-  eachBatch(payload: EachBatchPayload): Promise<void>;
+  eachBatch(payload: BatchPayload): Promise<void>;
   /** Called at every join, before the first fetch; may seek. */
   onJoin(assignment: Assignment[], seek: (topic: string, partition: number, offset: bigint) => void): void;
   /**
@@ -107,7 +108,8 @@ async function run(consumer: KafkaJsConsumer, reader: Reader, partitions: number
     eachBatchAutoResolve: false,
     // A fetch is over when all its partitions are handled; fewer workers would handle them one after the other.
     partitionsConsumedConcurrently: Math.max(1, partitions),
-    eachBatch: (payload) => reader.eachBatch(payload),
+    // What kafkajs hands over holds our batch, not its own (kafkajs.ts).
+    eachBatch: (payload: unknown) => reader.eachBatch(payload as BatchPayload),
   });
 }
 

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { EachBatchPayload } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { Supervisor } from './consumer-supervisor.ts';
-import { toReceived } from './received-message.ts';
+import type { BatchPayload } from './fetched-batch.ts';
 import { topicRanges } from './topics.ts';
 import { startTimeoutMs, withTimeout } from './wait.ts';
 
@@ -39,9 +38,9 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   const checkCaughtUp = (): void => {
     if (ends && [...ends].every(([partition, end]) => (positions.get(partition) ?? 0n) >= end)) caughtUp.resolve();
   };
-  const eachBatch = async ({ batch, resolveOffset }: EachBatchPayload): Promise<void> => {
+  const eachBatch = async ({ batch, resolveOffset }: BatchPayload): Promise<void> => {
     for (const message of batch.messages) {
-      const { key, value, headers, offset } = toReceived(topic, batch.partition, message);
+      const { key, value, headers, offset } = message.received(topic, batch.partition);
       try {
         options.onMessage(key, value, headers);
       } catch (error) {
@@ -49,7 +48,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
       }
       resolveOffset(message.offset);
     }
-    positions.set(batch.partition, BigInt(batch.lastOffset()) + 1n);
+    positions.set(batch.partition, batch.lastOffset() + 1n);
     checkCaughtUp();
   };
   const supervisor = new Supervisor(kafka, () => ({

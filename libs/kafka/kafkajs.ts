@@ -1,5 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as KafkaJs from 'kafkajs';
+import { FetchedBatch } from './fetched-batch.ts';
+import { decodeFetchResponse } from './fetch-response.ts';
 import { groupMessagesPerPartition } from './group-messages.ts';
 import { patchKafkaJs } from './kafkajs-patch.ts';
 import { createRequest, produceRequestWith } from './produce-request.ts';
@@ -12,6 +14,8 @@ const replacements: Record<string, (theirs: never) => unknown> = {
   'protocol/request': () => createRequest,
   'protocol/requests/produce/v3/request': produceRequestWith,
   'producer/groupMessagesPerPartition': () => groupMessagesPerPartition,
+  'protocol/requests/fetch/v11/response': (theirs: object) => ({ ...theirs, decode: decodeFetchResponse }),
+  'consumer/batch': () => FetchedBatch,
 };
 
 /**
@@ -30,7 +34,7 @@ function load(): typeof KafkaJs {
     const name = require.resolve(`kafkajs/src/${path}`);
     const theirs: unknown = require(name);
     const module = require.cache[name];
-    if (!module || typeof theirs !== 'function') throw new Error(`kafkajs has no ${path}`);
+    if (!module || theirs === undefined) throw new Error(`kafkajs has no ${path}`);
     module.exports = replace(theirs as never);
   }
   patchKafkaJs(require);

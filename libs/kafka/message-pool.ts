@@ -1,10 +1,9 @@
-import type { EachBatchPayload, KafkaMessage } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { Assignment } from './consumer-session.ts';
+import type { BatchPayload } from './fetched-batch.ts';
 import { OffsetTracker } from './offset-tracker.ts';
 import type { Chunk } from './offset-tracker.ts';
-import { toReceived } from './received-message.ts';
-import type { ReceivedMessage } from './received-message.ts';
+import type { FetchedRecord, ReceivedMessage } from './received-message.ts';
 import { createBackoff, pause, withTimeout } from './wait.ts';
 
 export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
@@ -19,7 +18,7 @@ export interface PoolOptions {
 
 /** One partition's messages of one fetch: kafkajs waits for `settled` before it fetches again. */
 interface Lot {
-  payload: EachBatchPayload;
+  payload: BatchPayload;
   taken: number;
   handled: number;
   settled: PromiseWithResolvers<void>;
@@ -39,7 +38,7 @@ interface Tenure {
   over: AbortController;
   /** Set when the group rebalances: what comes in is sent back with it, so that kafkajs joins again. */
   lost: unknown;
-  payload: EachBatchPayload | undefined;
+  payload: BatchPayload | undefined;
   committing: Promise<unknown>;
 }
 
@@ -89,7 +88,7 @@ export class MessagePool {
   }
 
   /** kafkajs' eachBatch: resolves when the messages are handled (concurrency 1) or all under way (more). */
-  add(payload: EachBatchPayload): Promise<void> {
+  add(payload: BatchPayload): Promise<void> {
     const tenure = this.#tenure;
     if (tenure.lost) return Promise.reject(tenure.lost);
     const lot: Lot = { payload, taken: 0, handled: 0, settled: Promise.withResolvers() };
@@ -139,11 +138,11 @@ export class MessagePool {
       const lot = waiting[0] as Lot;
       const { topic, partition, messages } = lot.payload.batch;
       const count = Math.min(messages.length - lot.taken, this.#options.maxBatch - batch.messages.length);
-      for (let i = lot.taken; i < lot.taken + count; i++) batch.messages.push(toReceived(topic, partition, messages[i] as KafkaMessage));
+      for (let i = lot.taken; i < lot.taken + count; i++) batch.messages.push((messages[i] as FetchedRecord).received(topic, partition));
       lot.taken += count;
       const isLast = lot.taken === messages.length;
-      const lastOffset = isLast ? lot.payload.batch.lastOffset() : (messages[lot.taken - 1] as KafkaMessage).offset;
-      batch.parts.push({ lot, count, chunk: tracker.begin(topic, partition, BigInt(lastOffset) + 1n) });
+      const lastOffset = isLast ? lot.payload.batch.lastOffset() : (messages[lot.taken - 1] as FetchedRecord).offset;
+      batch.parts.push({ lot, count, chunk: tracker.begin(topic, partition, lastOffset + 1n) });
       if (!isLast) break;
       waiting.shift();
       // With several calls at once, a slow one must not hold up the next fetch.
@@ -231,6 +230,6 @@ function newTenure(assigned: Assignment[]): Tenure {
 function settle(tenure: Tenure, lot: Lot): void {
   if (!tenure.lots.delete(lot)) return;
   const { messages } = lot.payload.batch;
-  lot.payload.resolveOffset((messages[messages.length - 1] as KafkaMessage).offset);
+  lot.payload.resolveOffset((messages[messages.length - 1] as FetchedRecord).offset);
   lot.settled.resolve();
 }

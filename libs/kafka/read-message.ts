@@ -1,7 +1,5 @@
-import type { KafkaMessage } from 'kafkajs';
 import type { KafkaClient } from './client.ts';
-import { toReceived } from './received-message.ts';
-import type { ReceivedMessage } from './received-message.ts';
+import type { FetchedRecord, ReceivedMessage } from './received-message.ts';
 import { withTimeout } from './wait.ts';
 
 /** One place in a topic. */
@@ -26,7 +24,7 @@ interface FetchingBroker {
     minBytes: number;
     maxBytes: number;
     topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
-  }): Promise<{ responses: { partitions: { messages: KafkaMessage[] }[] }[] }>;
+  }): Promise<{ responses: { partitions: { messages: FetchedRecord[] }[] }[] }>;
 }
 
 const maxWaitMs = 100;
@@ -60,6 +58,6 @@ async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place): 
   const partitions = [{ partition, fetchOffset: String(offset), maxBytes }];
   const { responses } = await broker.fetch({ maxWaitTime: maxWaitMs, minBytes: 1, maxBytes, topics: [{ topic, partitions }] });
   // A batch comes whole: with what stands before the offset in it.
-  const found = responses.flatMap((response) => response.partitions.flatMap(({ messages }) => messages)).find((message) => BigInt(message.offset) === offset);
-  return found && toReceived(topic, partition, found);
+  const found = responses.flatMap((response) => response.partitions.flatMap(({ messages }) => messages)).find((message) => message.offset === offset);
+  return found?.received(topic, partition);
 }

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import type { EachBatchPayload } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { onePartitionAssigner } from './consumer-session.ts';
 import { Supervisor } from './consumer-supervisor.ts';
-import { toReceived } from './received-message.ts';
+import type { BatchPayload } from './fetched-batch.ts';
 import { murmur2 } from './partitioner.ts';
 import { PublishError } from './publish-queue.ts';
 import type { Publisher } from './publish.ts';
@@ -183,7 +182,7 @@ class KafkaRequester implements Requester {
       fromBeginning: false,
       sessionTimeoutMs,
       assigner: onePartitionAssigner(topic, partition),
-      eachBatch: async (payload: EachBatchPayload) => this.#take(payload),
+      eachBatch: async (payload: BatchPayload) => this.#take(payload),
       onJoin: (_assignment: unknown, seek: (topic: string, partition: number, offset: bigint) => void) => {
         this.#probe.joined();
         // After a reconnect, go on where it stopped: the replies of the meantime are still awaited.
@@ -194,13 +193,13 @@ class KafkaRequester implements Requester {
     };
   }
 
-  #take({ batch, resolveOffset }: EachBatchPayload): void {
+  #take({ batch, resolveOffset }: BatchPayload): void {
     for (const message of batch.messages) {
-      const id = String(message.headers?.['correlation-id'] ?? '');
-      if (id.startsWith(this.#origin)) this.#deliver(id, () => toReceived(batch.topic, batch.partition, message));
+      const id = message.header('correlation-id') ?? '';
+      if (id.startsWith(this.#origin)) this.#deliver(id, () => message.received(batch.topic, batch.partition));
     }
     this.#probe.taken();
-    this.#position = BigInt(batch.lastOffset()) + 1n;
+    this.#position = batch.lastOffset() + 1n;
     resolveOffset(batch.lastOffset());
   }
 

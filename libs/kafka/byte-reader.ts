@@ -1,0 +1,57 @@
+/** Reads the types of the Kafka protocol (big-endian) one behind the other, without a copy. */
+export class ByteReader {
+  readonly bytes: Buffer;
+  /** Where the next byte is read. */
+  at: number;
+
+  constructor(bytes: Buffer, at = 0) {
+    this.bytes = bytes;
+    this.at = at;
+  }
+
+  int8(): number {
+    return this.bytes.readInt8(this.at++);
+  }
+
+  int16(): number {
+    const value = this.bytes.readInt16BE(this.at);
+    this.at += 2;
+    return value;
+  }
+
+  int32(): number {
+    const value = this.bytes.readInt32BE(this.at);
+    this.at += 4;
+    return value;
+  }
+
+  int64(): bigint {
+    const value = this.bytes.readBigInt64BE(this.at);
+    this.at += 8;
+    return value;
+  }
+
+  /** Length (int16, -1 for null, here '') and UTF-8. */
+  string(): string {
+    const length = this.int16();
+    return length > 0 ? this.text(length) : '';
+  }
+
+  /** The next `length` bytes as UTF-8. */
+  text(length: number): string {
+    const start = this.at;
+    this.at = start + length;
+    return this.bytes.toString('utf8', start, this.at);
+  }
+
+  /** Zigzag, in plain arithmetic, so that it is right beyond 32 bits. */
+  varInt(): number {
+    let byte = this.bytes[this.at++] as number;
+    let value = byte & 0x7f;
+    for (let scale = 0x80; byte >= 0x80; scale *= 0x80) {
+      byte = this.bytes[this.at++] as number;
+      value += (byte & 0x7f) * scale;
+    }
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+}

@@ -1,0 +1,58 @@
+import type { FetchedPartition } from './fetch-response.ts';
+import type { FetchedRecord } from './received-message.ts';
+
+/** The messages of one partition in one fetch: in place of kafkajs' class of that name, which computes every offset as text. */
+export class FetchedBatch {
+  readonly topic: string;
+  readonly partition: number;
+  readonly highWatermark: bigint;
+  readonly messages: readonly FetchedRecord[];
+  readonly #firstOffset: bigint;
+  readonly #nextOffset: bigint;
+
+  /** Leaves out what lies before the offset asked for: the broker sends whole record batches. */
+  constructor(topic: string, fetchedOffset: string, { partition, highWatermark, messages, nextOffset }: FetchedPartition) {
+    this.topic = topic;
+    this.partition = partition;
+    this.highWatermark = highWatermark;
+    this.#firstOffset = BigInt(fetchedOffset);
+    this.#nextOffset = nextOffset > this.#firstOffset ? nextOffset : this.#firstOffset + 1n;
+    const first = messages.findIndex(({ offset }) => offset >= this.#firstOffset);
+    this.messages = first === 0 ? messages : first < 0 ? [] : messages.slice(first);
+  }
+
+  isEmpty(): boolean {
+    return this.messages.length === 0;
+  }
+
+  /** A partition with nothing new has no batch at all: so its records were compacted away, or for control only. */
+  isEmptyDueToFiltering(): boolean {
+    return this.isEmpty();
+  }
+
+  firstOffset(): bigint {
+    return this.messages[0]?.offset ?? this.#firstOffset;
+  }
+
+  /** The last offset that this batch covers, be there a message at it or not: the next fetch begins behind it. */
+  lastOffset(): bigint {
+    return this.#nextOffset - 1n;
+  }
+
+  offsetLag(): string {
+    return String(this.highWatermark - this.#nextOffset);
+  }
+
+  offsetLagLow(): string {
+    return String(this.highWatermark - 1n - this.firstOffset());
+  }
+}
+
+/** What kafkajs hands over with a batch, as far as it is used. */
+export interface BatchPayload {
+  batch: FetchedBatch;
+  /** Moves the place of the next fetch behind this offset; behind the whole batch where it is the last message's. */
+  resolveOffset(offset: bigint): void;
+  heartbeat(): Promise<void>;
+  commitOffsetsIfNecessary(offsets: { topics: { topic: string; partitions: { partition: number; offset: string }[] }[] }): Promise<void>;
+}
