@@ -41,9 +41,6 @@ export interface ConsumerSession {
   kill(reason: Error): void;
 }
 
-// A fetch that finds nothing waits this long at the broker, then heartbeats: it bounds how fast a stop and a
-// rebalance are, and how often an idle consumer wakes.
-const maxWaitMs = 400;
 const maxHeartbeatMs = 1_000;
 const rebalanceTimeoutMs = 20_000;
 const leaveTimeoutMs = 3_000;
@@ -63,7 +60,9 @@ export function openSession(kafka: KafkaClient, reader: Reader, partitions: numb
     sessionTimeout: reader.sessionTimeoutMs,
     heartbeatInterval: heartbeatMs(reader.sessionTimeoutMs),
     rebalanceTimeout: rebalanceTimeoutMs,
-    maxWaitTimeInMs: maxWaitMs,
+    // A fetch that finds nothing waits this long at the broker, then a heartbeat is due: it bounds how soon a rebalance is
+    // noticed, and how often an idle consumer wakes.
+    maxWaitTimeInMs: heartbeatMs(reader.sessionTimeoutMs),
     minBytes: 1,
     // Without transactional producers nothing is ever aborted, and waiting for the last stable offset gains nothing.
     readUncommitted: true,
@@ -136,6 +135,8 @@ function listen(link: Link<KafkaJsConsumer>, reader: Reader, logger: Logger, on:
 async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: number): Promise<void> {
   await withTimeout(reader.beforeStop(), timeoutMs, 'finishing').catch(() => undefined);
   const closed = link.close(Math.min(timeoutMs, leaveTimeoutMs));
+  // kafkajs leaves the group when its fetch is back, and a fetch that finds nothing takes its time.
+  link.gate.cutFetches();
   // Only now, with kafkajs told to stop, may the calls that it still waits for come back.
   reader.onLost(false);
   await closed;

@@ -18,28 +18,35 @@ interface RequestQueue {
   pending: unknown[];
   throttledUntil: number;
   throttleCheckTimeoutId: NodeJS.Timeout | null;
+  requestTimeoutIntervalId: NodeJS.Timeout | null;
+  enforceRequestTimeout: boolean;
+  inflight: Map<number, { sentAt: number; requestTimeout: number; timeoutRequest(): void }>;
   checkPendingRequests(): void;
+  isConnected(): boolean;
+  destroy(): void;
 }
 
-type RequestQueueClass = { prototype: RequestQueue & { scheduleCheckPendingRequests(): void } };
+type RequestQueueClass = { prototype: RequestQueue & { scheduleCheckPendingRequests(): void; scheduleRequestTimeoutCheck(): void } };
 
 const pendingCheckIntervalMs = 10;
+/** Requests time out after 10 s or more. */
+const timeoutCheckIntervalMs = 1_000;
 const coordinatorPauseMs = 100;
 /**
  * Corrects what costs kafkajs CPU while nothing happens, and the two things that it takes for final and are not, in memory
  * only. Throws when kafkajs is not what this was written against.
  */
 export function patchKafkaJs(require: NodeJS.Require): void {
-  patchRequestQueueTimer(require);
+  patchRequestQueueTimers(require);
   patchGroupCoordinator(require);
   patchLastBroker(require);
 }
 
 /**
  * Every connection, even an idle one, re-arms a 1 ms timer for ever (kafkajs issue 1751): here a check is armed
- * only while a request waits.
+ * only while a request waits. And each looks ten times a second for requests that are late: here once.
  */
-function patchRequestQueueTimer(require: NodeJS.Require): void {
+function patchRequestQueueTimers(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
   if (typeof prototype.scheduleCheckPendingRequests !== 'function') throw new Error('kafkajs RequestQueue has no scheduleCheckPendingRequests');
   prototype.scheduleCheckPendingRequests = function scheduleCheckPendingRequests(this: RequestQueue): void {
@@ -50,6 +57,16 @@ function patchRequestQueueTimer(require: NodeJS.Require): void {
       this.throttleCheckTimeoutId = null;
       this.checkPendingRequests();
     }, throttledForMs > 0 ? throttledForMs : pendingCheckIntervalMs);
+  };
+  if (typeof prototype.scheduleRequestTimeoutCheck !== 'function') throw new Error('kafkajs RequestQueue has no scheduleRequestTimeoutCheck');
+  prototype.scheduleRequestTimeoutCheck = function scheduleRequestTimeoutCheck(this: RequestQueue): void {
+    if (!this.enforceRequestTimeout) return;
+    this.destroy();
+    this.requestTimeoutIntervalId = setInterval(() => {
+      const now = Date.now();
+      for (const request of [...this.inflight.values()]) if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
+      if (!this.isConnected()) this.destroy();
+    }, timeoutCheckIntervalMs);
   };
 }
 

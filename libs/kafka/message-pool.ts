@@ -69,7 +69,6 @@ export class MessagePool {
 
   join(assigned: Assignment[]): void {
     this.#tenure = newTenure(assigned);
-    this.#commits ??= setInterval(() => void this.#commit(this.#tenure), commitIntervalMs);
   }
 
   /** What was held is held no more: nothing of it is started or repeated from here on, nothing committed but by this call. */
@@ -82,7 +81,7 @@ export class MessagePool {
     tenure.lots.clear();
     this.#tenure = newTenure([]);
     clearInterval(this.#beats);
-    clearInterval(this.#commits);
+    clearTimeout(this.#commits);
     this.#beats = undefined;
     this.#commits = undefined;
   }
@@ -169,6 +168,16 @@ export class MessagePool {
       lot.handled += count;
       if (lot.handled === lot.payload.batch.messages.length) settle(tenure, lot);
     }
+    this.#commitSoon(tenure);
+  }
+
+  /** What was handled meanwhile is committed together. */
+  #commitSoon(tenure: Tenure): void {
+    if (tenure !== this.#tenure) return;
+    this.#commits ??= setTimeout(() => {
+      this.#commits = undefined;
+      void this.#commit(tenure);
+    }, commitIntervalMs);
   }
 
   /** Keeps the membership while handle takes long; learns here that the group rebalances. */
@@ -217,6 +226,7 @@ export class MessagePool {
       });
     } catch (error) {
       tenure.tracker.markDirty(positions);
+      this.#commitSoon(tenure);
       this.#options.logger.debug({ err: error }, 'committing offsets failed; it is tried again');
     }
   }

@@ -230,6 +230,9 @@ class KafkaRequester implements Requester {
     if (now - this.#sweptAt > stallMs) this.#patientUntil = now + stallMs;
     this.#sweptAt = now;
     if (now >= this.#patientUntil) this.#expire(now, 'no reply in time');
+    if (this.#pending.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
   }
 
   #expire(now: number, reason: string): void {

@@ -13,6 +13,7 @@ interface SocketArguments extends Address {
 }
 
 const produceApiKey = 0;
+const fetchApiKey = 1;
 const keepAliveDelayMs = 30_000;
 
 /**
@@ -24,6 +25,8 @@ export class SocketGate {
   /** Produce requests handed to a socket so far. */
   produceWrites = 0;
   readonly #sockets = new Set<net.Socket>();
+  /** Those that fetch: kafkajs uses them for nothing else. */
+  readonly #fetching = new Set<net.Socket>();
   readonly #route: (address: Address) => Address;
   #closed = false;
 
@@ -47,8 +50,11 @@ export class SocketGate {
     socket.setKeepAlive(true, keepAliveDelayMs);
     socket.setNoDelay(true);
     this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
-    this.#countProduceWrites(socket);
+    socket.once('close', () => {
+      this.#sockets.delete(socket);
+      this.#fetching.delete(socket);
+    });
+    this.#watchWrites(socket);
     return socket;
   };
 
@@ -68,13 +74,20 @@ export class SocketGate {
     }
   }
 
-  /** A Kafka request starts with its size (int32) and its API key (int16); Produce is 0. */
-  #countProduceWrites(socket: net.Socket): void {
+  /** Ends the fetches that wait at the brokers, and nothing else. */
+  cutFetches(): void {
+    for (const socket of this.#fetching) socket.destroy(new Error('the fetch was given up'));
+  }
+
+  /** A Kafka request starts with its size (int32) and its API key (int16). */
+  #watchWrites(socket: net.Socket): void {
     const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
-    const counted = (chunk: unknown, ...rest: unknown[]): boolean => {
-      if (Buffer.isBuffer(chunk) && chunk.length >= 6 && chunk.readInt16BE(4) === produceApiKey) this.produceWrites += 1;
+    const watched = (chunk: unknown, ...rest: unknown[]): boolean => {
+      const apiKey = Buffer.isBuffer(chunk) && chunk.length >= 6 ? chunk.readInt16BE(4) : undefined;
+      if (apiKey === produceApiKey) this.produceWrites += 1;
+      else if (apiKey === fetchApiKey) this.#fetching.add(socket);
       return write(chunk, ...rest);
     };
-    socket.write = counted as typeof socket.write;
+    socket.write = watched as typeof socket.write;
   }
 }
