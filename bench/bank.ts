@@ -1,4 +1,4 @@
-import { type BankSettings, createTopics, makeApiKey, migrateService, type ServiceKind, startService } from '../deploy/local/bank.ts';
+import { type BankSettings, createTopics, makeApiKey, migrateService, roleUrl, type ServiceKind, startService } from '../deploy/local/bank.ts';
 import type { Child } from '../deploy/local/child.ts';
 import { logTail } from '../deploy/local/log-file.ts';
 import { awaitReady } from '../deploy/local/ready.ts';
@@ -27,13 +27,12 @@ export interface Bank extends Side {
   databaseUrl: string;
 }
 
-/** Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of what does not get ready. */
-export async function startBank(world: World, { name, accounts, ledgers = 1 }: BankOptions): Promise<Bank> {
+function settingsOf(world: World, name: string, ownerUrl: string): BankSettings {
   const { local, infra } = world;
-  const settings: BankSettings = {
+  return {
     brokers: infra.brokers,
     topicPrefix: name === 'bank' ? '' : `${name}.`,
-    ownerUrl: name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`),
+    ownerUrl,
     rolePasswords: { ledger: local.secret('role_ledger'), accounts: local.secret('role_accounts') },
     // Nobody there: callers come with API keys.
     issuer: 'http://127.0.0.1:9',
@@ -41,6 +40,19 @@ export async function startBank(world: World, { name, accounts, ledgers = 1 }: B
     idempotencySecret: local.secret('idempotency_secret'),
     env: { SESSION_TIMEOUT_MS: '6000', LOG_LEVEL: 'info' },
   };
+}
+
+/** A database with the ledger's schema and nothing else. Its URL is the ledger's own role's. */
+export async function migrateLedger(world: World, database: string): Promise<string> {
+  const settings = settingsOf(world, database, await world.newDatabase(database));
+  await migrateService('ledger', settings);
+  return roleUrl(settings, 'ledger');
+}
+
+/** Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of what does not get ready. */
+export async function startBank(world: World, { name, accounts, ledgers = 1 }: BankOptions): Promise<Bank> {
+  const { local, infra } = world;
+  const settings = settingsOf(world, name, name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`));
   await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)]);
   const port = await local.port(`${name}_gateway`);
   const kinds: ServiceKind[] = [...Array.from({ length: ledgers }, () => 'ledger' as const), 'accounts', 'gateway'];

@@ -46,3 +46,9 @@ export function residentMb(pid: number): number {
     return 0;
   }
 }
+
+/** CPU seconds that the whole machine has spent on anything so far: user, nice, system, interrupts, and what its host took. */
+export function machineSeconds(): number {
+  const [, user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/ +/).map(Number) ?? [];
+  return ((user ?? 0) + (nice ?? 0) + (system ?? 0) + (irq ?? 0) + (softirq ?? 0) + (steal ?? 0)) * tickSeconds;
+}

@@ -13,6 +13,8 @@ export interface Phases {
 /** A process that is given one plan at a time over IPC. */
 export interface Helper<Plan, Result> {
   pid: number;
+  /** Resolves when the process has said so by a first result of its own. */
+  ready(timeoutMs: number): Promise<void>;
   /** Resolves with the result; rejects when it failed, ended, or gave none within `timeoutMs`. */
   run(plan: Plan, timeoutMs: number, phases?: Phases): Promise<Result>;
   stop(): void;
@@ -24,25 +26,27 @@ export function startHelper<Plan extends object, Result>(script: string, env: Re
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => undefined);
   child.once('exit', (code, signal) => ended.reject(new Error(`${script} ended by itself (${signal ?? code})`)));
+  const listenFor = async <T>(timeoutMs: number, phases: Phases, ask: () => void): Promise<T> => {
+    const settled = Promise.withResolvers<T>();
+    const timer = setTimeout(() => settled.reject(new Error(`${script} gave no result within ${timeoutMs / 1000} s`)), timeoutMs);
+    const listen = (told: Told): void => {
+      if ('phase' in told) phases[told.phase]?.();
+      else if ('result' in told) settled.resolve(told.result as T);
+      else settled.reject(new Error(`${script}: ${told.error}`));
+    };
+    child.on('message', listen);
+    ask();
+    try {
+      return await Promise.race([settled.promise, ended.promise]);
+    } finally {
+      clearTimeout(timer);
+      child.off('message', listen);
+    }
+  };
   return {
     pid: child.pid ?? 0,
-    async run(plan, timeoutMs, phases = {}) {
-      const settled = Promise.withResolvers<Result>();
-      const timer = setTimeout(() => settled.reject(new Error(`${script} gave no result within ${timeoutMs / 1000} s`)), timeoutMs);
-      const listen = (told: Told): void => {
-        if ('phase' in told) phases[told.phase]?.();
-        else if ('result' in told) settled.resolve(told.result as Result);
-        else settled.reject(new Error(`${script}: ${told.error}`));
-      };
-      child.on('message', listen);
-      child.send(plan);
-      try {
-        return await Promise.race([settled.promise, ended.promise]);
-      } finally {
-        clearTimeout(timer);
-        child.off('message', listen);
-      }
-    },
+    ready: (timeoutMs) => listenFor<void>(timeoutMs, {}, () => undefined),
+    run: (plan, timeoutMs, phases = {}) => listenFor<Result>(timeoutMs, phases, () => void child.send(plan)),
     stop: () => void child.kill('SIGTERM'),
   };
 }

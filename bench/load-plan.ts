@@ -1,8 +1,10 @@
 import type { Latency } from './histogram.ts';
 
-/** What a load asks for. `entry-pages` and the others name their own paths. */
+/** What a load asks for. */
 export type Target =
   | { kind: 'transfer' | 'deposit'; accounts: string[] }
+  /** The accounts of generated data, by their number. */
+  | { kind: 'transfer'; generated: number }
   /** Balances by account number. */
   | { kind: 'balance'; numbers: string[] }
   /** GETs of these paths, in turn. */

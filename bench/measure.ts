@@ -1,3 +1,4 @@
+import { machineSeconds } from './cpu.ts';
 import type { LoadPlan, LoadResult, Target } from './load-plan.ts';
 import type { Side, World } from './world.ts';
 
@@ -16,7 +17,7 @@ export interface Effort {
 
 export const efforts: Record<'full' | 'quick', Effort> = {
   full: { rounds: 5, seconds: 5, warmUpSeconds: 1, searchSeconds: 2, firstSeconds: 6, connections: [16, 32, 64, 128, 256, 512, 1000], pools: [4, 8, 16] },
-  quick: { rounds: 2, seconds: 3, warmUpSeconds: 1, searchSeconds: 1.5, firstSeconds: 3, connections: [32, 128, 512], pools: [8] },
+  quick: { rounds: 2, seconds: 2, warmUpSeconds: 0.5, searchSeconds: 1, firstSeconds: 2, connections: [64, 512], pools: [8] },
 };
 
 /** A load's result with the CPU that the side's processes, Postgres and its broker used for it. */
@@ -24,6 +25,8 @@ export interface Reading extends LoadResult {
   cpuMicrosPerRequest: number;
   /** The same by process. */
   cpuMicros: Record<string, number>;
+  /** Cores that were busy with something else than the side and the generator: what makes a reading doubtful. */
+  elsewhere: number;
 }
 
 export type LoadOptions = Pick<LoadPlan, 'target' | 'connections' | 'seconds' | 'warmUpSeconds' | 'rate'>;
@@ -35,18 +38,45 @@ export function transfersOf(side: Side): Target {
 
 const patienceMs = 40_000;
 
-/** Loads one side. */
-export async function load(world: World, side: Side, options: LoadOptions): Promise<Reading> {
-  let before: Record<string, number> = {};
-  let after: Record<string, number> = {};
+/** Loads one side; `generator` is another one than the run's where two loads go on at once. */
+export async function load(world: World, side: Side, options: LoadOptions, generator = world.generator): Promise<Reading> {
+  const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(side), at: performance.now() });
+  let [before, after] = [snapshot(), snapshot()];
   const plan: LoadPlan = { port: side.port, credential: side.credential, ...options };
-  const result = await world.generator.run(plan, (options.seconds + options.warmUpSeconds) * 1000 + patienceMs, {
-    measuring: () => { before = world.cpuOf(side); },
-    measured: () => { after = world.cpuOf(side); },
+  const result = await generator.run(plan, (options.seconds + options.warmUpSeconds) * 1000 + patienceMs, {
+    measuring: () => { before = snapshot(); },
+    measured: () => { after = snapshot(); },
   });
-  const each = ([name, seconds]: [string, number]) => [name, ((seconds - (before[name] ?? 0)) * 1e6) / Math.max(1, result.completed)] as const;
-  const cpuMicros = Object.fromEntries(Object.entries(after).map(each));
-  return { ...result, cpuMicrosPerRequest: Object.values(cpuMicros).reduce((sum, micros) => sum + micros, 0), cpuMicros };
+  const used = Object.entries(after.side).map(([name, seconds]) => [name, seconds - (before.side[name] ?? 0)] as const);
+  const sum = used.reduce((total, [, seconds]) => total + seconds, 0);
+  const each = 1e6 / Math.max(1, result.completed);
+  const reading = {
+    ...result,
+    cpuMicrosPerRequest: sum * each,
+    cpuMicros: Object.fromEntries(used.map(([name, seconds]) => [name, seconds * each])),
+    elsewhere: Math.max(0, ((after.machine - before.machine - sum) * 1000) / (after.at - before.at) - result.generatorCores),
+  };
+  world.loads.push(reading);
+  return reading;
+}
+
+/** By what a group's loads may be trusted: how busy the machine was with something else, and what was not answered 2xx. */
+export interface Trust {
+  loads: number;
+  elsewhere: number;
+  mostElsewhere: number;
+  mostGenerator: number;
+  wrong: number;
+}
+
+export function trustOf(loads: Pick<Reading, 'elsewhere' | 'generatorCores' | 'wrong'>[]): Trust {
+  return {
+    loads: loads.length,
+    elsewhere: loads.length === 0 ? 0 : median(loads.map((one) => one.elsewhere)),
+    mostElsewhere: Math.max(0, ...loads.map((one) => one.elsewhere)),
+    mostGenerator: Math.max(0, ...loads.map((one) => one.generatorCores)),
+    wrong: loads.reduce((sum, one) => sum + one.wrong, 0),
+  };
 }
 
 /** The number of connections at which a side does most, searched coarsely; a step that gives less than 3 % more is not taken. */
@@ -80,12 +110,13 @@ export async function bestPool(world: World, name: 'direct' | 'function', effort
 }
 
 /** Runs every part once per round, in turn (A B C, A B C, …): the machine's moods meet all alike. */
-export async function inTurn<Name extends string, T>(rounds: number, parts: Record<Name, () => Promise<T>>): Promise<Record<Name, T[]>> {
-  const names = Object.keys(parts) as Name[];
-  const results = Object.fromEntries(names.map((name) => [name, [] as T[]])) as Record<Name, T[]>;
-  for (let round = 0; round < rounds; round++) for (const name of names) results[name].push(await parts[name]());
-  return results;
+export async function inTurn<Parts extends Record<string, () => Promise<unknown>>>(rounds: number, parts: Parts): Promise<Results<Parts>> {
+  const results = Object.fromEntries(Object.keys(parts).map((name) => [name, [] as unknown[]]));
+  for (let round = 0; round < rounds; round++) for (const [name, part] of Object.entries(parts)) results[name]?.push(await part());
+  return results as Results<Parts>;
 }
+
+type Results<Parts extends Record<string, () => Promise<unknown>>> = { [Name in keyof Parts]: Awaited<ReturnType<Parts[Name]>>[] };
 
 export function median(values: number[]): number {
   const sorted = [...values].sort((a, b) => a - b);

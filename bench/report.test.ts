@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { goalText, isMet } from './goals.ts';
-import { inTurn, median, ratio } from './measure.ts';
+import { inTurn, median, ratio, trustOf } from './measure.ts';
 import { markdown, shown } from './report.ts';
 import { requestsOf } from './requests.ts';
 
@@ -42,11 +42,17 @@ describe('medians', () => {
 
 describe('report', () => {
   it('says of each goal whether it is reached, and what was not measured', () => {
-    const text = markdown([{ lines: [{ goal: 'p99-at-1000', value: 21.04, note: 'x' }, { goal: 'over-pgbench', missing: 'no pgbench' }, { goal: 'of-gateway', value: 0.65, note: 'a | b' }] }], { node: 'v24' });
+    const text = markdown({ some: { lines: [{ goal: 'p99-at-1000', value: 21.04, note: 'x' }, { goal: 'over-pgbench', missing: 'no pgbench' }, { goal: 'of-gateway', value: 0.65, note: 'a | b' }] } }, { node: 'v24' });
     const rows = text.split('\n').filter((line) => line.startsWith('|'));
     expect(rows[2]).toContain('| ≥ 0.65 | 0.65 | yes | a \\| b |');
     expect(rows[3]).toContain('| not measured | – | no pgbench |');
     expect(rows[4]).toContain('| ≤ 20 ms | 21.0 ms | no | x |');
+  });
+
+  it('says how far the loads of a group can be trusted', () => {
+    const trust = trustOf([{ elsewhere: 0.1, generatorCores: 0.2, wrong: 0 }, { elsewhere: 0.5, generatorCores: 0.1, wrong: 3 }, { elsewhere: 0.2, generatorCores: 0.1, wrong: 1 }]);
+    expect(markdown({ some: { lines: [], trust } }, {})).toContain('| some | 3 | 0.20 | 0.50 | 0.20 | 4 |');
+    expect(trustOf([])).toEqual({ loads: 0, elsewhere: 0, mostElsewhere: 0, mostGenerator: 0, wrong: 0 });
   });
 
   it('knows goals without a bound', () => {

@@ -3,12 +3,14 @@ import type { Machine } from './machine.ts';
 import type { Line, Outcome } from './rows.ts';
 
 /** The report of a run in Markdown: goals first, then the figures that they come from, then machine and settings. */
-export function markdown(outcomes: Outcome[], machine: Machine): string {
+export function markdown(groups: Record<string, Outcome>, machine: Machine): string {
+  const outcomes = Object.values(groups);
   const lines = outcomes.flatMap(({ lines }) => lines);
   const ordered = Object.keys(goals).flatMap((id) => lines.filter(({ goal }) => goal === id));
   const parts = [
     table(['what', 'trial', 'goal', 'measured', 'reached', 'from'], ordered.map(goalRow)),
     ...outcomes.flatMap(({ figures = [] }) => figures).map(({ title, columns, rows }) => `${title}:\n\n${table(columns, rows)}`),
+    table(['rows', 'loads', 'cores busy elsewhere, median', 'at most', 'cores of the generator, at most', 'not 2xx'], Object.entries(groups).map(trustRow)),
     table(['measured with', ''], Object.entries(machine)),
   ];
   return `${parts.join('\n\n')}\n`;
@@ -20,6 +22,12 @@ function goalRow(line: Line): string[] {
   if ('missing' in line) return [title, trial, goalText(goal), 'not measured', '–', line.missing];
   const met = isMet(goal, line.value);
   return [title, trial, goalText(goal), shown(line.value, 'unit' in goal ? goal.unit : undefined), met === undefined ? '–' : met ? 'yes' : 'no', line.note];
+}
+
+function trustRow([name, { trust }]: [string, Outcome]): string[] {
+  if (trust === undefined) return [name, '–', '–', '–', '–', '–'];
+  const { loads, elsewhere, mostElsewhere, mostGenerator, wrong } = trust;
+  return [name, String(loads), elsewhere.toFixed(2), mostElsewhere.toFixed(2), mostGenerator.toFixed(2), String(wrong)];
 }
 
 /** Three significant digits are what such a measurement is worth. */

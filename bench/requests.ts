@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { LoadPlan } from './load-plan.ts';
 
 /**
@@ -13,15 +14,15 @@ export function requestsOf({ port, credential, target }: Pick<LoadPlan, 'port' |
     return target.kind === 'get' ? () => requests[count++ % requests.length] ?? '' : () => pick(requests);
   }
   const post = `${head(`POST ${target.kind === 'transfer' ? '/transfers' : '/transactions'}`)}content-type: application/json\r\nidempotency-key: ${run}-`;
-  const { accounts } = target;
+  const account = 'generated' in target ? () => `acc_${hash('md5', `account ${Math.floor(Math.random() * target.generated)}`)}` : () => pick(target.accounts);
   const body = target.kind === 'transfer'
     ? () => {
-        const from = pick(accounts);
-        let to = pick(accounts);
-        while (to === from) to = pick(accounts);
+        const from = account();
+        let to = account();
+        while (to === from) to = account();
         return `{"from_account_id":"${from}","to_account_id":"${to}","amount":0.25}`;
       }
-    : () => `{"account_id":"${pick(accounts)}","transaction_type":"Deposit","amount":1.25}`;
+    : () => `{"account_id":"${account()}","transaction_type":"Deposit","amount":1.25}`;
   return () => {
     const json = body();
     return `${post}${(count++).toString(36)}\r\ncontent-length: ${json.length}\r\n\r\n${json}`;

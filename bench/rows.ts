@@ -1,7 +1,15 @@
 import type { GoalId } from './goals.ts';
 import type { Latency } from './histogram.ts';
-import type { Effort } from './measure.ts';
+import type { Effort, Trust } from './measure.ts';
 import type { World } from './world.ts';
+import { curves } from './rows/curves.ts';
+import { deposits } from './rows/deposits.ts';
+import { growth } from './rows/growth.ts';
+import { latency } from './rows/latency.ts';
+import { ledger } from './rows/ledger.ts';
+import { reads } from './rows/reads.ts';
+import { relay } from './rows/relay.ts';
+import { idle, ledgers, memory } from './rows/resources.ts';
 import { throughput } from './rows/throughput.ts';
 
 /** What a group of rows has at hand. */
@@ -21,7 +29,7 @@ export type Line = { goal: GoalId; value: number; note: string } | { goal: GoalI
 /** A contender under a load, for the pictures. */
 export interface Point {
   contender: string;
-  /** Requests asked for per second, or connections. */
+  /** Requests sent per second (open loop). */
   perSecond: number;
   latency: Latency;
 }
@@ -31,7 +39,9 @@ export interface Outcome {
   /** Absolute figures worth a table of their own. */
   figures?: { title: string; columns: string[]; rows: string[][] }[];
   latencies?: Point[];
-  growth?: { accounts: number; perSecond: number }[];
+  growth?: { contender: string; accounts: number; perSecond: number }[];
+  /** Added by the run. */
+  trust?: Trust;
   /** Everything as measured, for the JSON. */
   raw?: unknown;
 }
@@ -46,4 +56,4 @@ export interface Group {
   measure(bench: Bench): Promise<Outcome>;
 }
 
-export const groups: Group[] = [throughput];
+export const groups: Group[] = [idle, throughput, latency, deposits, reads, relay, ledger, memory, ledgers, curves, growth];

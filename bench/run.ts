@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { efforts } from './measure.ts';
+import { efforts, trustOf } from './measure.ts';
+import { writeDocs } from './docs.ts';
 import { describeMachine } from './machine.ts';
 import { markdown } from './report.ts';
 import { type Bench, type Group, groups, type Outcome } from './rows.ts';
@@ -43,17 +44,20 @@ function chosen(): Group[] {
 }
 
 /** Measures group after group; one that fails is reported, and the others go on. */
-async function measureAll(bench: Bench, wanted: Group[]): Promise<{ outcomes: Outcome[]; failed: number }> {
-  const outcomes: Outcome[] = [];
+async function measureAll(bench: Bench, wanted: Group[]): Promise<{ outcomes: Record<string, Outcome>; failed: number }> {
+  const outcomes: Record<string, Outcome> = {};
   let failed = 0;
   for (const group of wanted) {
+    if (bench.world.stopping) break;
     const begun = performance.now();
     say(`${group.name} …`);
+    bench.world.loads.length = 0;
     try {
-      outcomes.push(await group.measure(bench));
+      const outcome = await group.measure(bench);
+      outcomes[group.name] = { ...outcome, trust: trustOf(bench.world.loads) };
     } catch (error) {
       failed += 1;
-      say(`  FAILED: ${(error as Error).message}`);
+      if (!bench.world.stopping) say(`  FAILED: ${(error as Error).message}`);
     }
     say(`  ${((performance.now() - begun) / 1000).toFixed(0)} s`);
   }
@@ -69,12 +73,15 @@ async function main(): Promise<void> {
   const effort = efforts[options.quick ? 'quick' : 'full'];
   const dir = mkdtempSync(join(tmpdir(), 'core-banking-bench-'));
   let world: World | undefined;
+  let stopping = false;
   const stop = async (code: number) => {
+    if (stopping) return;
+    stopping = true;
     await world?.stop();
     rmSync(dir, { recursive: true, force: true });
     process.exit(code);
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop(130));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop(130));
   try {
     world = await World.start(dir, say);
     const bench: Bench = {
@@ -87,10 +94,13 @@ async function main(): Promise<void> {
     };
     const machine = await describeMachine(world);
     const { outcomes, failed } = await measureAll(bench, wanted);
+    if (stopping) return;
     say(`\n${markdown(outcomes, machine)}`);
+    if (options['write-docs']) writeDocs(outcomes, machine);
     if (options.json) writeFileSync(options.json, `${JSON.stringify({ machine, outcomes }, null, 2)}\n`);
     await stop(failed === 0 ? 0 : 1);
   } catch (error) {
+    if (stopping) return;
     process.stderr.write(`\nThe benchmark cannot run: ${(error as Error).message}\n`);
     await stop(1);
   }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -13,6 +12,7 @@ import { type Bank, type BankOptions, startBank } from './bank.ts';
 import { tellerId, vaultId } from './contenders/posting.ts';
 import { cpuSeconds, cpuSecondsWithChildren } from './cpu.ts';
 import { type Generator, startGenerator } from './helper.ts';
+import type { Reading } from './measure.ts';
 
 export const logger = pino({ level: 'warn' });
 const stopMs = 8_000;
@@ -39,6 +39,10 @@ export class World {
   readonly infra: Infrastructure;
   readonly generator: Generator;
   readonly say: (line: string) => void;
+  /** Every load of the present group. */
+  readonly loads: Reading[] = [];
+  /** True as soon as everything is being stopped. */
+  stopping = false;
   readonly #servers: Record<'kafka' | 'postgres', number>;
   readonly #sides = new Map<string, Promise<Side>>();
   #bank: Promise<Bank> | undefined;
@@ -64,6 +68,7 @@ export class World {
   }
 
   async stop(): Promise<void> {
+    this.stopping = true;
     this.generator.stop();
     await stopAllChildren(stopMs);
     this.local.release();
@@ -171,8 +176,4 @@ export class World {
 
 function contenderAccounts(): string[] {
   return Array.from({ length: accountCount }, (_, i) => `acc_${String(i + 1).padStart(32, '0')}`);
-}
-
-export function secret(): string {
-  return randomBytes(32).toString('hex');
 }

@@ -37,7 +37,7 @@ export const throughput: Group = {
       ],
       figures: [{
         title: 'Transfers, each contender at its best number of connections',
-        columns: ['contender', 'connections', 'transfers/s', 'p50 ms', 'p99 ms', 'CPU µs each', 'of these', 'generator, of a core', 'not 2xx'],
+        columns: ['contender', 'connections', 'transfers/s', 'p50 ms', 'p99 ms', 'CPU µs each', 'of these', 'generator, of a core', 'elsewhere, of a core', 'not 2xx'],
         rows: sides.map((side) => figuresOf(side, connections.get(side) ?? 1, measured[side.name] ?? [])),
       }],
       raw: { connections: Object.fromEntries([...connections].map(([side, count]) => [side.name, count])), measured, withPgbench },
@@ -58,6 +58,6 @@ function figuresOf(side: Side, connections: number, readings: Reading[]): string
   return [
     side.name, String(connections), of((r) => r.perSecond), of((r) => r.latency.p50, 1), of((r) => r.latency.p99, 1), of((r) => r.cpuMicrosPerRequest),
     Object.keys(readings[0]?.cpuMicros ?? {}).map((name) => `${name} ${of((r) => r.cpuMicros[name] ?? 0)}`).join(', '),
-    of((r) => r.generatorCores, 2), String(readings.reduce((sum, { wrong }) => sum + wrong, 0)),
+    of((r) => r.generatorCores, 2), of((r) => r.elsewhere, 2), String(readings.reduce((sum, { wrong }) => sum + wrong, 0)),
   ];
 }

@@ -42,7 +42,8 @@ function roleName(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
   return `${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}_${kind}`;
 }
 
-function roleUrl(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
+/** The URL by which a service reaches its schema, in its own role. */
+export function roleUrl(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
   const url = new URL(settings.ownerUrl);
   url.username = roleName(settings, kind);
   url.password = settings.rolePasswords[kind];

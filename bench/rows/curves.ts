@@ -1,0 +1,41 @@
+import { bestConnections, load, transfersOf } from '../measure.ts';
+import type { Bench, Group, Outcome, Point } from '../rows.ts';
+import type { Side } from '../world.ts';
+
+const rates = [50, 100, 250, 500, 1000, 1500, 2000, 3000, 4000, 5000, 6500, 8000];
+/** Beyond this, and where less comes back than is asked for, a contender is past its end. */
+const tooLateMs = 1_000;
+const openConnections = 512;
+const counts = [2, 10, 100, 1_000];
+
+/** For the pictures: latency against load, and throughput against the number of accounts that it touches. */
+export const curves: Group = {
+  name: 'curves',
+  quick: false,
+  async measure(bench: Bench): Promise<Outcome> {
+    const { world, effort } = bench;
+    const sides = [await world.bank(), await world.contender('direct'), await world.contender('function')];
+    const latencies: Point[] = [];
+    const growth: NonNullable<Outcome['growth']> = [];
+    for (const side of sides) {
+      const connections = await bestConnections(world, side, effort);
+      latencies.push(...(await latencyOf(bench, side)));
+      for (const accounts of counts) {
+        const target = { kind: 'transfer' as const, accounts: side.accounts.slice(0, accounts) };
+        const { perSecond } = await load(world, side, { target, connections, seconds: effort.searchSeconds, warmUpSeconds: 1 });
+        growth.push({ contender: side.name, accounts, perSecond });
+      }
+    }
+    return { lines: [], latencies, growth };
+  },
+};
+
+async function latencyOf({ world, effort }: Bench, side: Side): Promise<Point[]> {
+  const points: Point[] = [];
+  for (const rate of rates) {
+    const reading = await load(world, side, { target: transfersOf(side), connections: openConnections, rate, seconds: effort.searchSeconds, warmUpSeconds: 0.5 });
+    if (reading.wrong > 0 || reading.latency.p99 > tooLateMs) break;
+    points.push({ contender: side.name, perSecond: rate, latency: reading.latency });
+  }
+  return points;
+}

@@ -1,0 +1,38 @@
+import type { Target } from '../load-plan.ts';
+import { bestConnections, bestPool, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Side } from '../world.ts';
+
+const depositsOf = (side: Side): Target => ({ kind: 'deposit', accounts: side.accounts });
+const manyConnections = 1_000;
+
+/** Deposits, of which every one touches Teller and Vault, against transfers and against direct deposits. */
+export const deposits: Group = {
+  name: 'deposits',
+  quick: true,
+  async measure(bench: Bench): Promise<Outcome> {
+    const { world, effort } = bench;
+    const bank = await world.bank();
+    const direct = await bestPool(world, 'direct', effort, depositsOf);
+    const connections = { bank: await bestConnections(world, bank, effort, depositsOf(bank)), direct: await bestConnections(world, direct, effort, depositsOf(direct)) };
+    const at = (side: Side, target: Target, count: number) => () => load(world, side, { target, connections: count, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
+    const measured = await inTurn(effort.rounds, {
+      bank: at(bank, depositsOf(bank), connections.bank),
+      direct: at(direct, depositsOf(direct), connections.direct),
+      transfers: at(bank, transfersOf(bank), connections.bank),
+      many: at(bank, depositsOf(bank), manyConnections),
+      directMany: at(direct, depositsOf(direct), manyConnections),
+    });
+    const perSecond = (name: keyof typeof measured) => measured[name].map((one) => one.perSecond);
+    const text = (name: keyof typeof measured) => `${Math.round(median(perSecond(name)))}/s`;
+    const wrong = measured.many.reduce((sum, one) => sum + one.wrong, 0);
+    return {
+      lines: [
+        { goal: 'deposits-over-direct', value: ratio(perSecond('bank'), perSecond('direct')), note: `${text('bank')} at ${connections.bank} connections ÷ ${text('direct')} at ${connections.direct}` },
+        { goal: 'deposits-of-transfers', value: ratio(perSecond('bank'), perSecond('transfers')), note: `${text('bank')} ÷ ${text('transfers')}` },
+        { goal: 'deposits-cliff', value: ratio(perSecond('many'), perSecond('bank')), note: `${text('many')} ÷ ${text('bank')}, ${wrong} not 2xx; direct at ${manyConnections} connections ${text('directMany')}` },
+      ],
+      raw: { connections, measured },
+    };
+  },
+};

@@ -1,0 +1,92 @@
+import type { BarePlan } from '../contenders/bare.ts';
+import { type Helper, startHelper } from '../helper.ts';
+import type { Latency } from '../histogram.ts';
+import { bestConnections, inTurn, load, median, ratio, type Reading, transfersOf } from '../measure.ts';
+import type { Bench, Group, Line, Outcome } from '../rows.ts';
+import type { Side } from '../world.ts';
+
+const openConnections = 256;
+const startMs = 60_000;
+
+/** How long one transfer takes: alone, at 1,000/s, at half of the maximum; and what it costs in CPU at 500/s. */
+export const latency: Group = {
+  name: 'latency',
+  quick: true,
+  async measure(bench: Bench): Promise<Outcome> {
+    const { world, effort } = bench;
+    const bank = await world.bank();
+    const direct = await world.contender('direct');
+    const half = Math.round((await maximum(bench, bank)) / 2);
+    const bare = await startBare(world.infra.brokers);
+    try {
+      const at = (side: Side, rate: number | undefined) => () =>
+        load(world, side, { target: transfersOf(side), connections: rate === undefined ? 1 : openConnections, rate, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
+      const bareAt = (rate?: number) => () => bare.requester.run({ seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds, rate }, (effort.seconds + 30) * 1000);
+      await at(bank, undefined)();
+      const measured = await inTurn(effort.rounds, {
+        bank: at(bank, undefined), bare: bareAt(), bank1000: at(bank, 1000), bare1000: bareAt(1000), bankHalf: at(bank, half), bank500: at(bank, 500), direct500: at(direct, 500),
+      });
+      return outcome(measured, half);
+    } finally {
+      bare.requester.stop();
+      bare.responder.stop();
+    }
+  },
+};
+
+interface Measured extends Record<'bank' | 'bank1000' | 'bankHalf' | 'bank500' | 'direct500', Reading[]>, Record<'bare' | 'bare1000', Latency[]> {}
+
+function outcome(measured: Measured, half: number): Outcome {
+  const latencies = (name: keyof Measured): Latency[] => measured[name].map((one) => ('latency' in one ? one.latency : one));
+  const p50 = (name: keyof Measured) => latencies(name).map((one) => one.p50);
+  const over = (goal: 'p50-alone' | 'p50-at-1000', name: 'bank' | 'bank1000'): Line => ({ goal, value: ratio(p50(name), p50('bare')), note: `${ms(p50(name))} ÷ ${ms(p50('bare'))}${name === 'bank' ? '' : `; bare at 1,000/s ${ms(p50('bare1000'))}`}` });
+  const p99 = (goal: 'p99-at-1000' | 'p99-at-half', name: 'bank1000' | 'bankHalf'): Line => ({ goal, value: median(latencies(name).map((one) => one.p99)), note: `p50 ${ms(p50(name))}${name === 'bankHalf' ? `, at ${half}/s` : ''}` });
+  const cpu = (name: 'bank500' | 'direct500') => measured[name].map((one) => one.cpuMicrosPerRequest);
+  const names: Record<keyof Measured, string> = {
+    bank: 'bank, one at a time', bare: 'bare request-reply, one at a time', bank1000: 'bank, 1,000/s', bare1000: 'bare request-reply, 1,000/s',
+    bankHalf: `bank, ${half}/s`, bank500: 'bank, 500/s', direct500: 'direct, 500/s',
+  };
+  return {
+    lines: [
+      over('p50-alone', 'bank'), over('p50-at-1000', 'bank1000'), p99('p99-at-1000', 'bank1000'), p99('p99-at-half', 'bankHalf'),
+      { goal: 'cpu-at-500', value: ratio(cpu('bank500'), cpu('direct500')), note: `${Math.round(median(cpu('bank500')))} µs ÷ ${Math.round(median(cpu('direct500')))} µs` },
+    ],
+    figures: [{
+      title: 'Latency of transfers in ms, medians of the rounds (open loop but for one at a time, counted from the moment at which a request was to be sent)',
+      columns: ['load', 'p50', 'p90', 'p99', 'p99.9', 'max', 'sent late', 'elsewhere, of a core', 'not 2xx'],
+      rows: (Object.keys(names) as (keyof Measured)[]).map((name) => [
+        names[name],
+        ...(['p50', 'p90', 'p99', 'p999', 'max'] as const).map((field) => median(latencies(name).map((one) => one[field])).toFixed(2)),
+        ...readings(measured[name]),
+      ]),
+    }],
+    raw: measured,
+  };
+}
+
+function readings(all: (Reading | Latency)[]): string[] {
+  const loads = all.filter((one) => 'wrong' in one);
+  if (loads.length === 0) return ['–', '–', '0'];
+  return [median(loads.map((one) => one.sentLateMs)).toFixed(2), median(loads.map((one) => one.elsewhere)).toFixed(2), String(loads.reduce((sum, one) => sum + one.wrong, 0))];
+}
+
+function ms(values: number[]): string {
+  return `${median(values).toFixed(2)} ms`;
+}
+
+/** Transfers per second of the bank at its best number of connections, from an earlier group or measured now. */
+export async function maximum(bench: Bench, side: Side): Promise<number> {
+  const { world, effort, known } = bench;
+  if (known.transfersPerSecond !== undefined) return known.transfersPerSecond;
+  const connections = await bestConnections(world, side, effort);
+  const { perSecond } = await load(world, side, { target: transfersOf(side), connections, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
+  bench.known = { connections, transfersPerSecond: perSecond };
+  return perSecond;
+}
+
+async function startBare(brokers: string): Promise<{ responder: Helper<object, unknown>; requester: Helper<BarePlan, Latency> }> {
+  const responder = startHelper<object, unknown>('contenders/bare.ts', { KAFKA_BROKERS: brokers, ROLE: 'responder' });
+  const requester = startHelper<BarePlan, Latency>('contenders/bare.ts', { KAFKA_BROKERS: brokers, ROLE: 'requester' });
+  await Promise.all([responder.ready(startMs), requester.ready(startMs)]);
+  return { responder, requester };
+}

@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from '#libs/postgres/pool.ts';
+import type { Bank } from '../bank.ts';
+import type { EventsPlan, EventsResult } from '../contenders/events.ts';
+import { startHelper } from '../helper.ts';
+import { inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import type { Bench, Group, Outcome } from '../rows.ts';
+import { maximum } from './latency.ts';
+
+const drainMs = 120_000;
+const startMs = 60_000;
+
+/** What publishing costs, how soon events arrive, and how fast a backlog goes. */
+export const relay: Group = {
+  name: 'relay',
+  quick: false,
+  async measure(bench: Bench): Promise<Outcome> {
+    const { world, effort } = bench;
+    const bank = await world.bank();
+    const half = Math.round((await maximum(bench, bank)) / 2);
+    const connections = bench.known.connections ?? 256;
+    const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
+    const transfers = () => load(world, bank, { target: transfersOf(bank), connections, ...timing });
+    const reader = startHelper<EventsPlan, EventsResult>('contenders/events.ts', { KAFKA_BROKERS: bank.brokers, TOPIC: `${bank.topicPrefix}transfers` });
+    try {
+      await reader.ready(startMs);
+      return await world.withPool(bank.databaseUrl, 'ledger', async (pool) => {
+        const measured = await inTurn(effort.rounds, {
+          on: transfers,
+          async off() {
+            await hold(pool);
+            const begun = performance.now();
+            const posted = await transfers();
+            const postedMs = performance.now() - begun;
+            return { ...posted, ...(await drain(pool, bank, postedMs)) };
+          },
+          async events() {
+            const [seen] = await Promise.all([
+              reader.run(timing, (effort.seconds + 30) * 1000),
+              load(world, bank, { target: transfersOf(bank), connections: 256, rate: half, ...timing }),
+            ]);
+            return seen;
+          },
+        });
+        return outcome(measured, half);
+      });
+    } finally {
+      reader.stop();
+    }
+  },
+};
+
+type Posted = Awaited<ReturnType<typeof load>>;
+type Drained = Posted & { drainRatio: number; backlog: number; drainedMs: number };
+
+function outcome(measured: { on: Posted[]; off: Drained[]; events: EventsResult[] }, half: number): Outcome {
+  const perSecond = (all: Posted[]) => all.map((one) => one.perSecond);
+  const p = (field: 'p50' | 'p99') => median(measured.events.map(({ latency }) => latency[field]));
+  const of = (field: 'drainRatio' | 'backlog' | 'drainedMs') => median(measured.off.map((one) => one[field]));
+  return {
+    lines: [
+      { goal: 'relay-on-off', value: ratio(perSecond(measured.on), perSecond(measured.off)), note: `${Math.round(median(perSecond(measured.on)))}/s ÷ ${Math.round(median(perSecond(measured.off)))}/s` },
+      { goal: 'event-p50', value: p('p50'), note: `from the booking time, a little before the commit, to a consumer of transfers; at ${half}/s` },
+      { goal: 'event-p99', value: p('p99'), note: 'the same' },
+      { goal: 'drain', value: of('drainRatio'), note: `${Math.round(of('backlog'))} messages in ${(of('drainedMs') / 1000).toFixed(1)} s, with the relay kept from its lease meanwhile` },
+    ],
+    raw: measured,
+  };
+}
+
+/** Takes the right to publish away from the ledger's relay: it stands by, as it does while another publishes. */
+async function hold(pool: Pool): Promise<void> {
+  await pool.query("update outbox_lease set holder = 'bench', expires_at = clock_timestamp() + interval '1 hour'");
+}
+
+/** Gives it back, and waits until everything is published. How much faster that went than it was written. */
+async function drain(pool: Pool, bank: Bank, writtenMs: number): Promise<{ drainRatio: number; backlog: number; drainedMs: number }> {
+  const unpublished = async () => Number((await pool.query<{ rows: bigint | null }>('select sum(size)::int8 as rows from outbox_batches where published_at is null')).rows[0]?.rows ?? 0n);
+  const backlog = await unpublished();
+  await pool.query('update outbox_lease set expires_at = clock_timestamp()');
+  let begun = 0;
+  for (const end = performance.now() + drainMs; performance.now() < end; await sleep(10)) {
+    const left = await unpublished();
+    // The relay looks for its lease twice a second: counted from its first batch.
+    if (begun === 0 && left < backlog) begun = performance.now();
+    if (left === 0) {
+      const drainedMs = performance.now() - begun;
+      return { drainRatio: writtenMs / drainedMs, backlog, drainedMs };
+    }
+  }
+  throw new Error(`${bank.name}: the outbox was not drained within ${drainMs / 1000} s`);
+}
