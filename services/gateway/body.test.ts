@@ -35,12 +35,22 @@ test.each([
   ['something after the value', '{} x'],
   ['a trailing comma', '{"a":1,}'],
   ['a leading zero', '{"a":01}'],
+  ['a leading plus', '{"a":+1}'],
+  ['a leading point', '{"a":.5}'],
+  ['a minus alone', '{"a":-}'],
+  ['a point without digits', '{"a":1.}'],
+  ['an exponent without digits', '{"a":1e}'],
+  ['two numbers in one place', '{"a":1-2}'],
+  ['a number for a key', '{1:2}'],
+  ['a number for a key inside', '{"a":[{"b":1,-2.5e3:"c"}]}'],
+  ['a number behind a string', '{"a":"x"1}'],
+  ['a string without end before a number', '{"a":"x,1}'],
+  ['a backslash that takes the end of a string', '{"a":"x\\",1}'],
   ['NaN', '{"a":NaN}'],
   ['a comment', '{"a":1/**/}'],
   ['a byte order mark', '\ufeff{}'],
   ['a raw control character', '{"a":"\n"}'],
   ['a duplicate key', '{"a":1,"a":2}'],
-  // lossless-json lets a key come twice when both values are equal: the next ones are why the members are counted.
   ['a duplicate key with equal numbers', '{"a":1,"a":1}'],
   ['a duplicate key with equal texts', '{"a":"x","b":2,"a":"x"}'],
   ['a duplicate key with equal objects', '{"o":{"a":1},"o":{"a":1}}'],
@@ -52,6 +62,9 @@ test.each([
   ['a lone surrogate', '{"a":"\\ud800"}'],
   ['a lone surrogate in a key', '{"\\udc00":1}'],
   ['NUL', '{"a":"\\u0000"}'],
+  ['NUL that looks like a number', '{"a":"\\u00001"}'],
+  ['NUL in a key', '{"\\u0000":1}'],
+  ['a raw NUL', '{"a":"\u0000"}'],
   ['brackets without end', '['.repeat(60_000)],
   ['objects without end', '{"a":'.repeat(13_000)],
   ['nesting that is closed', '['.repeat(30_000) + ']'.repeat(30_000)],
@@ -85,6 +98,27 @@ test('whatever JSON.stringify writes is read back, and nothing throws anything b
       expect([undefined, 'malformed_json']).toContain(refusedAs(Buffer.from(bytes)));
     }),
   );
+});
+
+test('what is no JSON for JSON.parse is none here, whatever stands next to a number', () => {
+  const parts = ['1', '-', '0', '.5', 'e3', '"', '\\', '\\u0000', ':', ',', '[', ']', '{', '}', ' ', '"a"', 'null', '"a":1'];
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 12 }), (chosen) => {
+      const text = chosen.join('');
+      let isJson = true;
+      try {
+        JSON.parse(text);
+      } catch {
+        isJson = false;
+      }
+      if (!isJson) expect(refusedAs(Buffer.from(text))).toBe('malformed_json');
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+test('what is wrong is told of the text as it was sent', () => {
+  expect(() => parse('{"a":1,"b":x}')).toThrow(expect.objectContaining({ refusal: expect.objectContaining({ message: expect.stringMatching(/^the body is not JSON: (?!.*u0000)/) }) }));
 });
 
 test('64 levels are read, and brackets in strings are none', () => {

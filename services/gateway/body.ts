@@ -1,19 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import { parse } from 'lossless-json';
 import { NumberText } from '#libs/contracts/money.ts';
 import { refuse } from './errors.ts';
 
-const numbersAsText = { parseNumber: (text: string) => new NumberText(text) };
 const quoteMark = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
+const minus = 0x2d;
+const zero = 0x30;
+const nine = 0x39;
 /** Brackets are braces without this bit. */
 const braceBit = 0x20;
 const opening = 0x7b;
 const closing = 0x7d;
 /** Of brackets and braces: far more than any body has, far fewer than the stack takes. */
 const maxDepth = 64;
+const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
  * A JSON body with its numbers as they were written (contract: Money). Undefined for an empty one. Throws a Refused
@@ -25,19 +27,13 @@ export function parseBody(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
   const text = bytes.toString('utf8');
   // Before it is parsed: thousands of levels would fill the stack.
-  const { colons, depth } = scan(text);
+  const { colons, depth, marked } = scan(text);
   if (depth > maxDepth) throw malformed('the body is nested too deeply');
-  let value: unknown;
-  try {
-    value = parse(text, undefined, numbersAsText);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw malformed(`the body is not JSON: ${error.message}`.slice(0, 200).toWellFormed());
-  }
-  // Only an escape can bring in what UTF-8 or JSON itself does not allow.
-  const members = countMembers(value, text.includes('\\u'));
-  // lossless-json refuses a key that comes twice only when the two values differ.
-  if (members !== colons) throw malformed('the body has a key that comes twice');
+  // Only an escape can bring in what UTF-8 or JSON itself does not allow. From here on NUL marks the numbers alone.
+  if (text.includes('\\u')) checkTexts(parseJson(text, text));
+  const members = { count: 0 };
+  const value = unmark(parseJson(marked, text), members);
+  if (members.count !== colons) throw malformed('the body has a key that comes twice');
   return value;
 }
 
@@ -51,39 +47,55 @@ function malformed(message: string) {
   return refuse('malformed_json', message);
 }
 
-/** Members of all objects in the value; throws for keys and texts that are not allowed. */
-function countMembers(value: unknown, checkTexts: boolean): number {
-  if (typeof value === 'string') {
-    if (checkTexts) checkText(value);
-    return 0;
+/** What is said of a fault is said of the text as it came. */
+function parseJson(text: string, original: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (text !== original) parseJson(original, original);
+    throw malformed(`the body is not JSON: ${(error as Error).message}`.slice(0, 200).toWellFormed());
   }
-  if (typeof value !== 'object' || value === null || value instanceof NumberText) return 0;
-  let count = 0;
-  if (Array.isArray(value)) {
-    for (const item of value) count += countMembers(item, checkTexts);
-    return count;
+}
+
+/** The value with its marked numbers as they were written; counts the members of its objects. Throws for keys that are not allowed. */
+function unmark(value: unknown, members: { count: number }): unknown {
+  if (typeof value === 'string') return isMarked(value) ? new NumberText(value.slice(1)) : value;
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => unmark(item, members));
+  const object = value as Record<string, unknown>;
+  for (const key of Object.keys(object)) {
+    checkKey(key, object[key]);
+    object[key] = unmark(object[key], members);
+    members.count += 1;
   }
-  for (const [key, item] of Object.entries(value)) {
-    checkKey(key, item);
-    if (checkTexts) checkText(key);
-    count += 1 + countMembers(item, checkTexts);
-  }
-  return count;
+  return object;
+}
+
+function isMarked(text: string): boolean {
+  return text.charCodeAt(0) === 0;
 }
 
 function checkKey(key: string, value: unknown): void {
+  if (isMarked(key)) throw malformed('the body is not JSON: a number cannot be a key');
   const poisons = key === '__proto__' || (key === 'constructor' && typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype'));
   if (poisons) throw malformed(`the body has the key ${key}, which is not allowed`);
 }
 
-function checkText(text: string): void {
-  if (!text.isWellFormed()) throw malformed('the body has a lone surrogate');
-  if (text.includes('\u0000')) throw malformed('the body has a NUL character');
+function checkTexts(value: unknown): void {
+  if (typeof value === 'string') {
+    if (!value.isWellFormed()) throw malformed('the body has a lone surrogate');
+    if (value.includes('\u0000')) throw malformed('the body has a NUL character');
+  }
+  if (typeof value === 'object' && value !== null) for (const part of [...Object.keys(value), ...Object.values(value)]) checkTexts(part);
 }
 
-/** What stands outside of strings: colons, which are the members as they were written, and how deep brackets go. */
-function scan(text: string): { colons: number; depth: number } {
-  let [colons, level, depth] = [0, 0, 0];
+/**
+ * What stands outside of strings: colons, which are the members as they were written, and how deep brackets go; and the text
+ * with each number as a string that begins with NUL. It is JSON where the text is, and otherwise only where a number is a key.
+ */
+function scan(text: string): { colons: number; depth: number; marked: string } {
+  let [colons, level, depth, from] = [0, 0, 0, 0];
+  let marked = '';
   let inString = false;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -92,6 +104,14 @@ function scan(text: string): { colons: number; depth: number } {
     else if (code === colon) colons++;
     else if ((code | braceBit) === opening) depth = Math.max(depth, ++level);
     else if ((code | braceBit) === closing) level--;
+    else if (code === minus || (code >= zero && code <= nine)) {
+      number.lastIndex = i;
+      const source = number.exec(text)?.[0] ?? '';
+      if (source === '') continue;
+      marked += `${text.slice(from, i)}"\\u0000${source}"`;
+      from = i + source.length;
+      i = from - 1;
+    }
   }
-  return { colons, depth };
+  return { colons, depth, marked: marked + text.slice(from) };
 }
