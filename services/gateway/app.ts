@@ -8,7 +8,7 @@ import type { Clock } from '#libs/service/clock.ts';
 import type { Admission } from './admission.ts';
 import { createAuthenticate } from './auth.ts';
 import { checkCodings, parseBody } from './body.ts';
-import { answerClientError, rememberLatest } from './client-errors.ts';
+import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
 import { boundConnections, httpPatience, patience } from './connections.ts';
 import { createCors } from './cors.ts';
 import { addDocs } from './docs.ts';
@@ -92,6 +92,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.addHook('onRequest', entrance.onRequest);
   app.addHook('onResponse', (request, reply, done) => {
+    forgetLatest(request.raw);
     deps.metrics.answered(request.routeOptions.config.endpoint ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
     if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
     done();

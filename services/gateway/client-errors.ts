@@ -22,6 +22,11 @@ export function rememberLatest({ socket }: IncomingMessage, response: ServerResp
   latest.set(socket, response);
 }
 
+/** Told of every answer: with its request complete, nothing of the two can be asked for again, and they need not be kept. */
+export function forgetLatest({ socket, complete }: IncomingMessage): void {
+  if (complete) latest.delete(socket);
+}
+
 /**
  * Answers what never became a request with the one error body, then closes the connection. What follows a request that is
  * still being worked on gets no answer: the caller would take it for that of the request. That one is answered, then the
