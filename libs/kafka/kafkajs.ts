@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as KafkaJs from 'kafkajs';
 import { FetchedBatch } from './fetched-batch.ts';
+import { fetchRequest } from './fetch-request.ts';
 import { decodeFetchResponse } from './fetch-response.ts';
 import { groupMessagesPerPartition } from './group-messages.ts';
 import { patchKafkaJs } from './kafkajs-patch.ts';
@@ -14,6 +15,7 @@ const replacements: Record<string, (theirs: never) => unknown> = {
   'protocol/request': () => createRequest,
   'protocol/requests/produce/v3/request': produceRequestWith,
   'producer/groupMessagesPerPartition': () => groupMessagesPerPartition,
+  'protocol/requests/fetch/v11/request': () => fetchRequest,
   'protocol/requests/fetch/v11/response': (theirs: object) => ({ ...theirs, decode: decodeFetchResponse }),
   'consumer/batch': () => FetchedBatch,
 };
