@@ -121,7 +121,7 @@ test('a whole bank runs in production mode over TLS: an account, a deposit, a tr
     // Several queries on the wire at once, and COMMIT behind the last, over TLS.
     const seen = await transaction(pool, async (client, finish) => {
       const first = client.query<{ n: number }>('select 1 as n');
-      return [await first, await finish(client.query<{ n: number }>('select 2 as n'))].map(({ rows: [row] }) => row?.n);
+      return [await first, await finish(() => client.query<{ n: number }>('select 2 as n'))].map(({ rows: [row] }) => row?.n);
     });
     expect(seen).toEqual([1, 2]);
   } finally {

@@ -95,7 +95,7 @@ describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
   test('finish: COMMIT with the last query', async () => {
     const written = await transaction(pool, async (client, finish) => {
       await insert(client, 1);
-      return await finish(insert(client, 2));
+      return await finish(() => insert(client, 2));
     });
     expect(written.rowCount).toBe(1);
     expect(await ids()).toEqual([1, 2]);
@@ -104,18 +104,18 @@ describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
   test('finish: a last query that fails, at the server or before it is sent, commits nothing', async () => {
     const atServer = await failureOf(transaction(pool, async (client, finish) => {
       await insert(client, 1);
-      await finish(insert(client, 1));
+      await finish(() => insert(client, 1));
     }));
     expect(uniqueViolation(atServer)).toBe('t_pkey');
     const circular: Record<string, unknown> = {};
     circular['self'] = circular;
     await expect(transaction(pool, async (client, finish) => {
       await insert(client, 1);
-      await finish(client.query('insert into t (id, v) values (2, length($1::text))', [circular]));
+      await finish(() => client.query('insert into t (id, v) values (2, length($1::text))', [circular]));
     })).rejects.toThrow('circular');
     await expect(transaction(pool, async (client, finish) => {
       await client.query({ name: 'one', text: 'insert into t (id) values (3)' });
-      await finish(client.query({ name: 'one', text: 'insert into t (id) values (4)' }));
+      await finish(() => client.query({ name: 'one', text: 'insert into t (id) values (4)' }));
     })).rejects.toThrow('must be unique');
     await transaction(pool, (client) => insert(client, 9));
     expect(await ids()).toEqual([9]);

@@ -1,10 +1,12 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { Pool, PoolClient } from 'pg';
 import { isReadTimeout, isRetryable } from './errors.ts';
 
 export { isRetryable, isUnavailable, tookTooLong, uniqueViolation } from './errors.ts';
 
 const maxAttempts = 6;
+const nextTick = promisify<void>((done) => process.nextTick(done));
 
 export type TransactionMode = 'read write' | 'read only snapshot';
 
@@ -15,10 +17,10 @@ const beginStatement: Record<TransactionMode, string> = {
 
 /**
  * Sends COMMIT right behind the transaction's last query, without waiting for its answer, and resolves to that answer
- * once COMMIT is confirmed: a round trip less. `await finish(client.query(…))`; nothing may be queried after it.
+ * once COMMIT is confirmed: a round trip less. `await finish(() => client.query(…))`; nothing may be queried after it.
  * On a pool without `pipeline` it merely waits for the query.
  */
-export type Finish = <R>(last: Promise<R>) => Promise<R>;
+export type Finish = <R>(last: () => Promise<R>) => Promise<R>;
 
 /**
  * Runs fn between BEGIN and COMMIT on one connection and returns what fn returned, only after COMMIT was confirmed.
@@ -58,14 +60,19 @@ async function attemptOnce<T>(
   };
   client.on('error', markUnusable);
   try {
+    // What fn queries at once leaves together with BEGIN.
+    const stream = streamOf(client);
+    stream.cork();
+    process.nextTick(() => stream.uncork());
     const begun = client.query(beginStatement[mode]);
     if (client.pipeline) begun.catch(() => undefined);
     else await begun;
     let committed = false;
     const result = await fn(client, async (last) => {
-      if (!client.pipeline || (await failedAtOnce(last))) return await last;
-      const [answer] = await Promise.all([last, begun, commit(client)]);
-      committed = true;
+      if (!client.pipeline) return await last();
+      const { query, committing } = await sendWithCommit(client, last);
+      const [answer] = await Promise.all([query, begun, committing]);
+      committed = committing !== undefined;
       return answer;
     });
     await begun;
@@ -80,9 +87,26 @@ async function attemptOnce<T>(
   }
 }
 
+/** What pg's client has and its types do not name. Corked, what is written leaves in one system call and in one packet. */
+function streamOf(client: PoolClient): { cork(): void; uncork(): void } {
+  return (client as unknown as { connection: { stream: { cork(): void; uncork(): void } } }).connection.stream;
+}
+
 async function commit(client: PoolClient): Promise<void> {
   const answer = await client.query('COMMIT');
   if (answer.command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
+}
+
+/** COMMIT follows in the same packet, unless the driver refused the query. */
+async function sendWithCommit<R>(client: PoolClient, last: () => Promise<R>): Promise<{ query: Promise<R>; committing: Promise<void> | undefined }> {
+  const stream = streamOf(client);
+  stream.cork();
+  try {
+    const query = last();
+    return { query, committing: (await failedAtOnce(query)) ? undefined : commit(client) };
+  } finally {
+    stream.uncork();
+  }
 }
 
 /**
@@ -94,7 +118,9 @@ async function failedAtOnce(query: Promise<unknown>): Promise<boolean> {
   query.catch(() => {
     failed = true;
   });
-  await nextTurn();
+  // The driver reports at the next tick; the second one comes after what that report has set off.
+  await nextTick();
+  await nextTick();
   return failed;
 }
 

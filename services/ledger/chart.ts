@@ -67,7 +67,7 @@ export function turned<A>(legs: Leg<A>[]): Leg<A>[] {
   return legs.map((leg) => ({ account: leg.account, direction: opposite(leg.direction) })).reverse();
 }
 
-const systemPrefix = { Teller: 'TLR', Vault: 'VLT' } as const;
+export const systemPrefix = { Teller: 'TLR', Vault: 'VLT' } as const;
 
 /** `TLR-USD`, `VLT-USD`; with a slot `VLT-USD/7`. One Teller and one Vault per currency, each held in slots. */
 export function systemAccountNumber(kind: SystemKind, currency: string, slot?: number): string {

@@ -14,12 +14,12 @@ import {
   insertOutcomes,
   type KeptOutcome,
   lockAccounts,
-  readClock,
+  lockSystemAccounts,
+  look,
   readOutcomes,
   readReversals,
   readTakenNumbers,
   readTransactions,
-  systemAccountId,
   updateStatuses,
   writeBatch,
 } from './store.ts';
@@ -55,22 +55,27 @@ async function runOnce(client: PoolClient, finish: Finish, commands: Command[], 
 async function openBooks(client: PoolClient, commands: Command[], slot: number): Promise<Books> {
   const reversed = commands.flatMap((c) => (c.name === 'reverse_transaction' && isId('transaction', c.data.reverses_transaction_id) ? [c.data.reverses_transaction_id] : []));
   const originals = reversed.length === 0 ? [] : await readTransactions(client, reversed);
-  const customers = await lockAccounts(client, touchedAccounts(commands, originals));
-  const accounts = new Map(customers.map((account) => [account.account_id, account]));
-  const wanted = systemAccounts(commands, originals, accounts);
   const records = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)]));
   const steps = commands.flatMap((c) => (c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)]));
   const numbers = commands.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
-  // Each of these begins after the locks were got, and so sees what their former holders committed.
-  const [slots, known, reversals, outcomes, takenNumbers, now] = await Promise.all([
-    lockSystemAccounts(client, wanted, slot),
-    records.length === 0 ? [] : readTransactions(client, records),
+  // All of it in one round trip, one after the other: each of those behind the locks begins after they were got, and so
+  // sees what their former holders committed.
+  const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
+    lockAccounts(client, touchedAccounts(commands, originals)),
+    lockSlots(client, commands, originals, slot),
+    look(client, records),
     reversed.length === 0 ? new Map<string, string>() : readReversals(client, reversed),
-    steps.length === 0 ? new Map() : readOutcomes(client, steps),
+    steps.length === 0 ? new Map<string, { fingerprint: string | null; outcome: ReplyBody }>() : readOutcomes(client, steps),
     numbers.length === 0 ? new Set<string>() : readTakenNumbers(client, numbers),
-    readClock(client),
   ]);
-  const transactions = new Map<string, TransactionRecord>([...originals, ...known].map((record) => [idKey(record.transaction_id), record]));
+  const repeated = known.length === 0 ? [] : await readTransactions(client, known);
+  const accounts = new Map(customers.map((account) => [account.account_id, account]));
+  const missing = [...cashCurrencies(commands, originals, accounts)].filter((currency) => !slots.has(systemAccountNumber('Vault', currency, slot)));
+  if (missing.length > 0) {
+    await createSystemAccounts(client, missing, slot);
+    for (const [number, account] of await lockSystemAccounts(client, [], missing, slot)) slots.set(number, account);
+  }
+  const transactions = new Map<string, TransactionRecord>([...originals, ...repeated].map((record) => [idKey(record.transaction_id), record]));
   const system = (kind: SystemKind, currency: string): AccountState => {
     const account = slots.get(systemAccountNumber(kind, currency, slot));
     if (account === undefined) throw new Error(`the slot of ${kind} ${currency} is not locked`);
@@ -97,7 +102,7 @@ function touchedAccounts(commands: Command[], originals: TransactionRecord[]): s
 }
 
 /** The currencies in which cash may move in this batch. */
-function systemAccounts(commands: Command[], originals: TransactionRecord[], accounts: Map<string, AccountState>): Set<string> {
+function cashCurrencies(commands: Command[], originals: TransactionRecord[], accounts: Map<string, AccountState>): Set<string> {
   const currencies = new Set<string>();
   for (const { name, data } of commands) {
     if (name === 'create_transaction') {
@@ -109,17 +114,11 @@ function systemAccounts(commands: Command[], originals: TransactionRecord[], acc
   return currencies;
 }
 
-/** This writer's slots of Teller and Vault, by account number, locked; made at first use. */
-async function lockSystemAccounts(client: PoolClient, currencies: Set<string>, slot: number): Promise<Map<string, AccountState>> {
-  const wanted = [...currencies].flatMap((currency) => (['Teller', 'Vault'] as const).map((kind) => ({ kind, currency, slot })));
-  if (wanted.length === 0) return new Map();
-  const ids = wanted.map(({ kind, currency }) => systemAccountId(systemAccountNumber(kind, currency, slot)));
-  let found = await lockAccounts(client, ids);
-  if (found.length < wanted.length) {
-    await createSystemAccounts(client, wanted);
-    found = await lockAccounts(client, ids);
-  }
-  return new Map(found.map((account) => [account.account_number, account]));
+/** This writer's slots for those currencies, as far as they exist; the accounts' own currencies are looked up behind their locks. */
+async function lockSlots(client: PoolClient, commands: Command[], originals: TransactionRecord[], slot: number): Promise<Map<string, AccountState>> {
+  const depositors = commands.flatMap(({ name, data }) => (name === 'create_transaction' && isId('account', data.account_id) ? [data.account_id] : []));
+  const currencies = [...cashCurrencies(commands, originals, new Map())];
+  return depositors.length + currencies.length === 0 ? new Map() : lockSystemAccounts(client, depositors, currencies, slot);
 }
 
 /** Returns how many events went to the outbox. */
@@ -139,7 +138,7 @@ async function write(client: PoolClient, finish: Finish, commands: Command[], de
     kept.length > 0 && insertOutcomes(client, kept),
   ]);
   // What is kept without an event has no batch to write; the transaction is committed all the same.
-  if (transactions.length + events.length > 0) await finish(writeBatch(client, transactions, entries, moved, events, books.now));
+  if (transactions.length + events.length > 0) await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));
   return events.length;
 }
 

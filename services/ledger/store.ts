@@ -3,7 +3,7 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { bigintArray, intArray, textArray, timestampArray, uuidArray } from '#libs/postgres/arrays.ts';
 import { outboxColumns, type OutboxEvent, outboxInsert } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
-import { type SystemKind, systemAccountNumber } from './chart.ts';
+import { systemAccountNumber, systemPrefix } from './chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from './records.ts';
 
 /** The ledger's SQL for writing: one function per statement. Ids are stored as their 128 bits, without prefix. */
@@ -35,15 +35,31 @@ export async function lockAccounts(client: PoolClient, ids: string[]): Promise<A
   return rows.map(accountOf);
 }
 
-/** Creates slots of Teller and Vault that are not there yet. */
-export async function createSystemAccounts(client: PoolClient, wanted: { kind: SystemKind; currency: string; slot: number }[]): Promise<void> {
-  const numbers = wanted.map(({ kind, currency, slot }) => systemAccountNumber(kind, currency, slot));
+/**
+ * Locks one writer's slots of Teller and Vault, in id order, in these currencies and in those of these accounts (an account's
+ * currency never changes), as far as they exist. By account number.
+ */
+export async function lockSystemAccounts(client: PoolClient, cashAccounts: string[], currencies: string[], slot: number): Promise<Map<string, AccountState>> {
+  const { rows } = await client.query<AccountState>({
+    name: 'lock_system_accounts',
+    text: `select ${accountColumns} from accounts where account_number = any(array(
+        select prefix || '-' || currency || '/' || $4::int
+        from unnest($3::text[]) as prefix, (select currency from accounts where account_id = any($1::uuid[]) union select unnest($2::text[])) as cash
+      )) order by account_id for no key update`,
+    values: [uuidArray(cashAccounts), textArray(currencies), textArray(Object.values(systemPrefix)), slot],
+  });
+  return new Map(rows.map((row) => [row.account_number, accountOf(row)]));
+}
+
+/** Creates one writer's slots of Teller and Vault in these currencies. */
+export async function createSystemAccounts(client: PoolClient, currencies: string[], slot: number): Promise<void> {
+  const wanted = currencies.flatMap((currency) => (['Teller', 'Vault'] as const).map((kind) => ({ kind, currency, number: systemAccountNumber(kind, currency, slot) })));
   await client.query(
     `insert into accounts (account_id, account_number, account_type, currency, status, created_at)
      select account_id, account_number, account_type, currency, 'Active', now()
      from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as slot (account_id, account_number, account_type, currency)
      order by account_id on conflict do nothing`,
-    [uuidArray(numbers.map(systemAccountId)), textArray(numbers), textArray(wanted.map((w) => w.kind)), textArray(wanted.map((w) => w.currency))],
+    [uuidArray(wanted.map((w) => systemAccountId(w.number))), textArray(wanted.map((w) => w.number)), textArray(wanted.map((w) => w.kind)), textArray(wanted.map((w) => w.currency))],
   );
 }
 
@@ -103,10 +119,15 @@ export async function readTakenNumbers(client: PoolClient, numbers: string[]): P
   return new Set(rows.map((row) => row.account_number));
 }
 
-/** The database's clock, ISO 8601 UTC: the same for every process. */
-export async function readClock(client: PoolClient): Promise<string> {
-  const { rows } = await client.query<{ now: string }>({ name: 'clock', text: 'select clock_timestamp() as now' });
-  return rows[0]?.now ?? '';
+/** The database's clock, ISO 8601 UTC, the same for every process; and which of these transactions exist (equality as in readTransactions). */
+export async function look(client: PoolClient, ids: string[]): Promise<{ now: string; known: string[] }> {
+  const { rows } = await client.query<{ now: string; known: string[] | null }>({
+    name: 'look',
+    text: `select clock_timestamp() as now, (select array_agg(transaction_id) from transactions
+      where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))) as known`,
+    values: [uuidArray(ids)],
+  });
+  return { now: rows[0]?.now ?? '', known: rows[0]?.known ?? [] };
 }
 
 export async function insertAccounts(client: PoolClient, accounts: AccountState[], now: string): Promise<void> {
