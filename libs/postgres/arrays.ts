@@ -12,15 +12,20 @@ const epochOf2000Ms = 946_684_800_000;
 /** For `$n::text[]`. A lone surrogate becomes U+FFFD; NUL is refused by the server (22021). */
 export function textArray(values: readonly (string | null)[]): Buffer {
   let bytes = 0;
-  for (const value of values) bytes += value === null ? 0 : Buffer.byteLength(value);
+  for (const value of values) bytes += value === null ? 0 : roomFor(value);
   const buffer = arrayBuffer(values, oid.text, bytes);
-  let at = headerBytes;
+  let at = values.length === 0 ? buffer.length : headerBytes;
   for (const value of values) {
     const length = value === null ? -1 : buffer.write(value, at + 4);
     buffer.writeInt32BE(length, at);
     at += 4 + Math.max(length, 0);
   }
-  return buffer;
+  return buffer.subarray(0, at);
+}
+
+/** Bytes that are enough for a text: short ones are not worth the counting. */
+function roomFor(text: string): number {
+  return text.length < 128 ? text.length * 3 : Buffer.byteLength(text);
 }
 
 /** For `$n::int8[]`. RangeError outside of 64 bits. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { idBits, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
@@ -10,22 +10,23 @@ import { type AccountState, type EntryRecord, isTransferLeg, toEntry, toTransact
  * Transfer; and the latest balance of each account that the batch moved. ce_id of a transaction's event is its id's bits.
  */
 export function eventsOf(decision: Decision, now: string): OutboxEvent[] {
-  const entries = decision.entries.map(toEntry);
   // An account that its sender may not know has no part in this.
   const shown = decision.transactions.filter((record) => record.failure_code !== 'account_not_found');
+  // Both legs of a transfer tell all its entries: written out once.
+  const entries = decision.entries.length === 0 ? '' : JSON.stringify(decision.entries.map(toEntry));
   const events = shown.map((record) => transactionEvent(record, decision.entries, entries, now));
   const [first] = decision.transactions;
   if (first && first.status === 'Completed' && isTransferLeg(first)) events.push(transferEvent(first, now));
   return events;
 }
 
-function transactionEvent(record: TransactionRecord, records: EntryRecord[], entries: ReturnType<typeof toEntry>[], now: string): OutboxEvent {
+function transactionEvent(record: TransactionRecord, records: EntryRecord[], entries: string, now: string): OutboxEvent {
   const own = records.find((entry) => entry.account_id === record.account_id);
-  const transaction = toTransaction(record);
-  const payload =
-    record.status === 'Completed' && own
-      ? { transaction, sequence: Number(own.sequence), balance_after: fromMinor(own.balance_after_minor, own.currency), operation_id: record.operation_id, entries }
-      : { transaction };
+  const transaction = JSON.stringify(toTransaction(record));
+  const completed = record.status === 'Completed' && own !== undefined;
+  const payload = completed
+    ? `{"transaction":${transaction},"sequence":${own.sequence},"balance_after":"${fromMinor(own.balance_after_minor, own.currency)}","operation_id":"${record.operation_id}","entries":${entries}}`
+    : `{"transaction":${transaction}}`;
   return {
     id: idBits(record.transaction_id),
     topic: 'transactions',
@@ -33,7 +34,7 @@ function transactionEvent(record: TransactionRecord, records: EntryRecord[], ent
     type: record.status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1',
     time: now,
     headers: context(record),
-    payload: JSON.stringify(payload),
+    payload,
   };
 }
 
@@ -42,7 +43,7 @@ function transferEvent(record: TransactionRecord, now: string): OutboxEvent {
   const bits = idBits(record.transaction_id);
   return {
     // Neither of the two transactions' ids, and as fixed as they are.
-    id: createHash('sha256').update(`transfer ${bits}${siblingBits(bits)}`).digest('hex').slice(0, 32),
+    id: hash('sha256', `transfer ${bits}${siblingBits(bits)}`).slice(0, 32),
     topic: 'transfers',
     key: transfer.transfer_id,
     type: 'corebanking.transfer.completed.v1',
@@ -59,7 +60,7 @@ function context(record: TransactionRecord): Record<string, string> {
 /** The state of an account after the batch, for the compacted topic. */
 export function balanceEvent(account: AccountState, now: string): OutboxEvent {
   return {
-    id: createHash('sha256').update(`balance ${account.account_id} ${account.last_sequence}`).digest('hex').slice(0, 32),
+    id: hash('sha256', `balance ${account.account_id} ${account.last_sequence}`).slice(0, 32),
     topic: 'balances',
     key: account.account_id,
     type: 'corebanking.balance.v1',
