@@ -60,10 +60,12 @@ describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
   test('a deadlock runs fn again until both are through', async () => {
     await observer.query('insert into t (id) values (1), (2)');
     let runs = 0;
+    const bothHoldOne = Promise.withResolvers<void>();
     const both = (first: number, second: number) => transaction(pool, async (client) => {
       runs += 1;
       await client.query('update t set v = v + 1 where id = $1', [first]);
-      await client.query('select pg_sleep(0.1)');
+      if (runs === 2) bothHoldOne.resolve();
+      await bothHoldOne.promise;
       await client.query('update t set v = v + 1 where id = $1', [second]);
     });
     await Promise.all([both(1, 2), both(2, 1)]);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { replyAddress, type ReplyBody } from '#libs/contracts/envelope.ts';
 import { decodeRequest } from '#libs/contracts/exchange.ts';
@@ -27,6 +28,11 @@ export interface CommandDependencies {
   now: () => number;
   /** The outbox relay's wake. */
   wake: () => void;
+  /**
+   * Before it asks for more behind a batch smaller than `full`, the handler lets `ms` pass since that batch began: what comes
+   * meanwhile is decided as one batch. Who sends one command after another does not notice.
+   */
+  pace?: { full: number; ms: number };
   /** The command partitions held. */
   partitions: () => number[];
   observe?: (batch: { commands: Command[]; replies: ReplyBody[]; seconds: number }) => void;
@@ -49,6 +55,7 @@ export function commandHandler(deps: CommandDependencies): (messages: ReceivedMe
   // Where the database is away the same messages come again: what is set aside already stays so.
   const aside = new WeakSet<ReceivedMessage>();
   return async (messages) => {
+    const begun = performance.now();
     const commands: Received[] = [];
     const queries: Query[] = [];
     for (const message of messages) {
@@ -62,6 +69,9 @@ export function commandHandler(deps: CommandDependencies): (messages: ReceivedMe
     }
     if (commands.length > 0) await execute(commands, deps);
     await answerQueries(queries, deps);
+    const { full, ms } = deps.pace ?? { full: 0, ms: 0 };
+    const restMs = messages.length < full ? begun + ms - performance.now() : 0;
+    if (restMs > 0) await sleep(restMs);
   };
 }
 

@@ -65,6 +65,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
       prefix,
       logger,
       now: () => clock.now(),
+      pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
       wake: () => relay.wake(),
       partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
       observe: ({ commands: batch, replies: answers, seconds }) => {
