@@ -34,7 +34,7 @@ export async function describeMachine(world: World): Promise<Machine> {
   const show = (name: string) => world.withPool(world.infra.superuserUrl, 'public', async (pool) => (await pool.query<{ value: string }>('select current_setting($1) as value', [name])).rows[0]?.value ?? '');
   const settings = await Promise.all(['fsync', 'synchronous_commit', 'shared_buffers', 'max_wal_size'].map(async (name) => `${name} ${await show(name)}`));
   return {
-    commit: `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain') === '' ? '' : ', changed'}`,
+    commit: `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain', '--untracked-files=no') === '' ? '' : ', changed'}`,
     processor: `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores for everything, the load generator included; ${Math.round(totalmem() / 2 ** 30)} GiB`,
     'one durable 8 kB write': `${syncMs(world.local.path).toFixed(2)} ms (fdatasync, median of ${syncs})`,
     node: process.version,

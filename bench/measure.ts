@@ -16,7 +16,7 @@ export interface Effort {
 }
 
 export const efforts: Record<'full' | 'quick', Effort> = {
-  full: { rounds: 5, seconds: 5, warmUpSeconds: 1, searchSeconds: 2, firstSeconds: 6, connections: [16, 32, 64, 128, 256, 512, 1000], pools: [4, 8, 16] },
+  full: { rounds: 3, seconds: 4, warmUpSeconds: 1, searchSeconds: 1.5, firstSeconds: 5, connections: [16, 32, 64, 128, 256, 512, 1000], pools: [4, 8, 16] },
   quick: { rounds: 2, seconds: 2, warmUpSeconds: 0.5, searchSeconds: 1, firstSeconds: 2, connections: [64, 512], pools: [8] },
 };
 
@@ -79,34 +79,51 @@ export function trustOf(loads: Pick<Reading, 'elsewhere' | 'generatorCores' | 'w
   };
 }
 
-/** The number of connections at which a side does most, searched coarsely; a step that gives less than 3 % more is not taken. */
-export async function bestConnections(world: World, side: Side, effort: Effort, target = transfersOf(side)): Promise<number> {
-  let best = { connections: effort.connections[0] ?? 1, perSecond: 0 };
+/** At how many connections a side does most, and how much that is. */
+export interface Best {
+  connections: number;
+  perSecond: number;
+}
+
+/**
+ * Searched coarsely, once per side and kind of request in a run; a step that gives less than 3 % more is not taken. A side
+ * that has done nothing yet is warmed up before.
+ */
+export async function best(world: World, side: Side, effort: Effort, target = transfersOf(side)): Promise<Best> {
+  const key = `${side.name} ${target.kind}`;
+  const known = world.best.get(key);
+  if (known) return known;
+  const found = { connections: effort.connections[0] ?? 1, perSecond: 0 };
   let worse = 0;
   await load(world, side, { target, connections: 64, seconds: 1, warmUpSeconds: effort.firstSeconds });
   for (const connections of effort.connections) {
     const { perSecond } = await load(world, side, { target, connections, seconds: effort.searchSeconds, warmUpSeconds: 0.5 });
-    if (perSecond > best.perSecond * 1.03) {
-      best = { connections, perSecond };
+    if (perSecond > found.perSecond * 1.03) {
+      Object.assign(found, { connections, perSecond });
       worse = 0;
     } else if (++worse === 2) break;
   }
-  world.say(`  ${side.name}: best at ${best.connections} connections, about ${Math.round(best.perSecond)}/s`);
-  return best.connections;
+  world.say(`  ${side.name}, ${target.kind}: best at ${found.connections} connections, about ${Math.round(found.perSecond)}/s`);
+  world.best.set(key, found);
+  return found;
 }
 
-/** The contender with the size of pool at which it does most; those of other sizes are stopped. */
-export async function bestPool(world: World, name: 'direct' | 'function', effort: Effort, targetOf: (side: Side) => Target = transfersOf): Promise<Side> {
-  let best: { side: Side; perSecond: number; pool: number } | undefined;
+/** The contender with the size of pool at which it does most transfers, found once in a run; those of other sizes are stopped. */
+export async function bestPool(world: World, name: 'direct' | 'function', effort: Effort): Promise<Side> {
+  const known = world.pools.get(name);
+  if (known !== undefined) return world.contender(name, known);
+  const tried: { side: Side; perSecond: number; pool: number }[] = [];
   for (const pool of effort.pools) {
-    const side = await world.contender(name, { pool });
-    if (effort.pools.length === 1) return side;
-    const { perSecond } = await load(world, side, { target: targetOf(side), connections: 64, seconds: effort.searchSeconds, warmUpSeconds: 1 });
-    if (best === undefined || perSecond > best.perSecond) best = { side, perSecond, pool };
+    const side = await world.contender(name, pool);
+    const { perSecond } = await load(world, side, { target: transfersOf(side), connections: 64, seconds: effort.searchSeconds, warmUpSeconds: 1 });
+    tried.push({ side, perSecond, pool });
   }
-  if (best === undefined) throw new Error('no size of pool to try');
-  world.say(`  ${name}: best with ${best.pool} connections to Postgres`);
-  return best.side;
+  const [first, ...others] = tried.sort((one, other) => other.perSecond - one.perSecond);
+  if (first === undefined) throw new Error('no size of pool to try');
+  await Promise.all(others.map(({ side }) => side.stop()));
+  world.pools.set(name, first.pool);
+  world.say(`  ${name}: best with ${first.pool} connections to Postgres`);
+  return first.side;
 }
 
 /** Runs every part once per round, in turn (A B C, A B C, …): the machine's moods meet all alike. */

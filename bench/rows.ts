@@ -19,8 +19,6 @@ export interface Bench {
   quick: boolean;
   minutes: number;
   growth: { accounts: number; transactions: number };
-  /** Measured by an earlier group, for the later ones. */
-  known: { connections?: number; transfersPerSecond?: number };
 }
 
 /** One measured goal, or why it is not. */

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { efforts, trustOf } from './measure.ts';
 import { writeDocs } from './docs.ts';
 import { describeMachine } from './machine.ts';
-import { markdown } from './report.ts';
+import { markdown, shown } from './report.ts';
 import { type Bench, type Group, groups, type Outcome } from './rows.ts';
 import { World } from './world.ts';
 
@@ -44,7 +44,7 @@ function chosen(): Group[] {
 }
 
 /** Measures group after group; one that fails is reported, and the others go on. */
-async function measureAll(bench: Bench, wanted: Group[]): Promise<{ outcomes: Record<string, Outcome>; failed: number }> {
+async function measureAll(bench: Bench, wanted: Group[], measured: (name: string, outcome: Outcome) => void): Promise<{ outcomes: Record<string, Outcome>; failed: number }> {
   const outcomes: Record<string, Outcome> = {};
   let failed = 0;
   for (const group of wanted) {
@@ -54,7 +54,7 @@ async function measureAll(bench: Bench, wanted: Group[]): Promise<{ outcomes: Re
     bench.world.loads.length = 0;
     try {
       const outcome = await group.measure(bench);
-      outcomes[group.name] = { ...outcome, trust: trustOf(bench.world.loads) };
+      measured(group.name, (outcomes[group.name] = { ...outcome, trust: trustOf(bench.world.loads) }));
     } catch (error) {
       failed += 1;
       if (!bench.world.stopping) say(`  FAILED: ${(error as Error).message}`);
@@ -90,13 +90,14 @@ async function main(): Promise<void> {
       quick: options.quick,
       minutes: number('minutes', 1),
       growth: { accounts: number('growth-accounts', 0), transactions: number('growth-transactions', 0) },
-      known: {},
     };
     const machine = await describeMachine(world);
-    const { outcomes, failed } = await measureAll(bench, wanted);
+    const { outcomes, failed } = await measureAll(bench, wanted, (name, outcome) => {
+      for (const line of outcome.lines) say(`  ${line.goal}: ${'value' in line ? `${shown(line.value)} (${line.note})` : line.missing}`);
+      if (options['write-docs']) writeDocs({ [name]: outcome }, machine);
+    });
     if (stopping) return;
     say(`\n${markdown(outcomes, machine)}`);
-    if (options['write-docs']) writeDocs(outcomes, machine);
     if (options.json) writeFileSync(options.json, `${JSON.stringify({ machine, outcomes }, null, 2)}\n`);
     await stop(failed === 0 ? 0 : 1);
   } catch (error) {

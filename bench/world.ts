@@ -1,7 +1,9 @@
+import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { makeApiKey } from '#libs/contracts/api-key.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { type Child, startChild, stopAllChildren } from '../deploy/local/child.ts';
 import { type Infrastructure, startInfrastructure } from '../deploy/local/infra.ts';
@@ -12,7 +14,7 @@ import { type Bank, type BankOptions, startBank } from './bank.ts';
 import { tellerId, vaultId } from './contenders/posting.ts';
 import { cpuSeconds, cpuSecondsWithChildren } from './cpu.ts';
 import { type Generator, startGenerator } from './helper.ts';
-import type { Reading } from './measure.ts';
+import type { Best, Reading } from './measure.ts';
 
 export const logger = pino({ level: 'warn' });
 const stopMs = 8_000;
@@ -41,6 +43,9 @@ export class World {
   readonly say: (line: string) => void;
   /** Every load of the present group. */
   readonly loads: Reading[] = [];
+  /** What was found in this run: the best numbers of connections (measure.ts), the best sizes of pool. */
+  readonly best = new Map<string, Best>();
+  readonly pools = new Map<string, number>();
   /** True as soon as everything is being stopped. */
   stopping = false;
   readonly #servers: Record<'kafka' | 'postgres', number>;
@@ -83,11 +88,11 @@ export class World {
     return startBank(this, options);
   }
 
-  /** One of the contenders of bench/contenders, started at its first use and again whenever `settings` differ. */
-  contender(name: 'self' | 'direct' | 'function', settings: { pool?: number } = {}): Promise<Side> {
-    const id = `${name} ${settings.pool ?? ''}`;
+  /** One of the contenders of bench/contenders, started at its first use; those with Postgres once per size of pool. */
+  contender(name: 'self' | 'direct' | 'function', pool = 8): Promise<Side> {
+    const id = `${name}-${pool}`;
     let side = this.#sides.get(id);
-    if (side === undefined) this.#sides.set(id, (side = this.#startContender(name, settings.pool ?? 8)));
+    if (side === undefined) this.#sides.set(id, (side = this.#startContender(name, pool)));
     return side;
   }
 
@@ -97,12 +102,19 @@ export class World {
     const databaseUrl = name === 'self' ? '' : await this.contenderDatabase(name);
     const port = await this.local.port(`bench_${name}_${poolMax}`);
     const script = join(PROJECT, 'bench', 'contenders', name === 'self' ? 'self.ts' : 'direct.ts');
-    const env = { PORT: String(port), MODE: name === 'function' ? 'function' : 'statements', DATABASE_URL: databaseUrl, POOL_MAX: String(poolMax), API_KEY: apiKey, API_KEY_PEPPER: this.local.secret('bench_pepper'), JWT_SECRET: this.jwtSecret };
+    const env = { PORT: String(port), MODE: name === 'function' ? 'function' : 'statements', DATABASE_URL: databaseUrl, POOL_MAX: String(poolMax), API_KEY: apiKey, API_KEY_PEPPER: this.local.secret('bench_pepper'), JWT_SECRET: this.#jwtSecret };
     const child = await this.startProcess(`${name}-${poolMax}`, script, env, port);
     return { name, port, credential: `x-api-key: ${apiKey}`, accounts, processes: [{ name, pid: child.pid }], usesBroker: false, stop: () => child.stop(stopMs) };
   }
 
-  get jwtSecret(): string {
+  /** The header of a token that the gateway answering itself takes. */
+  get token(): string {
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: 'bench', aud: 'core-banking', sub: 'bench', scope: scopes.join(' '), exp: Math.ceil(Date.now() / 1000) + 86_400 })}`;
+    return `authorization: Bearer ${signed}.${createHmac('sha256', this.#jwtSecret).update(signed).digest('base64url')}`;
+  }
+
+  get #jwtSecret(): string {
     return this.local.secret('bench_jwt');
   }
 

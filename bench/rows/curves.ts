@@ -1,4 +1,4 @@
-import { bestConnections, load, transfersOf } from '../measure.ts';
+import { best, bestPool, load, transfersOf } from '../measure.ts';
 import type { Bench, Group, Outcome, Point } from '../rows.ts';
 import type { Side } from '../world.ts';
 
@@ -14,11 +14,11 @@ export const curves: Group = {
   quick: false,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const sides = [await world.bank(), await world.contender('direct'), await world.contender('function')];
+    const sides = [await world.bank(), await bestPool(world, 'direct', effort), await bestPool(world, 'function', effort)];
     const latencies: Point[] = [];
     const growth: NonNullable<Outcome['growth']> = [];
     for (const side of sides) {
-      const connections = await bestConnections(world, side, effort);
+      const { connections } = await best(world, side, effort);
       latencies.push(...(await latencyOf(bench, side)));
       for (const accounts of counts) {
         const target = { kind: 'transfer' as const, accounts: side.accounts.slice(0, accounts) };

@@ -1,5 +1,5 @@
 import type { Target } from '../load-plan.ts';
-import { bestConnections, bestPool, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import { best, bestPool, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../rows.ts';
 import type { Side } from '../world.ts';
 
@@ -13,8 +13,8 @@ export const deposits: Group = {
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
     const bank = await world.bank();
-    const direct = await bestPool(world, 'direct', effort, depositsOf);
-    const connections = { bank: await bestConnections(world, bank, effort, depositsOf(bank)), direct: await bestConnections(world, direct, effort, depositsOf(direct)) };
+    const direct = await bestPool(world, 'direct', effort);
+    const connections = { bank: (await best(world, bank, effort, depositsOf(bank))).connections, direct: (await best(world, direct, effort, depositsOf(direct))).connections };
     const at = (side: Side, target: Target, count: number) => () => load(world, side, { target, connections: count, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
     const measured = await inTurn(effort.rounds, {
       bank: at(bank, depositsOf(bank), connections.bank),

@@ -1,7 +1,7 @@
 import { type DataSize, generateData } from '../growth-data.ts';
 import type { Bank } from '../bank.ts';
 import type { Target } from '../load-plan.ts';
-import { bestConnections, inTurn, load, median, ratio, type Reading } from '../measure.ts';
+import { best, inTurn, load, median, ratio, type Reading } from '../measure.ts';
 import type { GoalId } from '../goals.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
 import { accountCount, type World } from '../world.ts';
@@ -23,7 +23,7 @@ export const growth: Group = {
     try {
       const size = await world.withPool(grown.databaseUrl, 'ledger', (pool) => generateData(pool, bench.growth, world.say));
       const targets = { empty: uniform(empty), grown: { kind: 'transfer', generated: size.accounts } as Target };
-      const connections = await bestConnections(world, empty, effort, targets.empty);
+      const { connections } = await best(world, empty, effort, targets.empty);
       await load(world, grown, { target: targets.grown, connections, seconds: 1, warmUpSeconds: 3 * effort.firstSeconds });
       const at = (bank: Bank, target: Target, rate?: number) => load(world, bank, { target, connections: rate === undefined ? connections : 256, rate, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
       const full = await inTurn(effort.rounds, { grown: () => at(grown, targets.grown), empty: () => at(empty, targets.empty) });

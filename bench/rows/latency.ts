@@ -1,7 +1,7 @@
 import type { BarePlan } from '../contenders/bare.ts';
 import { type Helper, startHelper } from '../helper.ts';
 import type { Latency } from '../histogram.ts';
-import { bestConnections, inTurn, load, median, ratio, type Reading, transfersOf } from '../measure.ts';
+import { best, bestPool, inTurn, load, median, ratio, type Reading, transfersOf } from '../measure.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
 import type { Side } from '../world.ts';
 
@@ -15,8 +15,8 @@ export const latency: Group = {
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
     const bank = await world.bank();
-    const direct = await world.contender('direct');
-    const half = Math.round((await maximum(bench, bank)) / 2);
+    const direct = await bestPool(world, 'direct', effort);
+    const half = Math.round((await best(world, bank, effort)).perSecond / 2);
     const bare = await startBare(world.infra.brokers);
     try {
       const at = (side: Side, rate: number | undefined) => () =>
@@ -72,16 +72,6 @@ function readings(all: (Reading | Latency)[]): string[] {
 
 function ms(values: number[]): string {
   return `${median(values).toFixed(2)} ms`;
-}
-
-/** Transfers per second of the bank at its best number of connections, from an earlier group or measured now. */
-export async function maximum(bench: Bench, side: Side): Promise<number> {
-  const { world, effort, known } = bench;
-  if (known.transfersPerSecond !== undefined) return known.transfersPerSecond;
-  const connections = await bestConnections(world, side, effort);
-  const { perSecond } = await load(world, side, { target: transfersOf(side), connections, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
-  bench.known = { connections, transfersPerSecond: perSecond };
-  return perSecond;
 }
 
 async function startBare(brokers: string): Promise<{ responder: Helper<object, unknown>; requester: Helper<BarePlan, Latency> }> {

@@ -1,8 +1,7 @@
 import { startGenerator } from '../helper.ts';
 import type { Target } from '../load-plan.ts';
-import { bestConnections, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import { best, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../rows.ts';
-import { maximum } from './latency.ts';
 
 /** Balance reads by account number: how many, and how long one takes beside writes. */
 export const reads: Group = {
@@ -11,15 +10,16 @@ export const reads: Group = {
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
     const bank = await world.bank();
-    const half = Math.round((await maximum(bench, bank)) / 2);
+    const most = await best(world, bank, effort);
+    const half = Math.round(most.perSecond / 2);
     const balances: Target = { kind: 'balance', numbers: bank.numbers };
-    const connections = await bestConnections(world, bank, effort, balances);
+    const { connections } = await best(world, bank, effort, balances);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
     const second = startGenerator();
     try {
       const measured = await inTurn(effort.rounds, {
         reads: () => load(world, bank, { target: balances, connections, ...timing }),
-        transfers: () => load(world, bank, { target: transfersOf(bank), connections: bench.known.connections ?? connections, ...timing }),
+        transfers: () => load(world, bank, { target: transfersOf(bank), connections: most.connections, ...timing }),
         async beside() {
           const writes = load(world, bank, { target: transfersOf(bank), connections: 256, rate: half, ...timing });
           const [read] = await Promise.all([load(world, bank, { target: balances, connections: 16, rate: 100, ...timing }, second), writes]);

@@ -3,9 +3,8 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import type { Bank } from '../bank.ts';
 import type { EventsPlan, EventsResult } from '../contenders/events.ts';
 import { startHelper } from '../helper.ts';
-import { inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import { best, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
 import type { Bench, Group, Outcome } from '../rows.ts';
-import { maximum } from './latency.ts';
 
 const drainMs = 120_000;
 const startMs = 60_000;
@@ -17,8 +16,8 @@ export const relay: Group = {
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
     const bank = await world.bank();
-    const half = Math.round((await maximum(bench, bank)) / 2);
-    const connections = bench.known.connections ?? 256;
+    const { connections, perSecond } = await best(world, bank, effort);
+    const half = Math.round(perSecond / 2);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
     const transfers = () => load(world, bank, { target: transfersOf(bank), connections, ...timing });
     const reader = startHelper<EventsPlan, EventsResult>('contenders/events.ts', { KAFKA_BROKERS: bank.brokers, TOPIC: `${bank.topicPrefix}transfers` });

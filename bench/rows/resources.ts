@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMb } from '../cpu.ts';
-import { bestConnections, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
+import { best, inTurn, load, median, ratio, transfersOf } from '../measure.ts';
 import type { GoalId } from '../goals.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
-import { maximum } from './latency.ts';
 
 const quietMs = 5_000;
 
@@ -30,14 +29,14 @@ export const memory: Group = {
   name: 'memory',
   quick: false,
   async measure(bench: Bench): Promise<Outcome> {
-    const { world, minutes } = bench;
+    const { world, minutes, effort } = bench;
     const bank = await world.bank();
-    await maximum(bench, bank);
+    const { connections } = await best(world, bank, effort);
     const samples: Record<string, number>[] = [];
     const sample = () => samples.push(Object.fromEntries(bank.processes.map(({ name, pid }) => [name, residentMb(pid)])));
     const timer = setInterval(sample, Math.min(10_000, (minutes * 60_000) / 20));
     try {
-      const { perSecond } = await load(world, bank, { target: transfersOf(bank), connections: bench.known.connections ?? 256, seconds: minutes * 60, warmUpSeconds: 1 });
+      const { perSecond } = await load(world, bank, { target: transfersOf(bank), connections, seconds: minutes * 60, warmUpSeconds: 1 });
       const third = Math.ceil(samples.length / 3);
       const most = (name: string, part: Record<string, number>[]) => Math.max(...part.map((one) => one[name] ?? 0));
       const line = (goal: GoalId, name: string): Line => ({
@@ -58,7 +57,7 @@ export const ledgers: Group = {
   async measure({ world, effort }: Bench): Promise<Outcome> {
     const banks = { one: await world.bank(), two: await world.newBank({ name: 'two', accounts: 200, ledgers: 2 }), four: await world.newBank({ name: 'four', accounts: 200, ledgers: 4 }) };
     try {
-      const connections = await bestConnections(world, banks.one, effort);
+      const { connections } = await best(world, banks.one, effort);
       for (const bank of [banks.two, banks.four]) await load(world, bank, { target: transfersOf(bank), connections, seconds: 1, warmUpSeconds: effort.firstSeconds });
       const part = (bank: (typeof banks)['one']) => () => load(world, bank, { target: transfersOf(bank), connections, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
       const measured = await inTurn(effort.rounds, { one: part(banks.one), two: part(banks.two), four: part(banks.four) });

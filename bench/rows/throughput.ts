@@ -1,4 +1,4 @@
-import { bestConnections, bestPool, inTurn, load, median, ratio, type Reading, transfersOf } from '../measure.ts';
+import { best, bestPool, inTurn, load, median, ratio, type Reading, transfersOf } from '../measure.ts';
 import { pgbench, pgbenchMissing } from '../pgbench.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
 import type { Side, World } from '../world.ts';
@@ -10,19 +10,23 @@ export const throughput: Group = {
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
     const missing = pgbenchMissing();
-    const sides = [await world.bank(), await world.contender('self'), await bestPool(world, 'direct', effort), await bestPool(world, 'function', effort)];
+    const sides = [await world.bank(), await world.contender('self'), await bestPool(world, 'direct', effort), await bestPool(world, 'function', effort)] as const;
+    const [bank] = sides;
     const connections = new Map<Side, number>();
-    for (const side of sides) connections.set(side, await bestConnections(world, side, effort));
-    const measured = await inTurn(effort.rounds, Object.fromEntries(sides.map((side) => [side.name, () => full(world, side, connections.get(side) ?? 1, bench)])));
+    for (const side of sides) connections.set(side, (await best(world, side, effort)).connections);
+    const withToken: Side = { ...sides[1], name: 'self, with a JWT', credential: world.token };
+    if (!bench.quick) connections.set(withToken, connections.get(sides[1]) ?? 1);
+    const all = [...connections.keys()];
+    const measured = await inTurn(effort.rounds, Object.fromEntries(all.map((side) => [side.name, () => full(world, side, connections.get(side) ?? 1, bench)])));
     const withPgbench = missing === undefined
       ? await inTurn(effort.rounds, {
-          bank: async () => (await full(world, sides[0]!, connections.get(sides[0]!) ?? 1, bench)).perSecond,
+          bank: async () => (await full(world, bank, connections.get(bank) ?? 1, bench)).perSecond,
           relayed: () => pgbench(world, effort.seconds, true),
           alone: () => pgbench(world, effort.seconds, false),
         })
       : undefined;
     const of = (name: string) => (measured[name] ?? []).map(({ perSecond }) => perSecond);
-    bench.known = { connections: connections.get(sides[0]!) ?? 1, transfersPerSecond: median(of('bank')) };
+    (await best(world, bank, effort)).perSecond = median(of('bank'));
     const over = (goal: 'of-gateway' | 'over-direct' | 'over-function', name: string): Line => ({ goal, value: ratio(of('bank'), of(name)), note: `${perSecond(of('bank'))} ÷ ${perSecond(of(name))}` });
     const cpu = (name: string) => (measured[name] ?? []).map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest);
     return {
@@ -38,7 +42,7 @@ export const throughput: Group = {
       figures: [{
         title: 'Transfers, each contender at its best number of connections',
         columns: ['contender', 'connections', 'transfers/s', 'p50 ms', 'p99 ms', 'CPU µs each', 'of these', 'generator, of a core', 'elsewhere, of a core', 'not 2xx'],
-        rows: sides.map((side) => figuresOf(side, connections.get(side) ?? 1, measured[side.name] ?? [])),
+        rows: all.map((side) => figuresOf(side, connections.get(side) ?? 1, measured[side.name] ?? [])),
       }],
       raw: { connections: Object.fromEntries([...connections].map(([side, count]) => [side.name, count])), measured, withPgbench },
     };
