@@ -30,9 +30,9 @@ export function parseBody(bytes: Buffer): unknown {
   const { colons, depth, marked } = scan(text);
   if (depth > maxDepth) throw malformed('the body is nested too deeply');
   // Only an escape can bring in what UTF-8 or JSON itself does not allow. From here on NUL marks the numbers alone.
-  if (text.includes('\\u')) checkTexts(parseJson(text, text));
+  if (text.includes('\\u')) checkTexts(parseJson(text));
   const members = { count: 0 };
-  const value = unmark(parseJson(marked, text), members);
+  const value = unmark(parseJson(marked), members);
   if (members.count !== colons) throw malformed('the body has a key that comes twice');
   return value;
 }
@@ -47,13 +47,12 @@ function malformed(message: string) {
   return refuse('malformed_json', message);
 }
 
-/** What is said of a fault is said of the text as it came. */
-function parseJson(text: string, original: string): unknown {
+/** Without V8's own words, which quote the text: the body of a bank's caller stands in no answer and no log. */
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (error) {
-    if (text !== original) parseJson(original, original);
-    throw malformed(`the body is not JSON: ${(error as Error).message}`.slice(0, 200).toWellFormed());
+  } catch {
+    throw malformed('the body is not JSON');
   }
 }
 
@@ -76,7 +75,7 @@ function isMarked(text: string): boolean {
 }
 
 function checkKey(key: string, value: unknown): void {
-  if (isMarked(key)) throw malformed('the body is not JSON: a number cannot be a key');
+  if (isMarked(key)) throw malformed('the body is not JSON');
   const poisons = key === '__proto__' || (key === 'constructor' && typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype'));
   if (poisons) throw malformed(`the body has the key ${key}, which is not allowed`);
 }
