@@ -121,6 +121,9 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
   };
 }
 
+/** Without what it keeps, each process loads a compiler to read TypeScript: 26 MB that stay, and a quarter of a second. */
+const COMPILE_CACHE = join(PROJECT, 'node_modules', '.cache', 'node-compile-cache');
+
 /** Starts the process of one service; it is not ready yet. */
 export function startService(spec: ServiceSpec, settings: BankSettings): Child {
   const script = join(PROJECT, 'services', spec.kind, 'main.ts');
@@ -129,7 +132,7 @@ export function startService(spec: ServiceSpec, settings: BankSettings): Child {
     command: process.execPath,
     args: [script],
     cwd: PROJECT,
-    env: { ...process.env, ...environment(spec, settings), ...settings.env },
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...environment(spec, settings), ...settings.env },
     log: spec.log,
     marker: script,
     onStart: spec.onStart,
