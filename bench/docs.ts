@@ -46,7 +46,7 @@ function generated(kept: Kept): string {
   const newest = Object.values(kept).sort((a, b) => b.measured_at.localeCompare(a.measured_at))[0];
   const measured = Object.entries(kept).map(([name, { measured_at, machine }]) => [name, machine['commit'] ?? '', `${measured_at.slice(0, 16).replace('T', ' ')} UTC`]);
   return [
-    markdown(Object.fromEntries(Object.entries(kept).map(([name, { outcome }]) => [name, outcome])), newest?.machine ?? {}),
+    markdown(Object.fromEntries(Object.entries(kept).map(([name, { outcome }]) => [name, outcome])), newest?.machine ?? {}).trimEnd(),
     table(['rows', 'measured at commit', 'on'], measured),
     'Peers on such a machine, measured before: per-item HTTP, the same Postgres, 16 connections.',
     table(['peer', 'transfers/s', 'CPU ms each', ''], peers),

@@ -28,6 +28,8 @@ const { values: options } = parseArgs({
     'write-docs': { type: 'boolean', default: false },
   },
 });
+/** Cores: what was measured beside more than this says little of the bank. */
+const mostElsewhere = 0.5;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 function number(name: 'rounds' | 'seconds' | 'minutes' | 'growth-accounts' | 'growth-transactions', fallback: number): number {
@@ -94,7 +96,9 @@ async function main(): Promise<void> {
     const machine = await describeMachine(world);
     const { outcomes, failed } = await measureAll(bench, wanted, (name, outcome) => {
       for (const line of outcome.lines) say(`  ${line.goal}: ${'value' in line ? `${shown(line.value)} (${line.note})` : line.missing}`);
-      if (options['write-docs']) writeDocs({ [name]: outcome }, machine);
+      const busy = outcome.trust?.elsewhere ?? 0;
+      if (options['write-docs'] && busy > mostElsewhere) say(`  not written: ${busy.toFixed(2)} cores were busy with something else`);
+      else if (options['write-docs']) writeDocs({ [name]: outcome }, machine);
     });
     if (stopping) return;
     say(`\n${markdown(outcomes, machine)}`);
