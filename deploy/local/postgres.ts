@@ -66,6 +66,8 @@ function settings(options: PostgresOptions): string[] {
     timezone: 'UTC',
     log_timezone: 'UTC',
     max_wal_size: '2GB',
+    // The default, 128 MB, is less than a minute of postings: pages would be written out and read back.
+    shared_buffers: '512MB',
   };
   if (!options.durable) Object.assign(values, { fsync: 'off', full_page_writes: 'off' });
   Object.assign(values, options.settings);

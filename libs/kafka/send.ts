@@ -19,10 +19,11 @@ export async function send(producer: Producer, flight: Flight): Promise<Readonly
 
 /** The messages of partitions that the answer does not name; the partitioner has noted each message's partition in it. */
 function missingFrom(answer: RecordMetadata[], topics: Flight['topics']): Flight['topics'] {
-  const known = new Set(answer.map(({ topicName, partition }) => `${partition} ${topicName}`));
+  const known = Map.groupBy(answer, ({ topicName }) => topicName);
   const missing: Flight['topics'] = new Map();
   for (const [topic, messages] of topics) {
-    const rest = messages.filter(({ partition }) => !known.has(`${partition} ${topic}`));
+    const written = new Set(known.get(topic)?.map(({ partition }) => partition));
+    const rest = messages.filter(({ partition }) => partition === undefined || !written.has(partition));
     if (rest.length > 0) missing.set(topic, rest);
   }
   return missing;

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { bigintArray } from './arrays.ts';
 
 /** What the relay hands to a publisher: the same form as libs/kafka's OutgoingMessage. */
 export interface OutgoingMessage {
@@ -39,7 +40,7 @@ const columns = 'o.batch_id, o.position, o.id, o.aggregatetype, o.aggregateid, o
  */
 const readStatement = `with unpublished as (
     select batch_id, size, sum(size) over (order by batch_id) - size as rows_before
-    from (select batch_id, size from outbox_batches where published_at is null order by batch_id limit $1::int) as first_ones
+    from (select batch_id, size from outbox_batches where published_at is null and batch_id <> all($2::bigint[]) order by batch_id limit $1::int) as first_ones
   )
   select unpublished.size, ${columns}
   from unpublished cross join lateral (select * from outbox where outbox.batch_id = unpublished.batch_id offset 0) as o
@@ -52,12 +53,13 @@ const readRestStatement = `select b.size, ${columns} from outbox_batches b join 
 /**
  * The next rows to publish, by (batch_id, position): unpublished by mark, at most maxRows. Where a batch did not fit, the
  * rest of that batch comes first and alone: a batch with a lower number may have been committed meanwhile, and must come
- * before those behind it that share a key with it. With the batch begun it shares none, or both had been seen together.
+ * before those behind it that share a key with it. With the batch begun it shares none, or both had been seen together. `underWay`: batches whose rows
+ * are being published, but not marked yet. They are named one by one, never by "beyond the last", for the same reason.
  */
-export async function readChunk(pool: Pool, cursor: Cursor, maxRows: number): Promise<OutboxRow[]> {
+export async function readChunk(pool: Pool, cursor: Cursor, maxRows: number, underWay: readonly bigint[] = []): Promise<OutboxRow[]> {
   const result =
     cursor === start
-      ? await pool.query<OutboxRow>(readStatement, [maxRows])
+      ? await pool.query<OutboxRow>(readStatement, [maxRows, bigintArray(underWay)])
       : await pool.query<OutboxRow>(readRestStatement, [maxRows, cursor.batchId, cursor.position]);
   return result.rows;
 }

@@ -8,7 +8,7 @@ import { listen } from './listen.ts';
 import type { Listener } from './listen.ts';
 import { outboxChannel, wakeRelay } from './outbox.ts';
 import { outboxStats, progress, purge, readChunk, start, toMessage } from './relay-read.ts';
-import type { Cursor, OutboxStats, OutgoingMessage } from './relay-read.ts';
+import type { Cursor, OutboxRow, OutboxStats, OutgoingMessage } from './relay-read.ts';
 
 export type { OutboxStats, OutgoingMessage } from './relay-read.ts';
 
@@ -24,10 +24,7 @@ export interface RelayOptions {
   source: string;
   logger: Logger;
   pollMs?: number;
-  /**
-   * Chunks that are not full begin at least so far apart: under load there are fewer and larger ones, which cost less. What
-   * comes when nothing was published for that long does not wait. Default 4 ms.
-   */
+  /** Chunks that are not full begin at least so far apart (default 4 ms): under load there are fewer and larger ones, which cost less. */
   paceMs?: number;
   publishTimeoutMs?: number;
   /** How many rows are read and published at once. */
@@ -57,6 +54,8 @@ export class Relay {
   #woken = false;
   #endWait: () => void = () => undefined;
   #cursor: Cursor = start;
+  /** What comes behind the chunk that is being published. */
+  #ahead: Promise<OutboxRow[]> | undefined;
   #failures = 0;
   /** For the log: what a failure is about. Undefined where the database failed. */
   #publishing: { batch_id: string; rows: number } | undefined;
@@ -77,8 +76,7 @@ export class Relay {
     const { pool, schema, logger } = this.#options;
     this.#listener = listen(pool, outboxChannel(schema), () => this.#wakeHere(), logger);
     this.#timers = [
-      setInterval(() => void this.#heartbeat(), heartbeatMs),
-      setInterval(() => void this.#purge(), purgeEveryMs),
+      setInterval(() => void this.#heartbeat(), heartbeatMs), setInterval(() => void this.#purge(), purgeEveryMs),
     ];
     this.#loop = this.#run();
   }
@@ -132,9 +130,13 @@ export class Relay {
     const { pool, maxRows, pollMs, paceMs } = this.#options;
     if (!this.#lease.held() && !(await this.#takeLease())) return pollMs;
     const isRest = this.#cursor !== start;
-    const rows = await readChunk(pool, this.#cursor, maxRows);
+    const ahead = this.#ahead;
+    this.#ahead = undefined;
+    const rows = await (ahead ?? readChunk(pool, this.#cursor, maxRows));
+    // There is more: read while this is published.
+    if (rows.length === maxRows) this.#readAhead(rows);
     if (rows.length > 0) await this.#publish(rows);
-    else this.#cursor = start;
+    else this.#startOver();
     this.#failures = 0;
     if (rows.length === maxRows || isRest) return 0;
     const restMs = begunAt + paceMs - performance.now();
@@ -147,11 +149,23 @@ export class Relay {
     const taken = await this.#lease.acquire();
     if (taken !== this.#active) this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
     this.#active = taken;
-    this.#cursor = start;
+    this.#startOver();
     return taken;
   }
 
-  async #publish(rows: Awaited<ReturnType<typeof readChunk>>): Promise<void> {
+  #readAhead(rows: OutboxRow[]): void {
+    const { complete, next } = progress(rows);
+    this.#ahead = readChunk(this.#options.pool, next, this.#options.maxRows, complete);
+    this.#ahead.catch(() => undefined);
+  }
+
+  /** What is not marked is read again, in its order. */
+  #startOver(): void {
+    this.#cursor = start;
+    this.#ahead = undefined;
+  }
+
+  async #publish(rows: OutboxRow[]): Promise<void> {
     const { publisher, source, topicName, publishTimeoutMs, logger } = this.#options;
     const messages = rows.map((row) => toMessage(row, source, topicName));
     if (this.#stopping || !this.#lease.held()) return;
@@ -160,13 +174,15 @@ export class Relay {
     this.#publishing = undefined;
     const { complete, next } = progress(rows);
     const marked = await this.#lease.mark(complete);
-    this.#cursor = marked ? next : start;
-    if (!marked) logger.warn('the outbox relay lost its lease while it published; another publishes these again');
+    this.#cursor = next;
+    if (marked) return;
+    this.#startOver();
+    logger.warn('the outbox relay lost its lease while it published; another publishes these again');
   }
 
   #failed(error: unknown): number {
     this.#failures += 1;
-    this.#cursor = start;
+    this.#startOver();
     const level = this.#failures % 10 === 0 ? 'error' : 'warn';
     this.#options.logger[level]({ err: error, failures: this.#failures, from: this.#publishing }, 'publishing from the outbox failed; trying again');
     this.#publishing = undefined;
