@@ -28,8 +28,8 @@ export interface Origin {
   traceparent: string | undefined;
   /** Until when its answer may wait for replies (performance.now), however many it takes. */
   answerBy: number;
-  idempotencyKey?: string;
-  fingerprint?: string;
+  idempotencyKey?: string | undefined;
+  fingerprint?: string | undefined;
 }
 
 export interface Command {

@@ -36,7 +36,7 @@ export interface RouteDependencies extends ReadDependencies, CommandDependencies
   now: () => number;
 }
 
-type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /** One route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, deps: RouteDependencies): void {
@@ -52,7 +52,7 @@ function health({ apiVersion }: RouteDependencies): Handler {
   const body = { status: 'success', message: 'the service is running', apiVersion };
   return async (request, reply) => {
     parseQuery(endpoints.health.query, request.query as Record<string, unknown>);
-    return send(reply, 200, body, true);
+    send(reply, 200, body, true);
   };
 }
 
@@ -64,10 +64,10 @@ function callerOf(request: FastifyRequest): Caller {
 
 const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-function originOf(request: FastifyRequest): Origin {
+function originOf(request: FastifyRequest, idempotencyKey?: string, bodyFingerprint?: string): Origin {
   const { traceparent } = request.headers;
   const isTrace = typeof traceparent === 'string' && traceparentForm.test(traceparent);
-  return { caller: callerOf(request), requestId: request.id, traceparent: isTrace ? traceparent : undefined, answerBy: performance.now() + replyWaitMs };
+  return { caller: callerOf(request), requestId: request.id, traceparent: isTrace ? traceparent : undefined, answerBy: performance.now() + replyWaitMs, idempotencyKey, fingerprint: bodyFingerprint };
 }
 
 function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): Handler {
@@ -80,7 +80,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): 
     if (endpoint.shape !== 'page') {
       const data = await ask({ params, query, after: undefined, origin }, deps);
       const show = present && (endpoint.shape === 'list' ? (items: unknown) => (items as unknown[]).map(present) : present);
-      return send(reply, endpoint.success, show ? show(data) : data);
+      return void send(reply, endpoint.success, show ? show(data) : data);
     }
     const path = request.url.split('?', 1)[0] ?? '';
     const list = listName(path, query);
@@ -88,7 +88,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): 
     const after = typeof cursor === 'string' ? deps.cursors.read(list, cursor) : undefined;
     const page = (await ask({ params, query, after, origin }, deps)) as Page;
     if (page.next) reply.header('link', nextLink(path, request.url, deps.cursors.make(list, page.next)));
-    return send(reply, endpoint.success, present ? page.items.map(present) : page.items);
+    send(reply, endpoint.success, present ? page.items.map(present) : page.items);
   };
 }
 
@@ -149,15 +149,14 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Hand
     const caller = callerOf(request);
     const bits = idempotencyKey === undefined ? freshBits() : derivedBits(deps.idempotencySecret, caller.actor, route, idempotencyKey);
     const planned = plan({ params, body, caller, bits, acceptedAt });
-    const origin = originOf(request);
-    if (idempotencyKey !== undefined) Object.assign(origin, { idempotencyKey, fingerprint: fingerprint(params, body) });
+    const origin = originOf(request, idempotencyKey, idempotencyKey === undefined ? undefined : fingerprint(params, body));
     const outcome = await deps.forwarder.command({ ...planned, acceptedAt }, origin);
     if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
-    if (outcome.kind === 'failed') return answerFailed(reply, endpoint, planned, outcome, { caller, hasKey: idempotencyKey !== undefined, show, deps });
+    if (outcome.kind === 'failed') return void answerFailed(reply, endpoint, planned, outcome, { caller, hasKey: idempotencyKey !== undefined, show, deps });
     if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
     const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed) : outcome.data;
-    return send(reply, endpoint.success, show(data), endpoint.shape === 'bare');
+    send(reply, endpoint.success, show(data), endpoint.shape === 'bare');
   };
 }
 
