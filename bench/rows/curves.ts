@@ -2,7 +2,7 @@ import { best, bestPool, load, transfersOf } from '../measure.ts';
 import type { Bench, Group, Outcome, Point } from '../rows.ts';
 import type { Side } from '../world.ts';
 
-const rates = [50, 100, 250, 500, 1000, 1500, 2000, 3000, 4000, 5000, 6500, 8000];
+const rates = [100, 250, 500, 1000, 2000, 3000, 4500, 6500, 9000];
 /** Beyond this, and where less comes back than is asked for, a contender is past its end. */
 const tooLateMs = 1_000;
 const openConnections = 512;
@@ -14,12 +14,14 @@ export const curves: Group = {
   quick: false,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const sides = [await world.bank(), await bestPool(world, 'direct', effort), await bestPool(world, 'function', effort)];
+    const sides = [await world.bank(), await world.contender('self'), await bestPool(world, 'direct', effort), await bestPool(world, 'function', effort)];
     const latencies: Point[] = [];
     const growth: NonNullable<Outcome['growth']> = [];
     for (const side of sides) {
       const { connections } = await best(world, side, effort);
       latencies.push(...(await latencyOf(bench, side)));
+      // The gateway answering itself has no accounts.
+      if (side.name === 'self') continue;
       for (const accounts of counts) {
         const target = { kind: 'transfer' as const, accounts: side.accounts.slice(0, accounts) };
         const { perSecond } = await load(world, side, { target, connections, seconds: effort.searchSeconds, warmUpSeconds: 1 });
@@ -33,7 +35,7 @@ export const curves: Group = {
 async function latencyOf({ world, effort }: Bench, side: Side): Promise<Point[]> {
   const points: Point[] = [];
   for (const rate of rates) {
-    const reading = await load(world, side, { target: transfersOf(side), connections: openConnections, rate, seconds: effort.searchSeconds, warmUpSeconds: 0.5 });
+    const reading = await load(world, side, { target: transfersOf(side), connections: openConnections, rate, seconds: effort.searchSeconds, warmUpSeconds: 1 });
     if (reading.wrong > 0 || reading.latency.p99 > tooLateMs) break;
     points.push({ contender: side.name, perSecond: rate, latency: reading.latency });
   }
