@@ -111,4 +111,7 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+await main().catch((error: Error) => {
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+});
