@@ -8,7 +8,7 @@ export interface Address {
 
 /** What kafkajs hands to a socket factory. */
 interface SocketArguments extends Address {
-  ssl: tls.ConnectionOptions;
+  ssl?: tls.ConnectionOptions;
   onConnect: () => void;
 }
 
