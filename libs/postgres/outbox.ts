@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import { intArray, textArray, uuidArray } from './arrays.ts';
+import type { CommittedBatch } from './handover.ts';
 
 /** One message to be published after the transaction that writes it has committed. */
 export interface OutboxEvent {
@@ -59,15 +60,17 @@ export function outboxColumns(events: readonly OutboxEvent[]): Buffer[] {
   ];
 }
 
-const insertStatement = `with ${outboxInsert(1)} select 1`;
+const insertStatement = `with ${outboxInsert(1)} select batch_id from outbox_batch`;
 
 /**
  * Writes events into the outbox of the schema on the search_path, as one batch, in the order given (see outboxInsert for
- * the locks that must be held). After the commit call the relay's wake(), or wakeRelay where there is none in this process.
+ * the locks that must be held). After the commit call the relay's wake(), best with what this resolves to, or wakeRelay where
+ * there is none in this process.
  */
-export async function writeOutbox(client: PoolClient, events: readonly OutboxEvent[]): Promise<void> {
-  if (events.length === 0) return;
-  await client.query({ name: 'outbox_insert', text: insertStatement, values: outboxColumns(events) });
+export async function writeOutbox(client: PoolClient, events: readonly OutboxEvent[]): Promise<CommittedBatch | undefined> {
+  if (events.length === 0) return undefined;
+  const { rows } = await client.query<{ batch_id: bigint }>({ name: 'outbox_insert', text: insertStatement, values: outboxColumns(events) });
+  return rows[0] && { ...rows[0], events };
 }
 
 /** The NOTIFY channel of a schema's relay. */

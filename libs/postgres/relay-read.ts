@@ -1,5 +1,7 @@
 import type { Pool } from 'pg';
 import { bigintArray } from './arrays.ts';
+import type { Probe } from './handover.ts';
+import type { OutboxEvent } from './outbox.ts';
 
 /** What the relay hands to a publisher: the same form as libs/kafka's OutgoingMessage. */
 export interface OutgoingMessage {
@@ -72,21 +74,37 @@ export function progress(rows: readonly OutboxRow[]): { complete: bigint[]; next
   return { complete, next: partial ? { batchId: last.batch_id, position: last.position } : start };
 }
 
-/** CloudEvents 1.0, Kafka binary content mode: attributes as ce_ headers, the value as it was written. */
+/** The message of a row: the same bytes as messageOf makes of the event that was written. */
 export function toMessage(row: OutboxRow, source: string, topicName: (topic: string) => string): OutgoingMessage {
-  const own: unknown = JSON.parse(row.headers);
-  const headers = {
-    ce_specversion: '1.0',
-    ce_id: row.id,
-    ce_type: row.type,
-    ce_source: source,
-    ce_time: row.time,
-    ...(row.aggregateid === null ? {} : { ce_subject: row.aggregateid }),
-    'content-type': 'application/json',
-    ...(own as Record<string, string>),
-  };
-  const message = { topic: topicName(row.aggregatetype), key: row.aggregateid, value: row.payload, headers };
-  return row.partition === null ? message : { ...message, partition: row.partition };
+  const { id, aggregatetype: topic, aggregateid: key, type, time, payload, partition } = row;
+  const headers = JSON.parse(row.headers) as Record<string, string>;
+  return messageOf({ id, topic, key, type, time, headers, payload, ...(partition === null ? {} : { partition }) }, source, topicName);
+}
+
+/** CloudEvents 1.0, Kafka binary content mode: attributes as ce_ headers, the value as it was written. */
+export function messageOf(event: OutboxEvent, source: string, topicName: (topic: string) => string): OutgoingMessage {
+  const headers: Record<string, string> = { ce_specversion: '1.0', ce_id: uuidOf(event.id), ce_type: event.type, ce_source: source, ce_time: event.time };
+  if (event.key !== null) headers['ce_subject'] = event.key;
+  headers['content-type'] = 'application/json';
+  for (const name in event.headers) headers[name] = event.headers[name] ?? '';
+  const message = { topic: topicName(event.topic), key: event.key, value: event.payload, headers };
+  return event.partition === undefined ? message : { ...message, partition: event.partition };
+}
+
+/** As Postgres prints it. */
+function uuidOf(id: string): string {
+  if (id.length === 36 && id.charAt(8) === '-') return id;
+  const bits = id.slice(-32);
+  return `${bits.slice(0, 8)}-${bits.slice(8, 12)}-${bits.slice(12, 16)}-${bits.slice(16, 20)}-${bits.slice(20)}`;
+}
+
+const probeStatement = `select coalesce((select last_value from pg_sequences where schemaname = current_schema() and sequencename = 'outbox_batches_batch_id_seq'), 0) as last,
+  pg_snapshot_xmin(snapshot)::text::bigint as xmin, pg_snapshot_xmax(snapshot)::text::bigint as xmax from pg_current_snapshot() as snapshot`;
+
+/** For the handover. */
+export async function probe(pool: Pool): Promise<Probe> {
+  const { rows } = await pool.query<Probe>(probeStatement);
+  return rows[0] ?? { last: 0n, xmin: 0n, xmax: 0n };
 }
 
 const statsStatement = `select count(*)::int as batches, coalesce(sum(size), 0)::int as rows,

@@ -13,19 +13,23 @@ afterEach(() => harness.reset());
 afterAll(() => harness.close());
 
 describe('order', () => {
-  test('per key it is commit order, with many writers at once', async () => {
+  test.each([
+    ['read from the table', () => false, 7],
+    ['handed over', () => true, 1000],
+    ['of which some are handed over', () => Math.random() < 0.7, 1000],
+  ])('per key it is commit order, with many writers at once: %s', async (_name, handsOver, maxRows) => {
     const broker = fakeBroker();
-    const relay = relayWith(broker, { maxRows: 7 });
+    const relay = relayWith(broker, { maxRows });
     const writer = async (seed: number) => {
       for (let i = 0; i < 60; i += 1) {
         const key = `k${(seed * 7 + i * 3) % 5}`;
-        await transaction(pool, async (client) => {
+        const batch = await transaction(pool, async (client) => {
           const row = await client.query<{ n: number }>('insert into keys values ($1, 1) on conflict (key) do update set n = keys.n + 1 returning n', [key]);
           const n = row.rows[0]?.n ?? 0;
           if (i % 4 === 0) await sleep(Math.random() * 10);
-          await writeOutbox(client, [event(n, { key }), event(n, { key: `${key}-copy` })]);
+          return writeOutbox(client, [event(n, { key }), event(n, { key: `${key}-copy` })]);
         });
-        relay.wake();
+        relay.wake(handsOver() ? batch : undefined);
       }
     };
     await Promise.all(range(0, 6).map(writer));

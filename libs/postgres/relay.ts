@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import { Handover, type CommittedBatch } from './handover.ts';
 import { createLease } from './lease.ts';
 import type { Lease } from './lease.ts';
 import { listen } from './listen.ts';
 import type { Listener } from './listen.ts';
-import { outboxChannel, wakeRelay } from './outbox.ts';
-import { outboxStats, progress, purge, readChunk, start, toMessage } from './relay-read.ts';
+import { Notifier } from './notify.ts';
+import { outboxChannel } from './outbox.ts';
+import { messageOf, outboxStats, probe, progress, purge, readChunk, start, toMessage } from './relay-read.ts';
 import type { Cursor, OutboxRow, OutboxStats, OutgoingMessage } from './relay-read.ts';
 
 export type { OutboxStats, OutgoingMessage } from './relay-read.ts';
@@ -49,11 +51,15 @@ const maxBackOffMs = 1000;
 export class Relay {
   readonly #options: Required<RelayOptions>;
   readonly #lease: Lease;
+  readonly #notifier: Notifier;
   #stopping = false;
   #active = false;
   #woken = false;
   #endWait: () => void = () => undefined;
   #cursor: Cursor = start;
+  readonly #handover = new Handover();
+  /** When the table was read last: at the latest after pollMs it is read again, whatever is handed over. */
+  #readAt = -Infinity;
   /** What comes behind the chunk that is being published. */
   #ahead: Promise<OutboxRow[]> | undefined;
   #failures = 0;
@@ -63,18 +69,17 @@ export class Relay {
   #loop: Promise<void> = Promise.resolve();
   #listener: Listener | undefined;
   #timers: NodeJS.Timeout[] = [];
-  #notifying: Promise<void> | undefined;
-  #notifyAgain = false;
   #purging = false;
 
   constructor(options: RelayOptions) {
     this.#options = { pollMs: 500, paceMs: 4, publishTimeoutMs: 10_000, maxRows: 1000, retainMs: 60 * 60 * 1000, ...options };
     this.#lease = createLease(options.pool, randomUUID());
+    this.#notifier = new Notifier(options.pool, options.schema);
   }
 
   start(): void {
     const { pool, schema, logger } = this.#options;
-    this.#listener = listen(pool, outboxChannel(schema), () => this.#wakeHere(), logger);
+    this.#listener = listen(pool, outboxChannel(schema), () => { if (this.#active) this.wake(); }, logger);
     this.#timers = [
       setInterval(() => void this.#heartbeat(), heartbeatMs), setInterval(() => void this.#purge(), purgeEveryMs),
     ];
@@ -88,15 +93,17 @@ export class Relay {
     this.#endWait();
     await this.#loop;
     await this.#listener?.stop();
-    await this.#notifying;
+    await this.#notifier.stop();
     if (this.#active) await this.#lease.release().catch(() => undefined);
     this.#active = false;
   }
 
-  /** Call after each commit that wrote into the outbox. Never waits; many calls become one. */
-  wake(): void {
-    if (this.#active) this.#wakeHere();
-    else this.#notifyOthers();
+  /** Call after each commit that wrote into the outbox, best with what it wrote. Never waits; many calls become one. */
+  wake(batch?: CommittedBatch): void {
+    if (!this.#active) return this.#notifier.notify();
+    if (batch) this.#handover.offer(batch);
+    else this.#readAt = -Infinity;
+    this.#wakeHere();
   }
 
   /** False where the loop itself hangs. A broker or database that is away is no reason to restart the process. */
@@ -127,22 +134,48 @@ export class Relay {
 
   /** One chunk. Returns how long to wait for a wake before the next. */
   async #turn(begunAt: number): Promise<number> {
-    const { pool, maxRows, pollMs, paceMs } = this.#options;
+    const { maxRows, pollMs, paceMs } = this.#options;
     if (!this.#lease.held() && !(await this.#takeLease())) return pollMs;
-    const isRest = this.#cursor !== start;
+    const mayTake = begunAt < this.#readAt + pollMs && this.#cursor === start && !this.#ahead;
+    const handed = mayTake ? this.#handover.take(maxRows) : [];
+    const count = handed.length > 0 ? await this.#publishHanded(handed) : await this.#relayRows(begunAt);
+    this.#failures = 0;
+    if (count === 'more') return 0;
+    const restMs = begunAt + paceMs - performance.now();
+    if (count > 0 && restMs > 0) await sleep(restMs);
+    // Whatever commits behind this wakes.
+    return pollMs;
+  }
+
+  /** Batches that this process has just committed. */
+  async #publishHanded(batches: CommittedBatch[]): Promise<number> {
+    const { source, topicName } = this.#options;
+    const messages = batches.flatMap(({ events }) => events.map((event) => messageOf(event, source, topicName)));
+    await this.#publish(messages, batches.map(({ batch_id }) => batch_id));
+    return messages.length;
+  }
+
+  /** What the table holds, in chunks. */
+  async #relayRows(begunAt: number): Promise<number | 'more'> {
+    const { pool, maxRows, source, topicName } = this.#options;
+    const cursor = this.#cursor;
     const ahead = this.#ahead;
     this.#ahead = undefined;
-    const rows = await (ahead ?? readChunk(pool, this.#cursor, maxRows));
+    if (ahead === undefined && cursor === start) {
+      this.#readAt = begunAt;
+      if (this.#handover.isUncertain) this.#handover.probed(await probe(pool));
+    }
+    const rows = await (ahead ?? readChunk(pool, cursor, maxRows));
     // There is more: read while this is published.
     if (rows.length === maxRows) this.#readAhead(rows);
-    if (rows.length > 0) await this.#publish(rows);
-    else this.#startOver();
-    this.#failures = 0;
-    if (rows.length === maxRows || isRest) return 0;
-    const restMs = begunAt + paceMs - performance.now();
-    if (rows.length > 0 && restMs > 0) await sleep(restMs);
-    // Whatever commits behind this read wakes.
-    return pollMs;
+    const { complete, next } = progress(rows);
+    if (rows.length > 0 && (await this.#publish(rows.map((row) => toMessage(row, source, topicName)), complete))) {
+      this.#cursor = next;
+      this.#handover.published(complete);
+    }
+    if (rows.length === maxRows || cursor !== start) return 'more';
+    this.#handover.drained();
+    return rows.length;
   }
 
   async #takeLease(): Promise<boolean> {
@@ -160,24 +193,23 @@ export class Relay {
   }
 
   /** What is not marked is read again, in its order. */
-  #startOver(): void {
+  #startOver(): false {
     this.#cursor = start;
     this.#ahead = undefined;
+    this.#handover.reset();
+    return false;
   }
 
-  async #publish(rows: OutboxRow[]): Promise<void> {
-    const { publisher, source, topicName, publishTimeoutMs, logger } = this.#options;
-    const messages = rows.map((row) => toMessage(row, source, topicName));
-    if (this.#stopping || !this.#lease.held()) return;
-    this.#publishing = { batch_id: String(rows[0]?.batch_id), rows: rows.length };
+  /** False where the lease was lost. */
+  async #publish(messages: OutgoingMessage[], complete: bigint[]): Promise<boolean> {
+    const { publisher, publishTimeoutMs, logger } = this.#options;
+    if (this.#stopping || !this.#lease.held()) return this.#startOver();
+    this.#publishing = { batch_id: String(complete[0]), rows: messages.length };
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
     this.#publishing = undefined;
-    const { complete, next } = progress(rows);
-    const marked = await this.#lease.mark(complete);
-    this.#cursor = next;
-    if (marked) return;
-    this.#startOver();
+    if (await this.#lease.mark(complete)) return true;
     logger.warn('the outbox relay lost its lease while it published; another publishes these again');
+    return this.#startOver();
   }
 
   #failed(error: unknown): number {
@@ -206,22 +238,6 @@ export class Relay {
     if (!this.#active) return;
     this.#woken = true;
     this.#endWait();
-  }
-
-  /** NOTIFY for the relay of another process: one on the way, at most one more behind it. */
-  #notifyOthers(): void {
-    if (this.#notifying !== undefined) {
-      this.#notifyAgain = true;
-      return;
-    }
-    const { pool, schema } = this.#options;
-    this.#notifying = wakeRelay(pool, schema)
-      .catch(() => undefined)
-      .then(() => {
-        this.#notifying = undefined;
-        if (this.#notifyAgain && !this.#stopping) this.#notifyOthers();
-        this.#notifyAgain = false;
-      });
   }
 
   /** Keeps the lease while a chunk takes long or nothing is to be done. */

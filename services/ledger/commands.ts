@@ -6,6 +6,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
+import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable, tookTooLong } from '#libs/postgres/transaction.ts';
 import { runBatch } from './engine.ts';
@@ -27,7 +28,7 @@ export interface CommandDependencies {
   /** The bank's time, in ms since 1970. */
   now: () => number;
   /** The outbox relay's wake. */
-  wake: () => void;
+  wake: (batch: CommittedBatch) => void;
   /**
    * Before it asks for more behind a batch smaller than `full`, the handler lets `ms` pass since that batch began: what comes
    * meanwhile is decided as one batch. Who sends one command after another does not notice.
@@ -88,9 +89,9 @@ async function execute(batch: Received[], deps: CommandDependencies): Promise<vo
   const commands = batch.map(({ command }) => command);
   const begun = performance.now();
   try {
-    const { replies, events } = await runBatch(deps.pool, commands, slotOf(batch, deps));
+    const { replies, outbox } = await runBatch(deps.pool, commands, slotOf(batch, deps));
     sendReplies(commands.map(({ context }, i) => ({ context, reply: replies[i] as ReplyBody })), deps);
-    if (events > 0) deps.wake();
+    if (outbox) deps.wake(outbox);
     deps.observe?.({ commands, replies, seconds: (performance.now() - begun) / 1000 });
   } catch (error) {
     const [only, second] = batch;

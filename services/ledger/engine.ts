@@ -1,5 +1,6 @@
 import { commandKey, idKey, isId } from '#libs/contracts/ids.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { type Finish, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
 import { auditMessage } from './audit.ts';
@@ -34,8 +35,16 @@ import {
  */
 const maxCollisions = 10;
 
-/** Decides and commits a batch. The replies are durable when this resolves, one per command, in their order. */
-export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<{ replies: ReplyBody[]; events: number }> {
+/** What a batch has led to, durably. */
+export interface Outcome {
+  /** One per command, in their order. */
+  replies: ReplyBody[];
+  /** What it wrote into the outbox, if anything. */
+  outbox: CommittedBatch | undefined;
+}
+
+/** Decides and commits a batch: its outcome is durable when this resolves. */
+export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<Outcome> {
   for (let collisions = 0; ; collisions++) {
     try {
       return await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot));
@@ -45,11 +54,11 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number): P
   }
 }
 
-async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number): Promise<{ replies: ReplyBody[]; events: number }> {
+async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number): Promise<Outcome> {
   const books = await openBooks(client, commands, slot);
   const decisions = commands.map((command) => decide(command, books));
-  const events = await write(client, finish, commands, decisions, books);
-  return { replies: decisions.map((decision) => decision.reply), events };
+  const outbox = await write(client, finish, commands, decisions, books);
+  return { replies: decisions.map((decision) => decision.reply), outbox };
 }
 
 async function openBooks(client: PoolClient, commands: Command[], slot: number): Promise<Books> {
@@ -121,8 +130,8 @@ async function lockSlots(client: PoolClient, commands: Command[], originals: Tra
   return depositors.length + currencies.length === 0 ? new Map() : lockSystemAccounts(client, depositors, currencies, slot);
 }
 
-/** Returns how many events went to the outbox. */
-async function write(client: PoolClient, finish: Finish, commands: Command[], decisions: Decision[], books: Books): Promise<number> {
+/** Returns what went to the outbox. */
+async function write(client: PoolClient, finish: Finish, commands: Command[], decisions: Decision[], books: Books): Promise<CommittedBatch | undefined> {
   const opened = decisions.flatMap((d) => d.opened ?? []);
   const restated = [...new Set(decisions.flatMap((d) => d.restated ?? []))];
   const kept = decisions.flatMap((d, i) => (d.keep && commands[i] ? [keptOutcome(commands[i], d.keep)] : []));
@@ -138,8 +147,9 @@ async function write(client: PoolClient, finish: Finish, commands: Command[], de
     kept.length > 0 && insertOutcomes(client, kept),
   ]);
   // What is kept without an event has no batch to write; the transaction is committed all the same.
-  if (transactions.length + events.length > 0) await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));
-  return events.length;
+  if (transactions.length + events.length === 0) return undefined;
+  const batch_id = await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));
+  return batch_id === null ? undefined : { batch_id, events };
 }
 
 function keptOutcome({ name, context }: Command, outcome: ReplyBody): KeptOutcome {

@@ -66,7 +66,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
       logger,
       now: () => clock.now(),
       pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
-      wake: () => relay.wake(),
+      wake: (batch) => relay.wake(batch),
       partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
       observe: ({ commands: batch, replies: answers, seconds }) => {
         batchSize.observe(batch.length);

@@ -187,11 +187,12 @@ const write = `with written_transactions as (
     from unnest($31::uuid[], $32::int8[], $33::int8[]) as m (account_id, balance_minor, last_sequence)
     where a.account_id = m.account_id
   ), ${outboxInsert(34)}
-  select`;
+  select (select batch_id from outbox_batch) as batch_id`;
 
 /**
  * Writes transactions, entries, balances and outbox rows of a batch by one statement. The accounts' locks must be held,
  * since the outbox batch is numbered here. A trigger refuses entries that contradict the balances written beside them.
+ * Resolves to the number of the outbox batch, null where there are no events.
  */
 export async function writeBatch(
   client: PoolClient,
@@ -200,12 +201,13 @@ export async function writeBatch(
   moved: AccountState[],
   events: OutboxEvent[],
   now: string,
-): Promise<void> {
-  await client.query({
+): Promise<bigint | null> {
+  const { rows } = await client.query<{ batch_id: bigint | null }>({
     name: 'write_batch',
     text: write,
     values: [...transactionArrays(transactions), ...entryArrays(entries), now, ...accountArrays(moved), ...outboxColumns(events)],
   });
+  return rows[0]?.batch_id ?? null;
 }
 
 function transactionArrays(t: TransactionRecord[]): Buffer[] {

@@ -57,11 +57,11 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'await finish(writeBatch(client, transactions, entries, moved, events, books.now));',
+        find: 'await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));',
         replace: `{
     const { writeOutbox } = await import('#libs/postgres/outbox.ts');
     await transaction(pool, (other) => writeOutbox(other, events));
-    await finish(writeBatch(client, transactions, entries, moved, [], books.now));
+    await finish(() => writeBatch(client, transactions, entries, moved, [], books.now));
   }`,
       },
     ],
@@ -71,18 +71,22 @@ export const bugs: PlantedBug[] = [
     name: 'outbox mark before ack',
     edits: [
       { file: relay, find: '    await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });\n    this.#publishing = undefined;\n', replace: '' },
-      { file: relay, find: '    this.#cursor = marked ? next : start;', replace: '    await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });\n    this.#publishing = undefined;\n    this.#cursor = marked ? next : start;' },
+      {
+        file: relay,
+        find: '    if (await this.#lease.mark(complete)) return true;',
+        replace: '    const marked = await this.#lease.mark(complete);\n    await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });\n    this.#publishing = undefined;\n    if (marked) return true;',
+      },
     ],
     caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'the broker: everything in order, tried at least once a second, soon after it is back' }],
   },
   {
     name: 'relay by id > last',
     edits: [
-      { file: relayRead, find: 'where published_at is null order by batch_id limit $1::int', replace: 'where batch_id > $2 order by batch_id limit $1::int' },
-      { file: relayRead, find: 'await pool.query<OutboxRow>(readStatement, [maxRows])', replace: 'await pool.query<OutboxRow>(readStatement, [maxRows, seen.last])' },
+      { file: relayRead, find: 'where published_at is null and batch_id <> all($2::bigint[])', replace: 'where batch_id > $3 and batch_id <> all($2::bigint[])' },
+      { file: relayRead, find: '(readStatement, [maxRows, bigintArray(underWay)])', replace: '(readStatement, [maxRows, bigintArray(underWay), seen.last])' },
       { file: relayRead, find: 'const columns =', replace: 'export const seen = { last: 0n };\n\nconst columns =' },
-      { file: relay, find: 'import { outboxStats, progress, purge, readChunk, start, toMessage }', replace: 'import { outboxStats, progress, purge, readChunk, seen, start, toMessage }' },
-      { file: relay, find: '    this.#cursor = marked ? next : start;', replace: '    this.#cursor = marked ? next : start;\n    if (marked) seen.last = complete.at(-1) ?? seen.last;' },
+      { file: relay, find: 'readChunk, start, toMessage } from', replace: 'readChunk, seen, start, toMessage } from' },
+      { file: relay, find: '      this.#handover.published(complete);', replace: '      this.#handover.published(complete);\n      seen.last = complete.at(-1) ?? seen.last;' },
     ],
     caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'a batch that commits while a larger one behind it is under way comes before those that follow its key' }],
   },
@@ -102,9 +106,9 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'await finish(writeBatch(client, transactions, entries, moved, events, books.now));',
+        find: 'await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));',
         replace: `{
-    await finish(writeBatch(client, transactions, entries.slice(0, -1), moved, events, books.now));
+    await finish(() => writeBatch(client, transactions, entries.slice(0, -1), moved, events, books.now));
     setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), [], [], books.now)));
   }`,
       },
