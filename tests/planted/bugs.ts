@@ -42,7 +42,7 @@ export const bugs: PlantedBug[] = [
       { file: engine, find: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number, early: TransactionRecord[])' },
       { file: engine, find: 'const books = await openBooks(client, commands, slot);', replace: 'const books = await openBooks(client, commands, slot, early);' },
       { file: engine, find: 'async function openBooks(client: PoolClient, commands: Command[], slot: number)', replace: 'async function openBooks(client: PoolClient, commands: Command[], slot: number, early: TransactionRecord[])' },
-      { file: engine, find: 'records.length === 0 ? [] : readTransactions(client, records),', replace: 'records.length === 0 ? [] : early,' },
+      { file: engine, find: 'known.length === 0 ? [] : await readTransactions(client, known);', replace: 'early;' },
     ],
     caughtBy: [{ file: lockTests, test: 'recognises a command that a rival commits while it waits for the account' }],
   },
@@ -57,12 +57,10 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));',
-        replace: `{
-    const { writeOutbox } = await import('#libs/postgres/outbox.ts');
-    await transaction(pool, (other) => writeOutbox(other, events));
-    await finish(() => writeBatch(client, transactions, entries, moved, [], books.now));
-  }`,
+        find: 'const batch_id = await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));',
+        replace: `const { writeOutbox } = await import('#libs/postgres/outbox.ts');
+  await transaction(pool, (other) => writeOutbox(other, events));
+  const batch_id = await finish(() => writeBatch(client, transactions, entries, moved, [], books.now));`,
       },
     ],
     caughtBy: [{ file: lockTests, test: 'leaves no event of what was rolled back' }],
@@ -106,11 +104,9 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));',
-        replace: `{
-    await finish(() => writeBatch(client, transactions, entries.slice(0, -1), moved, events, books.now));
-    setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), [], [], books.now)));
-  }`,
+        find: 'const batch_id = await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));',
+        replace: `const batch_id = await finish(() => writeBatch(client, transactions, entries.slice(0, -1), moved, events, books.now));
+  setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), [], [], books.now)));`,
       },
     ],
     caughtBy: [{ file: batchTests, test: 'books openings, deposits, transfers, loans and reversals in one transaction, with their events' }],
