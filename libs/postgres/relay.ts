@@ -38,6 +38,9 @@ export interface RelayOptions {
 const heartbeatMs = 800;
 const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
+/** What was handed over and is published is marked at the latest after this time, together: each mark is a transaction. */
+const markEveryMs = 50;
+const maxUnmarked = 1000;
 
 /**
  * Publishes what transactions wrote into the outbox: at least once (again with the same ce_id and the same bytes), in
@@ -58,6 +61,9 @@ export class Relay {
   #endWait: () => void = () => undefined;
   #cursor: Cursor = start;
   readonly #handover = new Handover();
+  /** Published, not marked. */
+  #unmarked: bigint[] = [];
+  #markedAt = -Infinity;
   /** When the table was read last: at the latest after pollMs it is read again, whatever is handed over. */
   #readAt = -Infinity;
   /** What comes behind the chunk that is being published. */
@@ -94,6 +100,7 @@ export class Relay {
     await this.#loop;
     await this.#listener?.stop();
     await this.#notifier.stop();
+    if (this.#active && this.#lease.held()) await this.#mark().catch(() => undefined);
     if (this.#active) await this.#lease.release().catch(() => undefined);
     this.#active = false;
   }
@@ -138,20 +145,21 @@ export class Relay {
     if (!this.#lease.held() && !(await this.#takeLease())) return pollMs;
     const mayTake = begunAt < this.#readAt + pollMs && this.#cursor === start && !this.#ahead;
     const handed = mayTake ? this.#handover.take(maxRows) : [];
-    const count = handed.length > 0 ? await this.#publishHanded(handed) : await this.#relayRows(begunAt);
+    const count = handed.length > 0 ? await this.#publishHanded(handed, begunAt) : await this.#relayRows(begunAt);
     this.#failures = 0;
     if (count === 'more') return 0;
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
     // Whatever commits behind this wakes.
-    return pollMs;
+    return this.#unmarked.length > 0 ? markEveryMs : pollMs;
   }
 
   /** Batches that this process has just committed. */
-  async #publishHanded(batches: CommittedBatch[]): Promise<number> {
+  async #publishHanded(batches: CommittedBatch[], begunAt: number): Promise<number> {
     const { source, topicName } = this.#options;
     const messages = batches.flatMap(({ events }) => events.map((event) => messageOf(event, source, topicName)));
-    await this.#publish(messages, batches.map(({ batch_id }) => batch_id));
+    if (await this.#publish(messages, String(batches[0]?.batch_id))) this.#unmarked.push(...batches.map(({ batch_id }) => batch_id));
+    if (begunAt > this.#markedAt + markEveryMs || this.#unmarked.length > maxUnmarked) await this.#mark();
     return messages.length;
   }
 
@@ -162,6 +170,7 @@ export class Relay {
     const ahead = this.#ahead;
     this.#ahead = undefined;
     if (ahead === undefined && cursor === start) {
+      if (!(await this.#mark())) return 0;
       this.#readAt = begunAt;
       if (this.#handover.isUncertain) this.#handover.probed(await probe(pool));
     }
@@ -169,7 +178,7 @@ export class Relay {
     // There is more: read while this is published.
     if (rows.length === maxRows) this.#readAhead(rows);
     const { complete, next } = progress(rows);
-    if (rows.length > 0 && (await this.#publish(rows.map((row) => toMessage(row, source, topicName)), complete))) {
+    if (rows.length > 0 && (await this.#publish(rows.map((row) => toMessage(row, source, topicName)), String(rows[0]?.batch_id))) && (await this.#mark(complete))) {
       this.#cursor = next;
       this.#handover.published(complete);
     }
@@ -182,6 +191,7 @@ export class Relay {
     const taken = await this.#lease.acquire();
     if (taken !== this.#active) this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
     this.#active = taken;
+    this.#unmarked = [];
     this.#startOver();
     return taken;
   }
@@ -200,15 +210,27 @@ export class Relay {
     return false;
   }
 
-  /** False where the lease was lost. */
-  async #publish(messages: OutgoingMessage[], complete: bigint[]): Promise<boolean> {
-    const { publisher, publishTimeoutMs, logger } = this.#options;
+  /** False where the lease was lost before. */
+  async #publish(messages: OutgoingMessage[], firstBatch: string): Promise<boolean> {
+    const { publisher, publishTimeoutMs } = this.#options;
     if (this.#stopping || !this.#lease.held()) return this.#startOver();
-    this.#publishing = { batch_id: String(complete[0]), rows: messages.length };
+    this.#publishing = { batch_id: firstBatch, rows: messages.length };
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
     this.#publishing = undefined;
-    if (await this.#lease.mark(complete)) return true;
-    logger.warn('the outbox relay lost its lease while it published; another publishes these again');
+    return true;
+  }
+
+  /** Marks these and what is published besides. False where the lease was lost. */
+  async #mark(batchIds: bigint[] = []): Promise<boolean> {
+    const all = [...this.#unmarked, ...batchIds];
+    if (all.length === 0) return true;
+    if (await this.#lease.mark(all)) {
+      this.#unmarked.splice(0, all.length - batchIds.length);
+      this.#markedAt = performance.now();
+      return true;
+    }
+    this.#options.logger.warn('the outbox relay lost its lease while it published; another publishes these again');
+    this.#unmarked = [];
     return this.#startOver();
   }
 
