@@ -8,6 +8,9 @@ export const leaseMs = 3000;
  * before another may begin, whatever the two clocks say.
  */
 const trustMs = 2500;
+/** How long, and how many, marks may be put off: each mark is a transaction. */
+export const putOffMs = 50;
+const maxPutOff = 1000;
 
 const acquireStatement = `insert into outbox_lease (holder, expires_at)
   values ($1, clock_timestamp() + $2::int * interval '1 millisecond')
@@ -29,19 +32,33 @@ export interface Lease {
   held(): boolean;
   /** Takes the lease; false where another holds it. */
   acquire(): Promise<boolean>;
-  /** Marks batches (or none) as published and prolongs the lease; false, and nothing marked, where the lease was lost. */
+  /** Keeps the lease; false where it was lost. */
+  prolong(): Promise<boolean>;
+  /** Marks batches as published, with those put off, and keeps the lease; false, and nothing marked, where it was lost. One call at a time. */
   mark(batchIds: readonly bigint[]): Promise<boolean>;
-  /** Lets another take over at once. */
+  /** These are published, and marked with the next ones. Returns false where that is due now. */
+  putOff(batchIds: readonly bigint[]): boolean;
+  /** Whether marks are put off. */
+  owes(): boolean;
+  /** Marks what was put off, and lets another take over at once. */
   release(): Promise<void>;
 }
 
 /** The right to publish one schema's outbox: at most one holder at a time, by the row in outbox_lease. */
 export function createLease(pool: Pool, holder: string): Lease {
   let trustedUntil = 0;
+  let owed: bigint[] = [];
+  let markedAt = 0;
 
   function settle(askedAt: number, held: boolean): boolean {
     trustedUntil = held ? Math.max(trustedUntil, askedAt + trustMs) : 0;
     return held;
+  }
+
+  async function tell(batchIds: readonly bigint[]): Promise<boolean> {
+    const askedAt = performance.now();
+    const result = await pool.query<{ held: bigint }>(markStatement, [holder, leaseMs, bigintArray(batchIds)]);
+    return settle(askedAt, result.rows[0]?.held === 1n);
   }
 
   return {
@@ -51,12 +68,21 @@ export function createLease(pool: Pool, holder: string): Lease {
       const result = await pool.query(acquireStatement, [holder, leaseMs]);
       return settle(askedAt, result.rowCount === 1);
     },
+    prolong: () => tell([]),
     async mark(batchIds) {
-      const askedAt = performance.now();
-      const result = await pool.query<{ held: bigint }>(markStatement, [holder, leaseMs, bigintArray(batchIds)]);
-      return settle(askedAt, result.rows[0]?.held === 1n);
+      const count = owed.length;
+      const held = await tell([...owed, ...batchIds]);
+      owed = owed.slice(count);
+      markedAt = performance.now();
+      return held;
     },
+    putOff(batchIds) {
+      owed.push(...batchIds);
+      return owed.length <= maxPutOff && performance.now() < markedAt + putOffMs;
+    },
+    owes: () => owed.length > 0,
     async release() {
+      if (owed.length > 0) await tell(owed);
       trustedUntil = 0;
       await pool.query('update outbox_lease set expires_at = clock_timestamp() where holder = $1', [holder]);
     },

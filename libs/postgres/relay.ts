@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { Handover, type CommittedBatch } from './handover.ts';
-import { createLease } from './lease.ts';
+import { createLease, putOffMs } from './lease.ts';
 import type { Lease } from './lease.ts';
 import { listen } from './listen.ts';
 import type { Listener } from './listen.ts';
@@ -38,9 +38,6 @@ export interface RelayOptions {
 const heartbeatMs = 800;
 const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
-/** What was handed over and is published is marked at the latest after this time, together: each mark is a transaction. */
-const markEveryMs = 50;
-const maxUnmarked = 1000;
 
 /**
  * Publishes what transactions wrote into the outbox: at least once (again with the same ce_id and the same bytes), in
@@ -61,9 +58,6 @@ export class Relay {
   #endWait: () => void = () => undefined;
   #cursor: Cursor = start;
   readonly #handover = new Handover();
-  /** Published, not marked. */
-  #unmarked: bigint[] = [];
-  #markedAt = -Infinity;
   /** When the table was read last: at the latest after pollMs it is read again, whatever is handed over. */
   #readAt = -Infinity;
   /** What comes behind the chunk that is being published. */
@@ -100,7 +94,6 @@ export class Relay {
     await this.#loop;
     await this.#listener?.stop();
     await this.#notifier.stop();
-    if (this.#active && this.#lease.held()) await this.#mark().catch(() => undefined);
     if (this.#active) await this.#lease.release().catch(() => undefined);
     this.#active = false;
   }
@@ -145,21 +138,21 @@ export class Relay {
     if (!this.#lease.held() && !(await this.#takeLease())) return pollMs;
     const mayTake = begunAt < this.#readAt + pollMs && this.#cursor === start && !this.#ahead;
     const handed = mayTake ? this.#handover.take(maxRows) : [];
-    const count = handed.length > 0 ? await this.#publishHanded(handed, begunAt) : await this.#relayRows(begunAt);
+    const count = handed.length > 0 ? await this.#publishHanded(handed) : await this.#relayRows(begunAt);
     this.#failures = 0;
     if (count === 'more') return 0;
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
     // Whatever commits behind this wakes.
-    return this.#unmarked.length > 0 ? markEveryMs : pollMs;
+    return this.#lease.owes() ? putOffMs : pollMs;
   }
 
   /** Batches that this process has just committed. */
-  async #publishHanded(batches: CommittedBatch[], begunAt: number): Promise<number> {
+  async #publishHanded(batches: CommittedBatch[]): Promise<number> {
     const { source, topicName } = this.#options;
     const messages = batches.flatMap(({ events }) => events.map((event) => messageOf(event, source, topicName)));
-    if (await this.#publish(messages, String(batches[0]?.batch_id))) this.#unmarked.push(...batches.map(({ batch_id }) => batch_id));
-    if (begunAt > this.#markedAt + markEveryMs || this.#unmarked.length > maxUnmarked) await this.#mark();
+    const published = await this.#publish(messages, String(batches[0]?.batch_id));
+    if (published && !this.#lease.putOff(batches.map(({ batch_id }) => batch_id))) await this.#mark();
     return messages.length;
   }
 
@@ -170,7 +163,7 @@ export class Relay {
     const ahead = this.#ahead;
     this.#ahead = undefined;
     if (ahead === undefined && cursor === start) {
-      if (!(await this.#mark())) return 0;
+      if (this.#lease.owes() && !(await this.#mark())) return 0;
       this.#readAt = begunAt;
       if (this.#handover.isUncertain) this.#handover.probed(await probe(pool));
     }
@@ -191,7 +184,6 @@ export class Relay {
     const taken = await this.#lease.acquire();
     if (taken !== this.#active) this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
     this.#active = taken;
-    this.#unmarked = [];
     this.#startOver();
     return taken;
   }
@@ -220,17 +212,10 @@ export class Relay {
     return true;
   }
 
-  /** Marks these and what is published besides. False where the lease was lost. */
+  /** False where the lease was lost. */
   async #mark(batchIds: bigint[] = []): Promise<boolean> {
-    const all = [...this.#unmarked, ...batchIds];
-    if (all.length === 0) return true;
-    if (await this.#lease.mark(all)) {
-      this.#unmarked.splice(0, all.length - batchIds.length);
-      this.#markedAt = performance.now();
-      return true;
-    }
+    if (await this.#lease.mark(batchIds)) return true;
     this.#options.logger.warn('the outbox relay lost its lease while it published; another publishes these again');
-    this.#unmarked = [];
     return this.#startOver();
   }
 
@@ -265,7 +250,7 @@ export class Relay {
   /** Keeps the lease while a chunk takes long or nothing is to be done. */
   async #heartbeat(): Promise<void> {
     if (!this.#active || !this.#lease.held()) return;
-    await this.#lease.mark([]).catch((error: unknown) => this.#options.logger.debug({ err: error }, 'heartbeat failed'));
+    await this.#lease.prolong().catch((error: unknown) => this.#options.logger.debug({ err: error }, 'heartbeat failed'));
   }
 
   async #purge(): Promise<void> {
