@@ -78,3 +78,21 @@ test('is asked every second until there is an answer, and keeps what it knows wh
   expect(clock.now()).toBe(trueTime());
   clock.stop();
 });
+
+test('what a look was wrong by does not turn the time back, which stands still until it is caught up with', async () => {
+  const { clock, world, trueTime } = host(0);
+  Object.assign(world, { there: 0, back: 400 });
+  await clock.start();
+  const early = clock.now();
+  expect(early).toBe(trueTime() - 200);
+  Object.assign(world, { there: 400, back: 0 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  const late = clock.now();
+  expect(late).toBe(trueTime() + 200);
+  Object.assign(world, { there: 2, back: 2 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect([clock.now(), trueTime() < late]).toEqual([late, true]);
+  world.monotonic += 300;
+  expect(clock.now()).toBe(trueTime());
+  clock.stop();
+});

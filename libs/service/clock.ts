@@ -15,7 +15,10 @@ export interface ClockOptions {
  * that what its host believes decides nothing; a host that is wrong is noticed at once, also between two looks.
  */
 export interface Clock {
-  /** Now, in ms since 1970, by the database's clock; by this host's until it was compared for the first time. */
+  /**
+   * Now, in ms since 1970, by the database's clock; by this host's until it was compared for the first time. Never goes back
+   * by what a comparison may be wrong by, a second at most.
+   */
   now(): number;
   /** Ok while this host's clock has been compared, and differs from the database's by no more than 5 s. */
   check(): CheckResult;
@@ -38,7 +41,14 @@ export function createClock({ read, logger, own = Date.now, monotonic = () => pe
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  const now = () => (known === undefined ? own() : known.ahead + monotonic());
+  let latest = -Infinity;
+
+  function now(): number {
+    const time = known === undefined ? own() : known.ahead + monotonic();
+    // What a look was wrong by must not let the time go back: it stands still until it is caught up with.
+    if (time >= latest || latest - time > slowestMs) latest = time;
+    return latest;
+  }
 
   function check(): CheckResult {
     if (known === undefined) return { ok: false, reason: "this host's clock was not compared with the database's yet" };
