@@ -38,11 +38,13 @@ export interface RelayOptions {
 const heartbeatMs = 800;
 const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
+/** How often one that stands by asks for the lease. */
+const standbyMs = 500;
 
 /**
  * Publishes what transactions wrote into the outbox: at least once (again with the same ce_id and the same bytes), in
  * order per key, marked only when every replica has it. Of all relays of one schema one is active at a time (lease.ts);
- * another takes over within leaseMs + pollMs of its death. Nothing is skipped: while the broker or the database is
+ * another takes over within leaseMs + standbyMs of its death. Nothing is skipped: while the broker or the database is
  * away it tries again, at most a second apart. A message that the broker will never take (too large, no such partition)
  * therefore holds up all behind it: who writes into the outbox must rule that out; the log names the batch.
  * No lease can call back what was already handed to the publisher when a process froze: it may then come once more, late,
@@ -72,7 +74,7 @@ export class Relay {
   #purging = false;
 
   constructor(options: RelayOptions) {
-    this.#options = { pollMs: 500, paceMs: 4, publishTimeoutMs: 10_000, maxRows: 1000, retainMs: 60 * 60 * 1000, ...options };
+    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxRows: 1000, retainMs: 60 * 60 * 1000, ...options };
     this.#lease = createLease(options.pool, randomUUID());
     this.#notifier = new Notifier(options.pool, options.schema);
   }
@@ -135,7 +137,7 @@ export class Relay {
   /** One chunk. Returns how long to wait for a wake before the next. */
   async #turn(begunAt: number): Promise<number> {
     const { maxRows, pollMs, paceMs } = this.#options;
-    if (!this.#lease.held() && !(await this.#takeLease())) return pollMs;
+    if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
     const mayTake = begunAt < this.#readAt + pollMs && this.#cursor === start && !this.#ahead;
     const handed = mayTake ? this.#handover.take(maxRows) : [];
     const count = handed.length > 0 ? await this.#publishHanded(handed) : await this.#relayRows(begunAt);
