@@ -16,7 +16,7 @@ const poolReachesWrite: PlantedBug['edits'] = [
   { file: engine, find: 'runOnce(client, finish, commands, slot));', replace: 'runOnce(client, finish, commands, slot, pool));' },
   { file: engine, find: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number, pool: Pool)' },
   { file: engine, find: 'await write(client, finish, commands, decisions, books);', replace: 'await write(client, finish, commands, decisions, books, pool);' },
-  { file: engine, find: 'decisions: Decision[], books: Books): Promise<number>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<number>' },
+  { file: engine, find: 'decisions: Decision[], books: Books): Promise<CommittedBatch | undefined>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<CommittedBatch | undefined>' },
 ];
 
 export const bugs: PlantedBug[] = [
@@ -85,7 +85,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: 'no row lock',
-    edits: [{ file: 'services/ledger/store.ts', find: 'order by account_id for no key update', replace: 'order by account_id' }],
+    edits: [{ file: 'services/ledger/store.ts', find: 'any($1::uuid[]) order by account_id for no key update', replace: 'any($1::uuid[]) order by account_id' }],
     caughtBy: [{ file: lockTests, test: 'waits for who holds the account, and decides on what he commits' }],
   },
   {
@@ -108,7 +108,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: '"Failed" on time-out',
-    edits: [{ file: 'services/gateway/commands.ts', find: "pending: { ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction },", replace: "pending: { ...data, status: 'Failed', created_at: acceptedAt.toISOString(), direction } as never," }],
+    edits: [{ file: 'services/gateway/commands.ts', find: "pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),", replace: "pending: () => ({ ...data, status: 'Failed', created_at: acceptedAt.toISOString(), direction }) as never," }],
     caughtBy: [{ file: 'services/gateway/replies.test.ts', test: 'no reply in time: 202 Pending for transactions and transfers, and then GET never answers 404' }],
   },
   {
@@ -123,7 +123,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: 'locks without order',
-    edits: [{ file: 'services/ledger/store.ts', find: 'order by account_id for no key update', replace: 'for no key update' }],
+    edits: [{ file: 'services/ledger/store.ts', find: 'any($1::uuid[]) order by account_id for no key update', replace: 'any($1::uuid[]) for no key update' }],
     caughtBy: [{ file: lockTests, test: 'locks accounts in id order, whatever order they lie in: while it waits for the first it holds no other' }],
   },
 ];
