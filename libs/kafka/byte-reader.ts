@@ -9,10 +9,6 @@ export class ByteReader {
     this.at = at;
   }
 
-  int8(): number {
-    return this.bytes.readInt8(this.at++);
-  }
-
   int16(): number {
     const value = this.bytes.readInt16BE(this.at);
     this.at += 2;

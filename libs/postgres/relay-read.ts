@@ -55,8 +55,9 @@ const readRestStatement = `select b.size, ${columns} from outbox_batches b join 
 /**
  * The next rows to publish, by (batch_id, position): unpublished by mark, at most maxRows. Where a batch did not fit, the
  * rest of that batch comes first and alone: a batch with a lower number may have been committed meanwhile, and must come
- * before those behind it that share a key with it. With the batch begun it shares none, or both had been seen together. `underWay`: batches whose rows
- * are being published, but not marked yet. They are named one by one, never by "beyond the last", for the same reason.
+ * before those behind it that share a key with it. With the batch begun it shares none, or both had been seen together.
+ * `underWay`: batches whose rows are being published, but not marked yet. They are named one by one, never by "beyond the
+ * last", for the same reason.
  */
 export async function readChunk(pool: Pool, cursor: Cursor, maxRows: number, underWay: readonly bigint[] = []): Promise<OutboxRow[]> {
   const result =

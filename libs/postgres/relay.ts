@@ -105,7 +105,8 @@ export class Relay {
     if (!this.#active) return this.#notifier.notify();
     if (batch) this.#handover.offer(batch);
     else this.#readAt = -Infinity;
-    this.#wakeHere();
+    this.#woken = true;
+    this.#endWait();
   }
 
   /** False where the loop itself hangs. A broker or database that is away is no reason to restart the process. */
@@ -170,9 +171,9 @@ export class Relay {
       if (this.#handover.isUncertain) this.#handover.probed(await probe(pool));
     }
     const rows = await (ahead ?? readChunk(pool, cursor, maxRows));
-    // There is more: read while this is published.
-    if (rows.length === maxRows) this.#readAhead(rows);
     const { complete, next } = progress(rows);
+    // There is more: read while this is published.
+    if (rows.length === maxRows) this.#readAhead(next, complete);
     if (rows.length > 0 && (await this.#publish(rows.map((row) => toMessage(row, source, topicName)), String(rows[0]?.batch_id))) && (await this.#mark(complete))) {
       this.#cursor = next;
       this.#handover.published(complete);
@@ -190,9 +191,8 @@ export class Relay {
     return taken;
   }
 
-  #readAhead(rows: OutboxRow[]): void {
-    const { complete, next } = progress(rows);
-    this.#ahead = readChunk(this.#options.pool, next, this.#options.maxRows, complete);
+  #readAhead(from: Cursor, underWay: bigint[]): void {
+    this.#ahead = readChunk(this.#options.pool, from, this.#options.maxRows, underWay);
     this.#ahead.catch(() => undefined);
   }
 
@@ -241,12 +241,6 @@ export class Relay {
         resolve();
       };
     });
-  }
-
-  #wakeHere(): void {
-    if (!this.#active) return;
-    this.#woken = true;
-    this.#endWait();
   }
 
   /** Keeps the lease while a chunk takes long or nothing is to be done. */
