@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { expectError, type RestAccount, type RestTransaction } from './support/client.ts';
-import { useBank } from './support/world.ts';
+import { together, useBank } from './support/world.ts';
 
 /** The contract: money. Amounts are sent as raw JSON text, since the rules hold on what the caller wrote. */
 const world = useBank();
@@ -117,7 +117,7 @@ describe('Money: JSON', () => {
 
   it('no floating-point arithmetic: 0.1 a hundred times is 10, and 0.3 is left of 0.1 + 0.2', async () => {
     const account = await api.newAccount();
-    await Promise.all(Array.from({ length: 100 }, () => api.transact(account.account_id, 'Deposit', 0.1)));
+    await together(100, () => api.transact(account.account_id, 'Deposit', 0.1));
     expect((await api.get(`/accounts/${account.account_id}`)).text).toMatch(/"balance":10[,}]/);
     const thirds = await api.newAccount({ initial_deposit: 0.1 });
     await api.transact(thirds.account_id, 'Deposit', 0.2);

@@ -18,7 +18,7 @@ async function entryCount(account: RestAccount): Promise<number> {
 describe('Races for money', () => {
   it('100 parallel withdrawals of 10 from 500: exactly 50', async () => {
     const account = await api.newAccount({ initial_deposit: 500 });
-    const answers = await together(100, (i) => either(i).post('/transactions', withdraw(account, 10)));
+    const answers = await together(100, (i) => either(i).post('/transactions', withdraw(account, 10)), 100);
     const refused = answers.filter(({ status }) => status !== 201);
     expect(refused).toHaveLength(50);
     for (const answer of refused) expectError(answer, 400, 'insufficient_funds');
@@ -31,7 +31,7 @@ describe('Races for money', () => {
   it('crossed transfers: all go through, nothing is lost', async () => {
     const accounts = await together(4, () => api.newAccount({ initial_deposit: 1000 }));
     const id = (i: number) => accounts[i % 4]?.account_id ?? '';
-    const answers = await together(200, (i) => either(i).post('/transfers', { from_account_id: id(i), to_account_id: id(i + 1 + (i % 3)), amount: 1 + (i % 5) }));
+    const answers = await together(200, (i) => either(i).post('/transfers', { from_account_id: id(i), to_account_id: id(i + 1 + (i % 3)), amount: 1 + (i % 5) }), 200);
     expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(201));
     const balances = await Promise.all(accounts.map(({ account_id }) => api.balance(account_id)));
     expect(balances.reduce((sum, balance) => sum + balance)).toBe(4000);
