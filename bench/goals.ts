@@ -20,7 +20,7 @@ export const goals = {
   'deposits-of-transfers': { title: 'deposits/s (each touches Vault) ÷ transfers/s', trial: '1.0', least: 1 },
   'deposits-cliff': { title: 'deposits/s at 1,000 connections ÷ at the best number', trial: '–', least: 0.9 },
   'ledger-over-pgbench': { title: 'the ledger alone, batches of 200–500 with refusals, entries, outbox ÷ pgbench', trial: '4–6.6', least: 6 },
-  'p50-alone': { title: 'p50 of one transfer at a time ÷ a bare request-reply over Kafka', trial: '1.4–1.7', most: 1.4 },
+  'p50-alone': { title: 'p50 of one transfer at a time ÷ a bare kafkajs request-reply', trial: '1.4–1.7', most: 1.4 },
   'p50-at-1000': { title: 'p50 at 1,000/s ÷ the same', trial: '3.3–6', most: 2.5 },
   'p99-at-1000': { title: 'p99 at 1,000/s', trial: '16–70', unit: 'ms', most: 20 },
   'p99-at-half': { title: 'p99 at half of the maximum', trial: '66–181', unit: 'ms', most: 40 },

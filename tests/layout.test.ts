@@ -51,7 +51,8 @@ describe('layout', () => {
   it('one folder imports kafkajs, one pg; tests go through them too', () => {
     const everything = ['libs', 'services', 'deploy', 'tests', 'bench'].flatMap(sources);
     const importers = (pattern: RegExp, except: string) => everything.filter((file) => !file.startsWith(except) && importsOf(file).some((name) => pattern.test(name)));
-    expect(importers(/^kafkajs$/, 'libs/kafka/')).toEqual([]);
+    // The bench's bare contender is kafkajs as published, without what libs/kafka replaces in it.
+    expect(importers(/^kafkajs$/, 'libs/kafka/')).toEqual(['bench/contenders/bare.ts']);
     expect(importers(/^(pg|node-pg-migrate)$/, 'libs/postgres/')).toEqual([]);
   });
 

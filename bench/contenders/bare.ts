@@ -1,23 +1,16 @@
-import { pino } from 'pino';
-import { consume } from '#libs/kafka/consume.ts';
-import { createKafka } from '#libs/kafka/client.ts';
-import { createPublisher } from '#libs/kafka/publish.ts';
-import { createRequester } from '#libs/kafka/request-reply.ts';
-import { ensureTopics } from '#libs/kafka/topics.ts';
+import { type Consumer, Kafka, logLevel, Partitioners } from 'kafkajs';
 import { serveHelper } from '../helper.ts';
 import { Histogram, type Latency } from '../histogram.ts';
 
 /**
- * A request-reply over Kafka with nothing around it, by the same publisher, consumer and requester as the bank's: what two
- * hops through the broker cost at least. ROLE responder answers each message; ROLE requester is given plans.
+ * A request-reply as one would write it with kafkajs, as that library is published, and with nothing around it: what two hops
+ * through the broker cost at least. ROLE responder answers each message; ROLE requester is given plans.
  */
 const { KAFKA_BROKERS = '', ROLE = 'responder' } = process.env;
-const logger = pino({ level: 'warn' });
-const kafka = createKafka({ brokers: [KAFKA_BROKERS], client_id: `bench-${ROLE}` }, logger);
-const publisher = createPublisher(kafka, { logger, name: ROLE, maxQueued: 50_000 });
+const kafka = new Kafka({ brokers: [KAFKA_BROKERS], clientId: `bench-${ROLE}`, logLevel: logLevel.ERROR });
+const producer = kafka.producer({ allowAutoTopicCreation: false, createPartitioner: Partitioners.DefaultPartitioner });
 const [requests, replies] = ['bench.requests', 'bench.replies'];
-const partitions = 12;
-const timeoutMs = 5_000;
+const numPartitions = 12;
 /** About as much as a transfer. */
 const value = JSON.stringify({ transfer_id: 'x'.repeat(36), from_account_id: 'x'.repeat(36), to_account_id: 'x'.repeat(36), amount: '0.25' });
 
@@ -28,29 +21,57 @@ export interface BarePlan {
   rate?: number;
 }
 
-await ensureTopics(kafka, [requests, replies].map((name) => ({ name, partitions, replication_factor: 1, config: {} })));
-await publisher.start();
+await makeTopics();
+await producer.connect();
 if (ROLE === 'responder') await respond();
 else await serveRequests();
 
+async function makeTopics(): Promise<void> {
+  const admin = kafka.admin();
+  await admin.connect();
+  await admin.createTopics({ topics: [requests, replies].map((topic) => ({ topic, numPartitions })), waitForLeaders: true });
+  await admin.disconnect();
+}
+
+/** Reads a topic from now on; resolves when the group is joined and a first fetch has had time to go out. */
+async function read(topic: string, run: Parameters<Consumer['run']>[0]): Promise<void> {
+  const consumer = kafka.consumer({ groupId: `bench-${ROLE}-${process.pid}`, allowAutoTopicCreation: false });
+  const joined = new Promise((resolve) => consumer.on(consumer.events.GROUP_JOIN, resolve));
+  await consumer.connect();
+  await consumer.subscribe({ topic, fromBeginning: false });
+  await consumer.run({ partitionsConsumedConcurrently: numPartitions, ...run });
+  await joined;
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+}
+
 async function respond(): Promise<void> {
-  const consumer = consume(kafka, {
-    groupId: 'bench-responder', topics: [requests], logger,
-    handle: async (messages) => {
-      const answers = messages.map(({ headers }) => ({ topic: replies, partition: Number(headers['reply-partition']), key: null, value, headers: { 'correlation-id': headers['correlation-id'] ?? '' } }));
-      void publisher.publishAll(answers, { timeoutMs }).catch((error: unknown) => logger.error({ err: error }, 'replies were not sent'));
+  await read(requests, {
+    eachBatch: async ({ batch }) => {
+      await producer.send({ topic: replies, messages: batch.messages.map(({ key }) => ({ key, value })) });
     },
   });
-  await consumer.start();
   process.on('disconnect', () => process.exit());
   process.send?.({ result: 'ready' });
 }
 
 async function serveRequests(): Promise<void> {
-  const requester = createRequester(kafka, publisher, { topic: replies, partitions, instance: 'bench', logger, maxPending: 50_000 });
-  await requester.start();
+  const waiting = new Map<string, () => void>();
   let count = 0;
-  const ask = () => requester.request({ topic: requests, key: null, partition: count++ % partitions, value, headers: { ce_type: 'bench', 'request-id': String(count) } }, { ackTimeoutMs: timeoutMs, replyTimeoutMs: timeoutMs });
+  await read(replies, {
+    eachBatch: async ({ batch }) => {
+      for (const { key } of batch.messages) {
+        const id = String(key);
+        waiting.get(id)?.();
+        waiting.delete(id);
+      }
+    },
+  });
+  const ask = async (): Promise<void> => {
+    const id = String(++count);
+    const answered = new Promise<void>((resolve) => waiting.set(id, resolve));
+    await producer.send({ topic: requests, messages: [{ key: id, value }] });
+    await answered;
+  };
   serveHelper<BarePlan, Latency>(async ({ seconds, warmUpSeconds, rate }) => {
     const histogram = new Histogram();
     const begun = performance.now();
