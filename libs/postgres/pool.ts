@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { CustomTypesConfig, Pool, PoolConfig } from 'pg';
 import type { Logger } from 'pino';
+import { sendLargeParametersAsTheyLie } from './bind.ts';
 
 export type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
 
@@ -44,6 +45,7 @@ const timestamptzArray = 1185;
 export function createPool(options: PoolOptions, logger: Logger): Pool {
   const pool = new pg.Pool(poolConfig(options));
   pool.on('connect', (client) => {
+    sendLargeParametersAsTheyLie(client);
     client.on('error', (error) => logger.warn({ err: error }, 'postgres connection lost'));
   });
   // pg-pool reports the same error a second time through the pool; a listener must be there, or Node would end.
