@@ -55,6 +55,7 @@ async function measureAll(bench: Bench, wanted: Group[], measured: (name: string
     say(`${group.name} …`);
     bench.world.loads.length = 0;
     try {
+      await bench.world.checkpoint();
       const outcome = await group.measure(bench);
       measured(group.name, (outcomes[group.name] = { ...outcome, trust: trustOf(bench.world.loads) }));
     } catch (error) {

@@ -10,6 +10,8 @@ const deepPage = 10_000;
 const pageSize = 50;
 const walkSize = 500;
 const listRequests = 500;
+/** Until the pages of the grown tables are in memory, and were logged since the checkpoint. */
+const warmSeconds = 60;
 
 /** The bank with many accounts and a long past against an empty one, and lists over that past. */
 export const growth: Group = {
@@ -24,7 +26,8 @@ export const growth: Group = {
       const size = await world.withPool(grown.databaseUrl, 'ledger', (pool) => generateData(pool, bench.growth, world.say));
       const targets = { empty: uniform(empty), grown: { kind: 'transfer', generated: size.accounts } as Target };
       const { connections } = await best(world, empty, effort, targets.empty);
-      await load(world, grown, { target: targets.grown, connections, seconds: 1, warmUpSeconds: 3 * effort.firstSeconds });
+      await world.checkpoint();
+      await load(world, grown, { target: targets.grown, connections, seconds: 1, warmUpSeconds: warmSeconds });
       const at = (bank: Bank, target: Target, rate?: number) => load(world, bank, { target, connections: rate === undefined ? connections : 256, rate, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
       const full = await inTurn(effort.rounds, { grown: () => at(grown, targets.grown), empty: () => at(empty, targets.empty) });
       const half = Math.round(median(full.empty.map((one) => one.perSecond)) / 2);

