@@ -125,8 +125,8 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
 const COMPILE_CACHE = join(PROJECT, 'node_modules', '.cache', 'node-compile-cache');
 
 /**
- * What keeps a service below 200 MB at full load, at no cost that could be measured (docs/performance.md): the young generation
- * may otherwise take 100 MB, and what glibc has freed stays with the process.
+ * A third less memory at full load, at no cost that could be measured (docs/performance.md): the young generation may otherwise
+ * take 100 MB, and what glibc has freed stays with the process.
  */
 const nodeFlags = ['--max-semi-space-size=16'];
 const mallocSettings = { MALLOC_TRIM_THRESHOLD_: '131072' };

@@ -15,7 +15,7 @@ interface Connection {
   stream: { writable: boolean; write(chunk: Buffer): boolean };
 }
 
-/** Parameters from here on are sent as they lie, without being copied. */
+/** Parameters from here on are sent as they lie, without being copied; nobody may change them afterwards. */
 const largeBytes = 4096;
 const [text, binary] = [0, 1];
 const bindCode = 0x42;
