@@ -18,7 +18,7 @@ import { eventually, together, useBank } from './support/world.ts';
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-attacks-'));
 const issuer = `http://127.0.0.1:${await freePort()}`;
 const clientSecret = randomUUID();
-const provider = startIdentityProvider({ port: Number(new URL(issuer).port), keysFile: join(dir, 'keys.json'), clientSecret, log: join(dir, 'identity-provider.log') });
+const provider = startIdentityProvider({ port: Number(new URL(issuer).port), keysFile: join(dir, 'keys.json'), clientSecret, userPassword: randomUUID(), log: join(dir, 'identity-provider.log') });
 await awaitReady({ url: `${issuer}/jwks` }, 20_000);
 
 const fetched: number[] = [];

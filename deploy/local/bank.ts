@@ -6,6 +6,8 @@ import { PROJECT } from './local-dir.ts';
 export const AUDIENCE = 'core-banking';
 /** The confidential client of the local identity provider that may have every scope. */
 export const MAIN_CLIENT = 'core-banking-local';
+/** The confidential client that people sign in through. */
+export const DASHBOARD_CLIENT = 'dashboard';
 /** So high that no load test meets them. */
 const UNLIMITED_PER_MINUTE = 100_000_000;
 
@@ -149,10 +151,16 @@ export function startService(spec: ServiceSpec, settings: BankSettings): Child {
 export type IdentityProviderOptions = {
   port: number;
   keysFile: string;
+  /** Of every client. */
   clientSecret: string;
+  /** Of everybody in users.ts. */
+  userPassword: string;
   log: string;
   onStart?: (record: ProcessRecord) => void;
 };
+
+/** Every port of this machine: the identity provider starts before it is known where gateways listen. */
+const onThisMachine = (...paths: string[]): string => ['http://127.0.0.1', 'http://localhost'].flatMap((origin) => paths.map((path) => origin + path)).join(' ');
 
 /** Starts the identity provider (identity-provider.ts). */
 export function startIdentityProvider(options: IdentityProviderOptions): Child {
@@ -168,6 +176,9 @@ export function startIdentityProvider(options: IdentityProviderOptions): Child {
       IDP_KEYS_FILE: options.keysFile,
       IDP_CLIENT_SECRET: options.clientSecret,
       IDP_AUDIENCE: AUDIENCE,
+      IDP_USER_PASSWORD: options.userPassword,
+      IDP_DASHBOARD_REDIRECT_URIS: onThisMachine('/admin/callback'),
+      IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS: onThisMachine('/admin', '/admin/login'),
     },
     log: options.log,
     marker: script,

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { MAIN_CLIENT } from './bank.ts';
 import { writeAtomically } from './local-dir.ts';
+import { users } from './users.ts';
 
 /** What a caller, a test or a tool needs to know of a running copy: LOCAL_DIR/connection.json. */
 export type Connection = {
@@ -14,12 +15,15 @@ export type Connection = {
   database_url: string;
   docs_url: string;
   dashboard_url: string;
+  /** Who can sign in to the dashboard, all with the one password. */
+  dashboard_users: string[];
+  dashboard_password: string;
   services: { name: string; pid: number; health_url: string; base_url?: string }[];
 };
 
 /** The parts that are known before the services run. */
 export function connectionOf(
-  known: Pick<Connection, 'base_url' | 'api_key' | 'client_secret' | 'kafka_brokers' | 'database_url' | 'services'> & { issuer: string },
+  known: Pick<Connection, 'base_url' | 'api_key' | 'client_secret' | 'kafka_brokers' | 'database_url' | 'dashboard_password' | 'services'> & { issuer: string },
 ): Connection {
   const { issuer, base_url, services, ...rest } = known;
   return {
@@ -32,6 +36,8 @@ export function connectionOf(
     database_url: rest.database_url,
     docs_url: `${base_url}/docs`,
     dashboard_url: `${base_url}/admin`,
+    dashboard_users: users.map(({ user_name }) => user_name),
+    dashboard_password: rest.dashboard_password,
     services,
   };
 }
@@ -62,6 +68,7 @@ export function summary(connection: Connection): string {
   Token       ${token}
   API docs    ${connection.docs_url}
   Dashboard   ${connection.dashboard_url}
+  Sign in     as ${connection.dashboard_users.join(', ')}; password ${connection.dashboard_password}
 
   Open a client, open an account with a first deposit, deposit (paste in order):
 

@@ -1,28 +1,36 @@
 /**
  * The identity provider of local development: a real OpenID provider (oidc-provider), in a process of its own.
- * It issues RS256 JWT access tokens by the client credentials grant to these confidential clients, all with the
- * secret in IDP_CLIENT_SECRET:
- *   core-banking-local   every scope
- *   reader               the reading scopes only
- *   bound:<client_id>    every scope, bound to that client of the bank by the claim bank_client_id
- * Without a `scope` parameter a token carries all scopes of its client. Environment: IDP_PORT, IDP_KEYS_FILE,
- * IDP_CLIENT_SECRET, IDP_AUDIENCE.
+ * It issues RS256 JWT access tokens to these confidential clients, all with the secret in IDP_CLIENT_SECRET:
+ *   core-banking-local   client credentials, every scope
+ *   reader               client credentials, the reading scopes only
+ *   bound:<client_id>    client credentials, every scope, bound to that client of the bank by the claim bank_client_id
+ *   dashboard            authorization code with PKCE (S256): people sign in, users.ts names them and their scopes
+ * Without a `scope` parameter a machine's token carries all scopes of its client; a person's carries what was asked for and
+ * the person may, in their name (sub, name). Environment: IDP_PORT, IDP_KEYS_FILE, IDP_CLIENT_SECRET, IDP_AUDIENCE,
+ * IDP_USER_PASSWORD (of all people), IDP_DASHBOARD_REDIRECT_URIS and IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS (separated by
+ * spaces; of a loopback address every port is meant).
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import Provider, { errors } from 'oidc-provider';
-import type { Adapter, AdapterPayload, ClientMetadata, Configuration, JWKS } from 'oidc-provider';
+import Provider, { errors, interactionPolicy } from 'oidc-provider';
+import type { Account, Adapter, AdapterPayload, ClientMetadata, Configuration, Grant, JWKS, KoaContextWithOIDC } from 'oidc-provider';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { MAIN_CLIENT } from './bank.ts';
+import { DASHBOARD_CLIENT, MAIN_CLIENT } from './bank.ts';
 import { writeAtomically } from './local-dir.ts';
+import { createSignIn, pageHeaders, SIGN_IN_PATH, signOut, withoutSelfSubmission } from './sign-in.ts';
+import { messagePage } from './sign-in-pages.ts';
+import { userNamed } from './users.ts';
 
 const READER_CLIENT = 'reader';
 const BOUND_PREFIX = 'bound:';
 /** OAuth asks for a URI here (RFC 8707); the audience in the token is IDP_AUDIENCE. */
 const RESOURCE = 'urn:core-banking';
 const TOKEN_SECONDS = 3600;
+/** A working day: nobody stays signed in longer. */
+const SESSION_SECONDS = 8 * 3600;
 
+type Settings = { secret: string; audience: string; redirectUris: string[]; postLogoutRedirectUris: string[] };
 type Keys = { jwks: JWKS; cookie_key: string };
 
 /** The signing key, made once and kept: tokens stay valid over a restart. */
@@ -35,13 +43,28 @@ function loadKeys(file: string): Keys {
   return keys;
 }
 
-function clientMetadata(id: string, secret: string): ClientMetadata | undefined {
+function dashboardMetadata({ secret, redirectUris, postLogoutRedirectUris }: Settings): ClientMetadata {
+  return {
+    client_id: DASHBOARD_CLIENT,
+    client_secret: secret,
+    // Gateways have whatever port is free: of a loopback address, a native client may use every one (RFC 8252, 7.3).
+    application_type: 'native',
+    grant_types: ['authorization_code'],
+    response_types: ['code'],
+    redirect_uris: redirectUris,
+    post_logout_redirect_uris: postLogoutRedirectUris,
+    scope: ['openid', 'profile', ...scopes].join(' '),
+  };
+}
+
+function clientMetadata(id: string, settings: Settings): ClientMetadata | undefined {
+  if (id === DASHBOARD_CLIENT) return dashboardMetadata(settings);
   const readable = scopes.filter((scope) => scope.endsWith(':read') && scope !== 'audit:read');
   const known = id === MAIN_CLIENT || id === READER_CLIENT || id.startsWith(`${BOUND_PREFIX}cli_`);
   if (!known) return undefined;
   return {
     client_id: id,
-    client_secret: secret,
+    client_secret: settings.secret,
     grant_types: ['client_credentials'],
     response_types: [],
     redirect_uris: [],
@@ -50,7 +73,7 @@ function clientMetadata(id: string, secret: string): ClientMetadata | undefined 
 }
 
 /** Keeps what the provider stores in memory (access tokens are JWTs and not stored), and makes up the clients by their name. */
-function memoryAdapter(model: string, secret: string): Adapter {
+function memoryAdapter(model: string, settings: Settings): Adapter {
   const entries = new Map<string, AdapterPayload>();
   const findBy = (test: (entry: AdapterPayload) => boolean) => [...entries.values()].find(test);
   return {
@@ -58,7 +81,7 @@ function memoryAdapter(model: string, secret: string): Adapter {
       entries.set(id, payload);
       if (expiresIn) setTimeout(() => entries.delete(id), expiresIn * 1000).unref();
     },
-    find: async (id) => (model === 'Client' ? clientMetadata(id, secret) : entries.get(id)),
+    find: async (id) => (model === 'Client' ? clientMetadata(id, settings) : entries.get(id)),
     findByUid: async (uid) => findBy((entry) => entry.uid === uid),
     findByUserCode: async (userCode) => findBy((entry) => entry.userCode === userCode),
     async consume(id) {
@@ -74,34 +97,80 @@ function memoryAdapter(model: string, secret: string): Adapter {
   };
 }
 
-function configuration(keys: Keys, secret: string, audience: string): Configuration {
+function account(id: string): Account | undefined {
+  const user = userNamed(id);
+  return user && { accountId: id, claims: () => ({ sub: id, name: user.name }) };
+}
+
+/** The bank's own dashboard asks nobody for consent: it gets what the person may. */
+async function grantAll({ oidc }: KoaContextWithOIDC): Promise<Grant> {
+  const user = userNamed(oidc.session?.accountId);
+  const grant = new oidc.provider.Grant({ accountId: user?.user_name, clientId: oidc.client?.clientId });
+  grant.addOIDCScope('openid profile');
+  grant.addResourceScope(RESOURCE, (user?.scopes ?? []).join(' '));
+  await grant.save();
+  return grant;
+}
+
+function extraClaims(clientId: string, accountId: string | undefined): Record<string, string> | undefined {
+  if (clientId.startsWith(BOUND_PREFIX)) return { bank_client_id: clientId.slice(BOUND_PREFIX.length) };
+  const user = userNamed(accountId);
+  return user && { name: user.name };
+}
+
+function signInOnly(): interactionPolicy.Prompt[] {
+  const policy = interactionPolicy.base();
+  policy.remove('consent');
+  return policy;
+}
+
+function showMessage(ctx: KoaContextWithOIDC, title: string, text: string): void {
+  ctx.type = 'html';
+  ctx.body = messagePage(title, text);
+}
+
+/** People: who they are, how they sign in and out. */
+const forPeople = {
+  findAccount: (_ctx, id) => account(id),
+  claims: { openid: ['sub'], profile: ['name'] },
+  pkce: { required: () => true },
+  loadExistingGrant: grantAll,
+  interactions: { policy: signInOnly(), url: (_ctx, interaction) => `${SIGN_IN_PATH}${interaction.uid}` },
+  renderError: (ctx, out) => showMessage(ctx, 'That did not work', [out.error, out.error_description].filter(Boolean).join(': ')),
+} satisfies Configuration;
+
+function resourceServer(audience: string): NonNullable<Configuration['features']>['resourceIndicators'] {
   return {
-    adapter: (model: string) => memoryAdapter(model, secret),
+    enabled: true,
+    defaultResource: (ctx, client) => {
+      // Called before the scopes are looked at: no scope asked for means all that the client may have.
+      if (ctx.oidc.params !== undefined) ctx.oidc.params['scope'] ??= client?.scope;
+      return RESOURCE;
+    },
+    useGrantedResource: () => true,
+    getResourceServerInfo: (_ctx, resource) => {
+      if (resource !== RESOURCE) throw new errors.InvalidTarget();
+      return { audience, scope: scopes.join(' '), accessTokenFormat: 'jwt', accessTokenTTL: TOKEN_SECONDS, jwt: { sign: { alg: 'RS256' } } };
+    },
+  };
+}
+
+function configuration(keys: Keys, settings: Settings): Configuration {
+  return {
+    ...forPeople,
+    adapter: (model: string) => memoryAdapter(model, settings),
     jwks: keys.jwks,
     cookies: { keys: [keys.cookie_key] },
-    scopes: [...scopes],
+    scopes: ['openid', 'profile', ...scopes],
     clientAuthMethods: ['client_secret_basic', 'client_secret_post'],
-    ttl: { AccessToken: TOKEN_SECONDS, ClientCredentials: TOKEN_SECONDS },
-    extraTokenClaims: (_ctx, token) => {
-      const id = token.clientId ?? '';
-      return id.startsWith(BOUND_PREFIX) ? { bank_client_id: id.slice(BOUND_PREFIX.length) } : undefined;
-    },
+    ttl: { AccessToken: TOKEN_SECONDS, ClientCredentials: TOKEN_SECONDS, IdToken: TOKEN_SECONDS, Interaction: 3600, Session: SESSION_SECONDS, Grant: SESSION_SECONDS },
+    extraTokenClaims: (_ctx, token) => extraClaims(token.clientId ?? '', 'accountId' in token ? token.accountId : undefined),
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: (ctx, client) => {
-          // Called before the scopes are looked at: no scope asked for means all that the client may have.
-          if (ctx.oidc.params !== undefined) ctx.oidc.params['scope'] ??= client?.scope;
-          return RESOURCE;
-        },
-        useGrantedResource: () => true,
-        getResourceServerInfo: (_ctx, resource) => {
-          if (resource !== RESOURCE) throw new errors.InvalidTarget();
-          return { audience, scope: scopes.join(' '), accessTokenFormat: 'jwt', accessTokenTTL: TOKEN_SECONDS, jwt: { sign: { alg: 'RS256' } } };
-        },
-      },
+      userinfo: { enabled: false },
+      rpInitiatedLogout: { logoutSource: signOut, postLogoutSuccessSource: (ctx) => showMessage(ctx, 'Signed out', 'You can close this page.') },
+      resourceIndicators: resourceServer(settings.audience),
     },
   };
 }
@@ -112,12 +181,27 @@ function setting(name: string): string {
   return value;
 }
 
+const list = (name: string): string[] => setting(name).split(' ').filter((item) => item !== '');
+
 function main(): void {
   const port = Number(setting('IDP_PORT'));
-  const keys = loadKeys(setting('IDP_KEYS_FILE'));
-  const provider = new Provider(`http://127.0.0.1:${port}`, configuration(keys, setting('IDP_CLIENT_SECRET'), setting('IDP_AUDIENCE')));
+  const settings: Settings = {
+    secret: setting('IDP_CLIENT_SECRET'),
+    audience: setting('IDP_AUDIENCE'),
+    redirectUris: list('IDP_DASHBOARD_REDIRECT_URIS'),
+    postLogoutRedirectUris: list('IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS'),
+  };
+  const provider = new Provider(`http://127.0.0.1:${port}`, configuration(loadKeys(setting('IDP_KEYS_FILE')), settings));
   provider.on('server_error', (_ctx, error) => console.error(error));
-  const server = createServer(provider.callback());
+  const headers = pageHeaders([...settings.redirectUris, ...settings.postLogoutRedirectUris]);
+  provider.use(async (ctx, next) => {
+    ctx.set(headers);
+    await next();
+  });
+  provider.use(withoutSelfSubmission);
+  const signIn = createSignIn(provider, setting('IDP_USER_PASSWORD'), headers);
+  const rest = provider.callback();
+  const server = createServer((request, response) => (request.url?.startsWith(SIGN_IN_PATH) ? signIn(request, response) : rest(request, response)));
   server.listen(port, '127.0.0.1');
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {

@@ -16,8 +16,8 @@ export type LocalDir = {
   log: (name: string) => string;
   /** The port kept under this name; another one when somebody else listens on it now. */
   port: (name: string, wanted?: number) => Promise<number>;
-  /** A random secret, made once and kept. */
-  secret: (name: string) => string;
+  /** A random secret, made once and kept: hexadecimal, of 32 bytes unless said otherwise. */
+  secret: (name: string, bytes?: number) => string;
   value: (name: string) => string | undefined;
   keepValue: (name: string, value: string) => void;
   /** Remembers a child, so that a start after kill -9 finds it. */
@@ -66,10 +66,10 @@ export async function openLocalDir(wanted: string): Promise<LocalDir> {
       }
       return port;
     },
-    secret(name) {
+    secret(name, bytes = 32) {
       const kept = state.secrets[name];
       if (kept !== undefined) return kept;
-      const made = randomBytes(32).toString('hex');
+      const made = randomBytes(bytes).toString('hex');
       state.secrets[name] = made;
       save();
       return made;

@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { authorization, Browser, redeem, type Tokens } from '../../tests/support/sign-in.ts';
 import { processIdentity } from './child.ts';
 import type { Connection } from './connection.ts';
 import { freePort } from './ports.ts';
@@ -59,6 +60,19 @@ test('connection.json says all that a caller needs, and the key works', async ()
   expect(await health(first.api_key)).toBe(200);
   expect(await health('cbk_test_wrong')).toBe(401);
   expect(await statusOf({ url: first.docs_url })).toBe(200);
+  expect(first.dashboard_users).toEqual(['admin', 'officer', 'auditor']);
+  expect(output).toContain(`password ${first.dashboard_password}\n`);
+});
+
+test('a person of the identity provider signs in, and the bank takes their token', async () => {
+  const issuer = new URL(first.token_endpoint).origin;
+  const { url, verifier } = authorization(issuer, { scope: 'openid accounts:read' });
+  const browser = new Browser();
+  const page = await browser.visit(url);
+  const { left } = await browser.visit(page.url, { user_name: 'auditor', password: first.dashboard_password });
+  const { access_token } = (await (await redeem(issuer, first.client_secret, left?.searchParams.get('code') ?? '', verifier)).json()) as Tokens;
+  expect(await statusOf({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } })).toBe(200);
+  expect(await statusOf({ url: `${first.base_url}/clients`, headers: { authorization: `Bearer ${access_token}` } })).toBe(403);
 });
 
 test('a token of the identity provider is accepted', async () => {
@@ -100,6 +114,7 @@ test(
     expect(connection()).toMatchObject({
       base_url: first.base_url,
       api_key: first.api_key,
+      dashboard_password: first.dashboard_password,
       kafka_brokers: first.kafka_brokers,
       database_url: first.database_url,
     });

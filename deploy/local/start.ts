@@ -69,6 +69,9 @@ async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ br
   return { brokers: brokers ?? infra.brokers, ownerUrl: databaseUrl ?? infra.ownerUrl };
 }
 
+/** Short enough to be typed. */
+const userPassword = (local: LocalDir): string => local.secret('user_password', 8);
+
 async function startIdp(launch: Launch, local: LocalDir): Promise<string> {
   const port = await local.port('identity_provider');
   const start = async () =>
@@ -76,6 +79,7 @@ async function startIdp(launch: Launch, local: LocalDir): Promise<string> {
       port,
       keysFile: join(local.path, 'identity-provider-keys.json'),
       clientSecret: local.secret('client_secret'),
+      userPassword: userPassword(local),
       log: local.log('identity-provider'),
       onStart: local.recordProcess,
     });
@@ -128,7 +132,8 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
   const services = await startServices(launch, local, settings, counts, port, () => write());
   const base_url = `http://127.0.0.1:${port}`;
   const api_key = await launch.step('API key', () => workingApiKey(local, settings, base_url));
-  const known = { base_url, issuer, api_key, client_secret: local.secret('client_secret'), kafka_brokers: brokers, database_url: ownerUrl };
+  const [client_secret, dashboard_password] = [local.secret('client_secret'), userPassword(local)];
+  const known = { base_url, issuer, api_key, client_secret, dashboard_password, kafka_brokers: brokers, database_url: ownerUrl };
   write = () => writeConnection(local.path, connectionOf({ ...known, services: services() }));
   write();
   launch.onStop('connection', async () => {

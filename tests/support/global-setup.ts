@@ -16,9 +16,9 @@ const registry = globalThis as { [key]?: Shared };
 
 /**
  * Gives the tests a real Kafka and a real Postgres, in KAFKA_BROKERS and DATABASE_URL (a superuser's), and an
- * identity provider, in TEST_ISSUER and TEST_CLIENT_SECRET. The servers are those that the environment names, else
- * containers where an engine answers and has or can pull the images, else the programs that `npm start` uses.
- * Says which; fails when there is no way.
+ * identity provider, in TEST_ISSUER, TEST_CLIENT_SECRET and TEST_USER_PASSWORD. The servers are those that the
+ * environment names, else containers where an engine answers and has or can pull the images, else the programs
+ * that `npm start` uses. Says which; fails when there is no way.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const shared = (registry[key] ??= { users: 0, started: start() });
@@ -73,12 +73,13 @@ async function startServers(dir: string, stops: (() => Promise<void>)[]): Promis
 
 async function startIssuer(dir: string, stops: (() => Promise<void>)[]): Promise<void> {
   const port = await freePort();
-  const clientSecret = randomBytes(16).toString('hex');
+  const [clientSecret, userPassword] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
   const log = join(dir, 'identity-provider.log');
-  const provider = startIdentityProvider({ port, keysFile: join(dir, 'keys.json'), clientSecret, log });
+  const provider = startIdentityProvider({ port, keysFile: join(dir, 'keys.json'), clientSecret, userPassword, log });
   stops.push(() => provider.stop(2000));
   const issuer = `http://127.0.0.1:${port}`;
   await awaitReady({ url: `${issuer}/jwks` }, 20_000, () => (provider.running() ? undefined : `died, see ${log}`));
   process.env['TEST_ISSUER'] = issuer;
   process.env['TEST_CLIENT_SECRET'] = clientSecret;
+  process.env['TEST_USER_PASSWORD'] = userPassword;
 }

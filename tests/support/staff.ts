@@ -3,7 +3,7 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import { AUDIENCE } from '../../deploy/local/bank.ts';
 import type { Bank } from './bank.ts';
 
-/** A bank with this in its `env` takes tokens of people, which the local identity provider (machines only) does not issue. */
+/** A bank with this in its `env` takes tokens of people whom the local identity provider does not know. */
 export const staffEnv = { JWT_HS256_SECRET: 'signs tokens of people, in tests only' };
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');

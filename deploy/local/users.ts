@@ -1,0 +1,28 @@
+import { type Scope, scopes } from '#libs/contracts/scopes.ts';
+
+/** A person who can sign in at the identity provider of local development. */
+export type User = {
+  user_name: string;
+  name: string;
+  /** What the person does, as the sign-in page says it. */
+  role: string;
+  /** All that an access token of the person can carry. */
+  scopes: readonly Scope[];
+};
+
+export const users: readonly User[] = [
+  { user_name: 'admin', name: 'Alex Admin', role: 'administration: everything', scopes },
+  {
+    user_name: 'officer',
+    name: 'Olivia Officer',
+    role: 'back office: clients, accounts, transactions',
+    scopes: ['clients:read', 'clients:write', 'accounts:read', 'accounts:write', 'accounts:status', 'transactions:read', 'transactions:write', 'transactions:reverse', 'transfers:write'],
+  },
+  // The trial balance asks for ops:manage.
+  { user_name: 'auditor', name: 'Aisha Auditor', role: 'audit: reads everything', scopes: ['clients:read', 'accounts:read', 'transactions:read', 'audit:read', 'ops:manage'] },
+];
+
+/** The person of that user name; undefined for none. */
+export function userNamed(name: string | undefined): User | undefined {
+  return users.find(({ user_name }) => user_name === name);
+}
