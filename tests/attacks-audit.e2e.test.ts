@@ -58,7 +58,7 @@ describe('the audit knows', () => {
     expect(await recordOf(answer)).toMatchObject({ action, outcome: 'success', actor: `jwt:${world.bank.issuer}|alice` });
   });
 
-  const ofStaff = everyEndpoint.filter(({ path, scope }) => path.startsWith('/admin/') || scope === 'accounts:status' || scope === 'transactions:reverse');
+  const ofStaff = everyEndpoint.filter(({ path, scope }) => (path.startsWith('/admin/') && scope !== null) || scope === 'accounts:status' || scope === 'transactions:reverse');
   it.each(ofStaff.map(({ name, method, path }) => [name, method, path] as const))('%s refused', async (action, method, path) => {
     const reader = api.withToken(staffToken(world.bank, 'mallory', { scope: 'clients:read' }));
     const answer = await reader.send(method, path, method === 'GET' ? {} : { body: {} });

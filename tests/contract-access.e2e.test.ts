@@ -37,7 +37,7 @@ describe('Scopes × routes', () => {
     expectError(await call(api.with({}), endpoint), 401, 'missing_credentials');
     expectError(await call(api.withKey('cbk_live_no'), endpoint), 401, 'invalid_credentials');
     if (scope === null) {
-      for (const caller of [...withOnly.values(), ...without.values()]) expect((await call(caller, endpoint)).status).toBe(200);
+      for (const caller of [...withOnly.values(), ...without.values()]) expect([401, 403]).not.toContain((await call(caller, endpoint)).status);
       return;
     }
     expectError(await call(without.get(scope) as Api, endpoint), 403, 'insufficient_scope');

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { page, text, time } from './fields.ts';
+import { currency, page, text, time } from './fields.ts';
+import { entrySchema, money, transactionSchema } from './resources.ts';
 import { deadLetterTopics } from './topics.ts';
 
 /** Audit and dead letters: resources, bodies and parameters of what staff and operators use. */
@@ -60,6 +61,58 @@ export const deadLetterContentSchema = deadLetterSchema.extend({
 });
 export type DeadLetterContent = z.infer<typeof deadLetterContentSchema>;
 
+export const searchKind = z.enum(['client', 'account', 'transaction', 'transfer', 'audit_record']);
+export type SearchKind = z.infer<typeof searchKind>;
+
+/** One thing that a search has found, and by what. `id` is that of its resource. */
+export const searchHitSchema = z.object({
+  kind: searchKind,
+  id: z.string(),
+  title: z.string(),
+  subtitle: z.string(),
+  matched: z.enum(['id', 'account_number', 'name', 'phone', 'reference', 'idempotency_key', 'operation_id', 'request_id']),
+  created_at: z.string(),
+});
+export type SearchHit = z.infer<typeof searchHitSchema>;
+
+/** Hits of one kind at most. */
+export const maxHits = 20;
+
+/** From the request to the events of one transaction. */
+export const timelineSchema = z.object({
+  transaction: transactionSchema,
+  request: z.object({ request_id: z.string(), actor: z.string(), idempotency_key: z.string().nullable(), accepted_at: z.string() }),
+  /** What the ledger was sent: ce_id, topic without the common prefix, partition. */
+  command: z.object({ name: z.string(), id: z.string(), topic: z.string(), partition: z.number().int() }),
+  /** null: refused, nothing was booked. */
+  booked_at: z.string().nullable(),
+  /** All of the operation, of both parties, Teller and Vault. */
+  entries: z.array(entrySchema.extend({ account_number: z.string(), account_type: z.string() })),
+  /** `not_kept`: so old that the outbox, which keeps what it has published for an hour, tells nothing of it any more. */
+  events: z.array(z.object({
+    ce_id: z.string(), type: z.string(), topic: z.string(), key: z.string().nullable(), state: z.enum(['waiting', 'published', 'not_kept']), recorded_at: z.string().nullable(), published_at: z.string().nullable(),
+  })),
+});
+export type Timeline = z.infer<typeof timelineSchema>;
+
+export const statisticsUnit = z.enum(['minute', 'hour', 'day']);
+/** Buckets of one answer at most: a day of minutes, and some. */
+export const maxBuckets = 1500;
+
+/** Operations that were applied, by the time of their acceptance, in UTC; buckets without any are left out. */
+export const postingStatisticsSchema = z.object({
+  currency: z.string(),
+  unit: statisticsUnit,
+  from: z.string(),
+  to: z.string(),
+  /** False where the period has more transactions than are looked at: then those since `counted_from` are counted. */
+  complete: z.boolean(),
+  counted_from: z.string(),
+  /** A transfer, and a reversal, is one operation of its one amount. */
+  buckets: z.array(z.object({ start: z.string(), operations: z.number().int(), amount: money })),
+});
+export type PostingStatistics = z.infer<typeof postingStatisticsSchema>;
+
 export const administrationBodies = {
   redriveDeadLetter: z.strictObject({ renew_deadline: z.boolean().default(false) }),
   dropDeadLetter: z.strictObject({ reason: text(1, 255).nullish() }),
@@ -68,6 +121,8 @@ export const administrationBodies = {
 const exact = (max: number) => z.string().max(max).optional();
 
 export const administrationParameters = {
+  search: z.strictObject({ q: text(1, 255) }),
+  postingStatistics: z.strictObject({ currency, unit: statisticsUnit.default('hour'), from: time.optional(), to: time.optional() }),
   listAudit: z.strictObject({
     actor: exact(1000), action: exact(100), resource_id: exact(100), outcome: exact(100), request_id: exact(128), from: time.optional(), to: time.optional(), ...page,
   }),

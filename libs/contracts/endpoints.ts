@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { administrationBodies, administrationParameters, auditRecordSchema, deadLetterContentSchema, deadLetterSchema } from './administration.ts';
+import { administrationBodies, administrationParameters, auditRecordSchema, deadLetterContentSchema, deadLetterSchema, postingStatisticsSchema, searchHitSchema, timelineSchema } from './administration.ts';
 import type { ErrorCode } from './errors.ts';
 import { bodies, parameters } from './fields.ts';
 import type { MessageName } from './messages.ts';
@@ -9,6 +9,7 @@ import {
   apiKeySchema,
   clientSchema,
   entrySchema,
+  statementSchema,
   statusTransitionSchema,
   systemAccountSchema,
   transactionSchema,
@@ -29,9 +30,11 @@ export interface Endpoint {
   scope: Scope | null;
   query: z.ZodType;
   body?: z.ZodType;
-  /** What `data` holds; `list` and `page` say how. */
+  /** What callers must know beyond the summary. */
+  description?: string;
+  /** What `data` holds; `list` and `page` say how. `document`: one, of which a part is a page. */
   result: z.ZodType;
-  shape: 'one' | 'list' | 'page' | 'bare' | 'health';
+  shape: 'one' | 'list' | 'page' | 'document' | 'bare' | 'health';
   success: 200 | 201;
   /** Answered 202 with a Pending resource when no reply comes in time. */
   pending?: true;
@@ -111,6 +114,11 @@ export const endpoints = {
     method: 'GET', path: '/accounts/:account_id/entries', tag: 'Accounts', summary: 'Ledger entries of an account', scope: 'transactions:read', query: parameters.page,
     result: entrySchema, shape: 'page', success: 200, message: 'list_entries', errors: ['account_not_found', 'invalid_cursor'],
   },
+  get_statement: {
+    method: 'GET', path: '/accounts/:account_id/statement', tag: 'Accounts', summary: 'Statement of an account for a period', scope: 'transactions:read', query: parameters.statement,
+    description: 'Entries in the order of booking, `from` included, `to` not, a page at a time; balances and totals are those of the whole period, and on every page those of the first. A period holds at most 100,000 entries.',
+    result: statementSchema, shape: 'document', success: 200, message: 'get_statement', errors: ['account_not_found', 'invalid_cursor'],
+  },
   list_transactions: {
     method: 'GET', path: '/transactions', tag: 'Transactions', summary: 'List transactions', scope: 'transactions:read', query: parameters.listTransactions,
     result: transactionSchema, shape: 'page', success: 200, message: 'list_transactions', errors: ['invalid_cursor', 'invalid_amount'],
@@ -167,6 +175,24 @@ export const endpoints = {
   get_system_accounts: {
     method: 'GET', path: '/admin/system-accounts', tag: 'Administration', summary: 'Teller and Vault per currency', scope: 'ops:manage', query: none,
     result: systemAccountSchema, shape: 'list', success: 200, message: 'get_system_accounts', errors: [],
+  },
+  search: {
+    method: 'GET', path: '/admin/search', tag: 'Administration', summary: 'Find anything by one text', scope: null, query: administrationParameters.search,
+    description:
+      'Finds clients (clients:read) by id, by the beginning of their name or of their last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; ' +
+      'transactions and transfers (transactions:read) by id, operation id, reference or Idempotency-Key, and by the request id where they are among the newest 20,000; audit records (audit:read) by request id. ' +
+      'All but names match as a whole. At most 20 of a kind; a kind that the scopes do not allow is left out. Not for credentials bound to one client. What it shows a member of staff of a client is audited.',
+    result: searchHitSchema, shape: 'list', success: 200, message: 'search_records', errors: ['insufficient_scope'],
+  },
+  get_timeline: {
+    method: 'GET', path: '/admin/transactions/:transaction_id/timeline', tag: 'Administration', summary: 'What became of a transaction: request, command, entries, events', scope: 'audit:read', query: none,
+    description: 'The entries are those of the whole operation, with Teller, Vault and the other party. Events are told as long as the outbox keeps them, an hour after they were published.',
+    result: timelineSchema, shape: 'one', success: 200, message: 'get_timeline', errors: ['transaction_not_found'],
+  },
+  get_posting_statistics: {
+    method: 'GET', path: '/admin/posting-statistics', tag: 'Administration', summary: 'Operations and amounts per minute, hour or day', scope: 'ops:manage', query: administrationParameters.postingStatistics,
+    description: 'Without `to` up to now, without `from` an hour of minutes, a day of hours or thirty days; at most 1,500 buckets. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all.',
+    result: postingStatisticsSchema, shape: 'one', success: 200, message: 'get_posting_statistics', errors: ['unsupported_currency'],
   },
   list_audit: {
     method: 'GET', path: '/admin/audit', tag: 'Administration', summary: 'List audit records', scope: 'audit:read', query: administrationParameters.listAudit,

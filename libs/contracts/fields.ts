@@ -58,7 +58,7 @@ const email = z
   .pipe(z.email({ pattern: emailForm, error: 'must be an e-mail address' }))
   .meta({ format: 'email', pattern: emailForm.source });
 
-const currency = z
+export const currency = z
   .string()
   .transform((value, ctx) => (isCurrency(value) ? value : violation(ctx, 'unsupported_currency', 'must be an ISO 4217 currency code in upper case')))
   .meta({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code', input_examples: ['USD'] });
@@ -247,6 +247,7 @@ export const parameters = {
     ...page,
   }),
   page: z.strictObject(page),
+  statement: z.strictObject({ from: time.optional(), to: time.optional(), limit: page.limit, cursor: page.cursor }),
   listTransactions: z.strictObject({
     account_id: id.optional(),
     transaction_type: transactionType.optional(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditRecordSchema, deadLetterContentSchema, deadLetterSchema } from './administration.ts';
+import { auditRecordSchema, deadLetterContentSchema, deadLetterSchema, postingStatisticsSchema, searchHitSchema, searchKind, statisticsUnit, timelineSchema } from './administration.ts';
 import { bodies } from './fields.ts';
 import { isCurrency, maxDecimalLength } from './money.ts';
 import {
@@ -15,6 +15,7 @@ import {
   keyEnvironment,
   ledgerAccountSchema,
   money,
+  statementSchema,
   statusTransitionSchema,
   systemAccountSchema,
   transactionSchema,
@@ -121,6 +122,7 @@ export const messages = {
     }),
     pageOf(auditRecordSchema),
   ),
+  search_records: query('accounts.queries', z.object({ q: z.string(), kinds: z.array(searchKind) }), z.array(searchHitSchema)),
   list_dead_letters: query(
     'accounts.queries',
     z.object({ topic: z.string().optional(), state: z.string().optional(), from: time.optional(), to: time.optional(), ...page }),
@@ -188,6 +190,14 @@ export const messages = {
   list_transfers: query('ledger.queries', z.object({ account_id: z.string().optional(), from: time.optional(), to: time.optional(), ...page }), pageOf(transferSchema)),
   get_transfer: query('ledger.queries', z.object({ transfer_id: id }), transferSchema),
   list_entries: query('ledger.queries', z.object({ account_id: id, ...page }), pageOf(entrySchema)),
+  get_statement: query(
+    'ledger.queries',
+    z.object({ account_id: id, from: time.optional(), to: time.optional(), limit: page.limit, after: page.after }),
+    z.object({ item: statementSchema, next: position.optional() }),
+  ),
+  get_timeline: query('ledger.queries', z.object({ transaction_id: id }), timelineSchema),
+  get_posting_statistics: query('ledger.queries', z.object({ currency, unit: statisticsUnit, from: time.optional(), to: time.optional() }), postingStatisticsSchema),
+  search_postings: query('ledger.queries', z.object({ q: z.string() }), z.array(searchHitSchema)),
   get_trial_balance: query('ledger.queries', z.object({}), z.array(trialBalanceSchema)),
   get_system_accounts: query('ledger.queries', z.object({}), z.array(systemAccountSchema)),
 };

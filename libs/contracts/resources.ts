@@ -128,6 +128,23 @@ export const entrySchema = z.object({
 });
 export type Entry = z.infer<typeof entrySchema>;
 
+/** An account over a period, with a page of its entries in the order of booking; totals and balances are those of the whole period. */
+export const statementSchema = z.object({
+  account_id: z.string(),
+  account_number: z.string(),
+  currency: z.string(),
+  /** Booked at `from` or later, and before `to`; null: no bound. */
+  from: time.nullable(),
+  to: time.nullable(),
+  opening_balance: money,
+  closing_balance: money,
+  debit_total: money,
+  credit_total: money,
+  entry_count: z.number().int(),
+  entries: z.array(entrySchema),
+});
+export type Statement = z.infer<typeof statementSchema>;
+
 export const statusTransitionSchema = z.object({
   transition_id: z.string(),
   account_id: z.string(),

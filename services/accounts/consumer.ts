@@ -10,6 +10,7 @@ import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { recordAudits } from './audit.ts';
+import { clientReads } from './client-reads.ts';
 import { insertDeadLetters } from './dead-letter-store.ts';
 import { deadLetterRow, isDeadLetterTopic } from './dead-letters.ts';
 import { decode } from './decode.ts';
@@ -166,7 +167,16 @@ export function queryConsumer(deps: ConsumerDeps): Handle {
   };
 }
 
+/** What a reply shows a member of staff of a client is recorded before it is sent. */
 async function readGroup(deps: ConsumerDeps, requests: Request[]): Promise<ReplyBody[]> {
+  const bodies = await answerGroup(deps, requests);
+  const now = deps.now().toISOString();
+  const records = requests.flatMap(({ name, context }, i) => clientReads(name, context, bodies[i], now));
+  if (records.length > 0 && (await recordAudits(deps.pool, records))) deps.wakeRelay();
+  return bodies;
+}
+
+async function answerGroup(deps: ConsumerDeps, requests: Request[]): Promise<ReplyBody[]> {
   const name = requests[0]?.name ?? '';
   if (Object.hasOwn(batchedQueryHandlers, name)) {
     const handler = batchedQueryHandlers[name as BatchedQueryName] as (pool: Pool, queries: BatchedQuery<unknown>[]) => Promise<ReplyBody[]>;

@@ -11,6 +11,7 @@ import { keyColumns, keyOf } from './key-store.ts';
 import type { KeyRow } from './key-store.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { byCreation, listed, readPage } from './page.ts';
+import { searchRecords } from './search.ts';
 import { accountNotFound } from './status.ts';
 import { accountColumns, clientColumns, clientOf, findAccounts } from './store.ts';
 import type { ClientRow, TransitionRow } from './store.ts';
@@ -36,6 +37,7 @@ export const queryHandlers = {
   list_api_keys: listKeys,
   get_api_key: getKey,
   list_audit: listAudit,
+  search_records: searchRecords,
   list_dead_letters: listDeadLetters,
   get_dead_letter: getDeadLetter,
 } satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };

@@ -70,12 +70,12 @@ function knownCallersHeaders(): Record<string, Json> {
 }
 
 function operation(name: EndpointName, endpoint: Endpoint): Json {
-  const { tag, summary, scope, method, body } = endpoint;
+  const { tag, summary, description, scope, method, body } = endpoint;
   return {
     operationId: name,
     tags: [tag],
     summary,
-    description: scope === null ? 'Any authenticated caller.' : `Scope: \`${scope}\`.`,
+    description: [scope === null ? 'Any authenticated caller.' : `Scope: \`${scope}\`.`, ...(description === undefined ? [] : [description])].join(' '),
     parameters: [...pathParameters(endpoint), ...queryParameters(endpoint), parameter('RequestId'), ...(method === 'POST' ? [parameter('IdempotencyKey')] : [])],
     ...(body ? { requestBody: requestBody(name, endpoint) } : {}),
     responses: { ...successes(name, endpoint), ...errors(endpoint) },
@@ -106,7 +106,7 @@ function requestBody(name: EndpointName, { body }: Endpoint): Json {
 function envelope({ result, shape }: Endpoint): Json {
   const item = schemaRef(result);
   if (shape === 'bare' || shape === 'health') return item;
-  const data = shape === 'one' ? item : { type: 'array', items: item };
+  const data = shape === 'one' || shape === 'document' ? item : { type: 'array', items: item };
   return { type: 'object', properties: { status: { type: 'string', const: 'success' }, data }, required: ['status', 'data'] };
 }
 
@@ -115,7 +115,7 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
   const content = { 'application/json': { schema: envelope(endpoint) } };
   const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
-  if (shape === 'page') headers['Link'] = header('Link');
+  if (shape === 'page' || shape === 'document') headers['Link'] = header('Link');
   if (method === 'POST') headers['Idempotent-Replayed'] = header('Replayed');
   const answers: Record<string, Json> = { [success]: { description: success === 201 ? 'Created' : endpoint.summary, headers, content, ...links(name) } };
   if (pending) {

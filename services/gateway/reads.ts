@@ -27,6 +27,12 @@ export interface Page {
   next?: Position;
 }
 
+/** One resource of which a part is a page. */
+export interface Document {
+  item: unknown;
+  next?: Position;
+}
+
 /** The ids of the path, all well formed. Throws the resource's own 404 otherwise. */
 function pathIds(params: Record<string, string>): Record<string, string> {
   for (const name in params) {

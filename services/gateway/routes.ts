@@ -14,7 +14,8 @@ import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
 import { presenterOf } from './present.ts';
 import { readAccount, readAccounts, readBalance, readOne, readPage, readPosting } from './reads.ts';
-import type { Page, ReadDependencies, ReadInput } from './reads.ts';
+import type { Document, Page, ReadDependencies, ReadInput } from './reads.ts';
+import { search } from './search.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -77,7 +78,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): 
     const query = parseQuery(endpoint.query, request.query as Record<string, unknown>) as Record<string, unknown>;
     const origin = originOf(request);
     const params = request.params as Record<string, string>;
-    if (endpoint.shape !== 'page') {
+    if (!isPaged(endpoint)) {
       const data = await ask({ params, query, after: undefined, origin }, deps);
       const show = present && (endpoint.shape === 'list' ? (items: unknown) => (items as unknown[]).map(present) : present);
       return void send(reply, endpoint.success, show ? show(data) : data);
@@ -86,16 +87,21 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): 
     const list = listName(path, query);
     const cursor = query['cursor'];
     const after = typeof cursor === 'string' ? deps.cursors.read(list, cursor) : undefined;
-    const page = (await ask({ params, query, after, origin }, deps)) as Page;
+    const page = (await ask({ params, query, after, origin }, deps)) as Page | Document;
     if (page.next) reply.header('link', nextLink(path, request.url, deps.cursors.make(list, page.next)));
+    if ('item' in page) return void send(reply, endpoint.success, present ? present(page.item) : page.item);
     send(reply, endpoint.success, present ? page.items.map(present) : page.items);
   };
 }
 
 type Ask = (input: ReadInput, deps: ReadDependencies) => Promise<unknown>;
 
+function isPaged({ shape }: Endpoint): boolean {
+  return shape === 'page' || shape === 'document';
+}
+
 /** How an endpoint reads: the composed ones by hand, the rest by their message. */
-function reader(name: EndpointName, { message, shape }: Endpoint): Ask {
+function reader(name: EndpointName, endpoint: Endpoint): Ask {
   switch (name) {
     case 'get_account':
       return readAccount;
@@ -105,11 +111,14 @@ function reader(name: EndpointName, { message, shape }: Endpoint): Ask {
       return readBalance;
     case 'get_transaction':
       return (input, deps) => readPosting('transaction', input, deps);
+    case 'search':
+      return search;
     case 'get_transfer':
       return (input, deps) => readPosting('transfer', input, deps);
   }
+  const { message } = endpoint;
   if (message === null) throw new TypeError(`endpoint ${name} has no message`);
-  return (input, deps) => (shape === 'page' ? readPage : readOne)(message, input, deps);
+  return (input, deps) => (isPaged(endpoint) ? readPage : readOne)(message, input, deps);
 }
 
 /** The same request with the cursor of the next page (RFC 8288; relative to the request's URL). */

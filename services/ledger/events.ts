@@ -38,12 +38,15 @@ function transactionEvent(record: TransactionRecord, records: EntryRecord[], ent
   };
 }
 
+/** The event of a transfer, by the bits of its debit leg: neither of the two transactions' ids, and as fixed as they are. */
+export function transferEventId(bits: string): string {
+  return hash('sha256', `transfer ${bits}${siblingBits(bits)}`).slice(0, 32);
+}
+
 function transferEvent(record: TransactionRecord, now: string): OutboxEvent {
   const transfer = toTransfer(record);
-  const bits = idBits(record.transaction_id);
   return {
-    // Neither of the two transactions' ids, and as fixed as they are.
-    id: hash('sha256', `transfer ${bits}${siblingBits(bits)}`).slice(0, 32),
+    id: transferEventId(idBits(record.transaction_id)),
     topic: 'transfers',
     key: transfer.transfer_id,
     type: 'corebanking.transfer.completed.v1',

@@ -153,8 +153,12 @@ export function toTransferSeen(row: ListedRow): Transfer {
   return toTransfer({ ...record, account_id: record.counterparty_account_id, counterparty_account_id: record.account_id });
 }
 
-interface EntryRow extends EntryRecord {
-  created_at: string;
+/** An entry as Postgres gives it: ids as uuids. */
+export type EntryRow = EntryRecord;
+export const entryColumns = 'account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at';
+
+export function entryOf(row: EntryRow): Entry {
+  return toEntry({ ...row, account_id: prefixed('acc', row.account_id), operation_id: prefixed('opr', row.operation_id), transaction_id: prefixed('txn', row.transaction_id) });
 }
 
 /** By sequence, newest first; undefined where the account is unknown to the caller. */
@@ -165,11 +169,9 @@ export async function listEntries(pool: Pool, { account_id, limit, order, after 
   ]);
   if (owner.rowCount === 0) return undefined;
   const { rows } = await pool.query<EntryRow>(
-    `select account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at
+    `select ${entryColumns}
      from entries where account_id = $1 and ($2::int8 is null or sequence ${order === 'desc' ? '<' : '>'} $2) order by sequence ${order} limit $3`,
     [bits(account_id), after === undefined || !/^\d{1,18}$/.test(after.id) ? null : after.id, limit + 1],
   );
-  const toRecord = (row: EntryRow) =>
-    toEntry({ ...row, account_id: prefixed('acc', row.account_id), operation_id: prefixed('opr', row.operation_id), transaction_id: prefixed('txn', row.transaction_id) });
-  return cutPage(rows, limit, toRecord, (row) => ({ at: row.created_at, id: String(row.sequence) }));
+  return cutPage(rows, limit, entryOf, (row) => ({ at: row.created_at, id: String(row.sequence) }));
 }

@@ -8,7 +8,11 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { systemAccountNumber } from './chart.ts';
 import { bits, type FoundRow, listedColumns, listEntries, listTransactions, listTransfers, reversedBy, toListed, toTransferSeen } from './lists.ts';
+import { searchPostings } from './search.ts';
+import { getStatement } from './statement.ts';
 import { prefixed, systemAccountId } from './store.ts';
+import { getPostingStatistics } from './statistics.ts';
+import { getTimeline } from './timeline.ts';
 
 /** Reads. Each is one statement, so that it sees one moment. */
 export type QueryName = Extract<
@@ -21,6 +25,10 @@ export type QueryName = Extract<
   | 'list_transfers'
   | 'get_transfer'
   | 'list_entries'
+  | 'get_statement'
+  | 'search_postings'
+  | 'get_posting_statistics'
+  | 'get_timeline'
   | 'get_trial_balance'
   | 'get_system_accounts'
 >;
@@ -47,6 +55,14 @@ export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> 
       return getTransfer(pool, query.data.transfer_id, query.context);
     case 'list_entries':
       return found(await listEntries(pool, query.data, bound), 'account_not_found', `account ${query.data.account_id} not found`);
+    case 'get_statement':
+      return getStatement(pool, query.data, bound);
+    case 'get_timeline':
+      return found(await getTimeline(pool, query.data.transaction_id), 'transaction_not_found', `transaction ${query.data.transaction_id} not found`);
+    case 'get_posting_statistics':
+      return getPostingStatistics(pool, query.data, query.context.time);
+    case 'search_postings':
+      return done(await searchPostings(pool, query.data.q));
     case 'get_trial_balance':
       return done(await getTrialBalance(pool));
     case 'get_system_accounts':
