@@ -21,6 +21,8 @@ export type BankSettings = {
   issuer: string;
   apiKeyPepper: string;
   idempotencySecret: string;
+  /** Gateways serve the dashboard with these; without them, none does. */
+  dashboard?: { clientSecret: string; sessionSecret: string };
   /** More environment for the services. */
   env?: Record<string, string>;
 };
@@ -120,6 +122,12 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     IDEMPOTENCY_SECRET: settings.idempotencySecret,
     RATE_LIMIT_PER_MINUTE: process.env['RATE_LIMIT_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
     AUTH_FAILURES_PER_MINUTE: process.env['AUTH_FAILURES_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
+    ...(settings.dashboard && {
+      DASHBOARD_CLIENT_ID: DASHBOARD_CLIENT,
+      DASHBOARD_CLIENT_SECRET: settings.dashboard.clientSecret,
+      SESSION_SECRET: settings.dashboard.sessionSecret,
+      PUBLIC_URL: `http://127.0.0.1:${spec.port}`,
+    }),
   };
 }
 

@@ -123,6 +123,7 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     rolePasswords: { ledger: local.secret('role_ledger'), accounts: local.secret('role_accounts') },
     apiKeyPepper: local.secret('api_key_pepper'),
     idempotencySecret: local.secret('idempotency_secret'),
+    dashboard: { clientSecret: local.secret('client_secret'), sessionSecret: local.secret('session_secret') },
   };
   await Promise.all([
     launch.step('Database schemas', () => Promise.all([migrateService('ledger', settings), migrateService('accounts', settings)])),

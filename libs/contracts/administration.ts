@@ -113,6 +113,9 @@ export const postingStatisticsSchema = z.object({
 });
 export type PostingStatistics = z.infer<typeof postingStatisticsSchema>;
 
+/** Value of the topic `sessions`; its key is the session's id. From `expires_at` on the session has expired by itself. */
+export const endedSessionSchema = z.object({ expires_at: z.iso.datetime() });
+
 export const administrationBodies = {
   redriveDeadLetter: z.strictObject({ renew_deadline: z.boolean().default(false) }),
   dropDeadLetter: z.strictObject({ reason: text(1, 255).nullish() }),

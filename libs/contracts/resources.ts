@@ -183,6 +183,8 @@ export const trialBalanceSchema = z.object({
   difference: money,
 });
 
+export type TrialBalance = z.infer<typeof trialBalanceSchema>;
+
 export const systemAccountSchema = z.object({
   account_id: z.string(),
   account_number: z.string(),
@@ -191,3 +193,4 @@ export const systemAccountSchema = z.object({
   balance: money,
   slots: z.array(z.object({ account_id: z.string(), account_number: z.string(), balance: money })),
 });
+export type SystemAccount = z.infer<typeof systemAccountSchema>;

@@ -41,6 +41,8 @@ export const topics = {
   clients: log(12, 30 * day, large),
   balances: compacted(12),
   'api-keys': compacted(1),
+  /** Of the dashboard: which sessions were ended by signing out. Read from its beginning, like a compacted one; no session lasts as long as it keeps. */
+  sessions: log(1, day, small),
   audit: log(1, 365 * day, large),
   'ledger.commands.dlq': deadLetter,
   'accounts.commands.dlq': deadLetter,

@@ -29,7 +29,10 @@ const rules = {
   API_KEY_PEPPER: secret(32, makeOne),
   IDEMPOTENCY_SECRET: (value, all) =>
     value !== undefined && value === all['API_KEY_PEPPER'] ? `must differ from API_KEY_PEPPER; ${makeOne}` : secret(32, makeOne)(value, all),
-  // CORS_ORIGINS may be *: credentials travel in headers, which no page of another origin has.
+  DASHBOARD_CLIENT_SECRET: secret(32, makeOne),
+  SESSION_SECRET: secret(32, makeOne),
+  PUBLIC_URL: (value) => (value === undefined || /^https:\/\//i.test(value) ? undefined : 'must begin with https://: session cookies travel there'),
+  // CORS_ORIGINS may be *: the API takes no cookie, and the dashboard is marked for no other origin.
   TRUST_PROXY: (value) => (value !== undefined && /(^|,)\s*(\*|true|[^,]*\/0+)\s*(,|$)/.test(value) ? 'must name the proxies: with everybody trusted, callers choose their own address' : undefined),
 } satisfies Record<string, Rule>;
 

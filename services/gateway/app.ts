@@ -11,6 +11,8 @@ import { checkCodings, parseBody } from './body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
 import { boundConnections, httpPatience, patience } from './connections.ts';
 import { createCors } from './cors.ts';
+import { addDashboard } from './dashboard/dashboard.ts';
+import type { DashboardOptions } from './dashboard/dashboard.ts';
 import { addDocs } from './docs.ts';
 import { internalError, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
 import { createDoor } from './door.ts';
@@ -32,6 +34,8 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   trustProxy: string[];
   corsOrigins: string[];
   docs: boolean;
+  /** undefined: there is no dashboard. */
+  dashboard?: DashboardOptions | undefined;
   refusedCalls: RefusedCalls;
   logger: Logger;
   metrics: GatewayMetrics;
@@ -78,8 +82,9 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.decorateRequest('caller', null);
   // It verifies only: the secret, which it insists on, signs nothing.
   await app.register(fastifyJwt, { secret: randomUUID() });
+  const verifyToken = createTokenVerifier(app.jwt, deps.tokens, now);
   const gate = createGate({
-    authenticate: createAuthenticate(createTokenVerifier(app.jwt, deps.tokens, now), deps.apiKeys),
+    authenticate: createAuthenticate(verifyToken, deps.apiKeys),
     callerLimit: createLimiter(deps.rateLimitPerMinute, now),
     failureLimit: createLimiter(deps.authFailuresPerMinute, now),
   });
@@ -104,6 +109,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   });
   takeJsonOnly(app);
   if (deps.docs) await addDocs(app, deps.apiVersion);
+  if (deps.dashboard) await addDashboard(app, { ...deps.dashboard, verifyToken, refusedCalls: deps.refusedCalls, now, logger: deps.logger });
   addRoutes(app, { ...deps, now });
   return app;
 }

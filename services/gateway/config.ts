@@ -26,11 +26,19 @@ export const gatewayConfig = z
     CORS_ORIGINS: list.prefault('*').describe('Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none'),
     MAX_PENDING: wholeNumber(1, 100_000).prefault('5000').describe('Requests that may wait for a reply; more are answered 503'),
     SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000).prefault('300').describe('How long requests are still taken after the readiness probe says no; behind a load balancer, as long as it takes to notice'),
+    DASHBOARD_CLIENT_ID: z.string().optional().describe('The OAuth client by which staff sign in to the dashboard at JWT_ISSUER; needs the three that follow, and without them there is no dashboard'),
+    DASHBOARD_CLIENT_SECRET: secret.optional().describe('Its secret'),
+    SESSION_SECRET: secret.optional().describe('Secret from which the keys of session cookies are derived; the same for every gateway, and whoever changes it signs everybody out'),
+    PUBLIC_URL: url('http', 'https').optional().describe('Where browsers reach the gateways, such as https://bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI'),
     DOCS: flag.prefault('true').describe('Serves /docs and the OpenAPI file, without credentials'),
   })
   .refine((config) => (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) || (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined), {
     message: 'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
-  });
+  })
+  .refine((config) => {
+    const given = [config.DASHBOARD_CLIENT_ID, config.DASHBOARD_CLIENT_SECRET, config.SESSION_SECRET, config.PUBLIC_URL].filter((value) => value !== undefined).length;
+    return given === 0 || (given === 4 && config.JWKS_URL !== undefined);
+  }, { message: 'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET and PUBLIC_URL belong together, and need JWKS_URL' });
 
 export type GatewayConfig = z.output<typeof gatewayConfig>;
 

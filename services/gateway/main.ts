@@ -7,6 +7,7 @@ import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { follow } from '#libs/kafka/follow.ts';
+import type { Follower } from '#libs/kafka/follow.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
 import type { Publisher } from '#libs/kafka/publish.ts';
 import { createRequester } from '#libs/kafka/request-reply.ts';
@@ -24,6 +25,8 @@ import { createTimeReader } from './bank-time.ts';
 import { loadGatewayConfig } from './config.ts';
 import type { GatewayConfig } from './config.ts';
 import { createCursors } from './cursor.ts';
+import { createEndedSessions } from './dashboard/ended-sessions.ts';
+import type { DashboardOptions } from './dashboard/dashboard.ts';
 import { createForwarder, encodeNotice } from './forward.ts';
 import { createGatewayMetrics } from './gateway-metrics.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
@@ -70,7 +73,9 @@ run('gateway', async ({ logger, instance, onStop }) => {
   await publisher.start();
   onStop('key follower', () => keyFollower.stop());
   onStop('requester', () => requester.stop());
-  await Promise.all([keyFollower.start(), requester.start()]);
+  const dashboard = createDashboard(kafka, config, { logger, instance, publisher, now: clock.now });
+  onStop('session follower', () => dashboard?.follower.stop());
+  await Promise.all([keyFollower.start(), requester.start(), dashboard?.follower.start()]);
 
   onStop('clock', () => clock.stop());
   await clock.start();
@@ -85,7 +90,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   });
   onStop('breakers', () => forwarder.stop());
   const refusedCalls = createRefusedCalls({ publisher, prefix: config.TOPIC_PREFIX, logger });
-  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, apiKeys, refusedCalls, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
+  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, apiKeys, dashboard: dashboard?.options, refusedCalls, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
   state = 'running';
@@ -114,6 +119,15 @@ function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, in
     },
   });
   return { publisher, apiKeys, keyFollower, requester };
+}
+
+/** The dashboard, where it is configured, and what follows the sessions that were ended. Nothing is started yet. */
+function createDashboard(kafka: KafkaClient, config: GatewayConfig, { logger, instance, publisher, now }: { logger: Logger; instance: string; publisher: Publisher; now: () => number }): { options: DashboardOptions; follower: Follower } | undefined {
+  const { DASHBOARD_CLIENT_ID: clientId, DASHBOARD_CLIENT_SECRET: clientSecret, SESSION_SECRET: sessionSecret, PUBLIC_URL: publicUrl, JWT_ISSUER: issuer, TOPIC_PREFIX: prefix } = config;
+  if (clientId === undefined || clientSecret === undefined || sessionSecret === undefined || publicUrl === undefined || issuer === undefined) return undefined;
+  const ended = createEndedSessions({ publisher, prefix, logger, now });
+  const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), groupId: `${prefix}gateway-sessions-${instance}`, onMessage: ended.take, logger });
+  return { options: { issuer, clientId, clientSecret, sessionSecret, publicUrl, ended }, follower };
 }
 
 function appOptions(config: GatewayConfig, logger: Logger) {

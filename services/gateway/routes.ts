@@ -25,7 +25,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     endpoint?: EndpointName;
     scope?: string | null;
-    /** Answered without credentials; holds no data. */
+    /** Answered without the credentials of the API: what holds no data, and the dashboard's pages, which ask for their session themselves. */
     public?: boolean;
   }
 }

@@ -21,6 +21,8 @@ export type BankOptions = {
   gateways?: number;
   ledgers?: number;
   accounts?: number;
+  /** With the administration dashboard; people sign in at the test issuer. */
+  dashboard?: boolean;
   /** More environment for every service. */
   env?: Record<string, string>;
 };
@@ -76,6 +78,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     issuer: required('TEST_ISSUER'),
     apiKeyPepper: secret() + secret(),
     idempotencySecret: secret() + secret(),
+    dashboard: options.dashboard === true ? { clientSecret: required('TEST_CLIENT_SECRET'), sessionSecret: secret() + secret() } : undefined,
     env: options.env,
   };
   const processes: TestProcess[] = [];

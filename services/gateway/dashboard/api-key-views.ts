@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto';
+import type { ApiKey } from '#libs/contracts/resources.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { html } from './html.ts';
+import type { Html } from './html.ts';
+import { csrfField } from './layout.ts';
+import type { Person } from './layout.ts';
+import { pager, table, timeOf } from './show.ts';
+
+/** The API key pages. */
+
+export interface KeyFields {
+  name: string;
+  scopes: readonly string[];
+  environment: string;
+  /** A day; empty for the default. */
+  expires_on: string;
+  client_id: string;
+  idempotency_key?: string | undefined;
+}
+
+/** Why a form was not taken: about all of it, and by field. */
+export interface Wrong {
+  message?: string | undefined;
+  fields?: Record<string, string>;
+}
+
+const url = '/admin/ui/api-keys';
+const isTaken = (key: ApiKey) => key.status === 'active';
+
+export function keyList(keys: readonly ApiKey[], { next, query, notice }: { next: string | undefined; query: URLSearchParams; notice: string | undefined }): Html {
+  const list = table<ApiKey>('API keys', [
+    { title: 'Name', show: (key) => html`<strong>${key.name}</strong><br><code>${key.key_id}</code>` },
+    { title: 'Status', show: ({ status, environment }) => html`<span class="status ${status}">${status}</span><br>${environment}` },
+    { title: 'Scopes', show: (key) => html`${scopeList(key)}${key.client_id !== null && html`<br>only client <code>${key.client_id}</code>`}` },
+    { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : timeOf(key.last_used_at)) },
+    { title: 'Expires', show: (key) => timeOf(key.revoked_at ?? key.expires_at) },
+    { title: 'Created', show: (key) => html`${timeOf(key.created_at)}<br><span class="quiet by">${key.created_by}</span>` },
+    { title: 'Change', show: (key) => (isTaken(key) ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>` : '') },
+  ], keys, 'There is no API key yet.');
+  return html`${notice !== undefined && html`<p class="notice" role="status">${notice}</p>`}
+<p><a role="button" href="${url}/new">Create an API key</a></p>
+${list}
+${pager(url, query, next)}
+<p class="quiet">Times are UTC. Of a key only its hash is kept: nobody can show it again.</p>`;
+}
+
+const fewScopes = 4;
+
+function scopeList({ scopes: own }: ApiKey): Html {
+  const tags = html`<span class="tags">${own.map((scope) => html`<code>${scope}</code> `)}</span>`;
+  return own.length <= fewScopes ? tags : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags}</details>`;
+}
+
+function problem(wrong: Wrong): Html {
+  const isWrong = wrong.message !== undefined || Object.keys(wrong.fields ?? {}).length > 0;
+  return html`${isWrong && html`<p class="notice wrong" role="alert">${wrong.message ?? 'Some entries were not taken; the reasons stand below them.'}</p>`}`;
+}
+
+function reason({ fields }: Wrong, name: string): { attributes: Html | false; text: Html | false } {
+  const message = fields?.[name];
+  if (message === undefined) return { attributes: false, text: false };
+  return { attributes: html` aria-invalid="true" aria-describedby="${name}-reason"`, text: html`<small id="${name}-reason">${message}</small>` };
+}
+
+/** The work of one form, named once: sending it again does it no second time. */
+const once = (known?: string) => html`<input type="hidden" name="idempotency_key" value="${known ?? randomUUID()}">`;
+
+export function keyForm(person: Person, fields: KeyFields, wrong: Wrong): Html {
+  const own = scopes.filter((scope) => person.scopes.has(scope));
+  const of = (name: string) => reason(wrong, name);
+  const environment = (value: string, label: string) => html`<label><input type="radio" name="environment" value="${value}"${fields.environment === value && html` checked`}> ${label}</label>`;
+  return html`<form class="narrow" method="post" action="${url}/new">${csrfField(person.csrf)}${once()}
+${problem(wrong)}
+<label>Name <input name="name" value="${fields.name}" required maxlength="100" autocomplete="off" placeholder="What the key is for"${of('name').attributes}>${of('name').text}</label>
+<fieldset><legend>Environment</legend>${environment('live', 'live')}${environment('test', 'test')}${of('environment').text}</fieldset>
+<fieldset><legend>Scopes: what it may do, never more than you may yourself</legend>
+<div class="checks">${own.map((scope) => html`<label><input type="checkbox" name="scopes" value="${scope}"${fields.scopes.includes(scope) && html` checked`}> <code>${scope}</code></label>`)}</div>${of('scopes').text}</fieldset>
+<label>Expires at the end of (UTC) <input type="date" name="expires_on" value="${fields.expires_on}"${of('expires_at').attributes}><small>Empty: in one year.</small>${of('expires_at').text}</label>
+<label>Only for the client with the id <input name="client_id" value="${fields.client_id}" autocomplete="off" placeholder="cli_…"${of('client_id').attributes}><small>Empty: for the whole bank, as far as its scopes reach.</small>${of('client_id').text}</label>
+<div class="actions"><button>Create</button> <a href="${url}">Cancel</a></div>
+</form>`;
+}
+
+/** The key itself, this once. */
+export function shownOnce(key: ApiKey, apiKey: string | undefined): Html {
+  if (apiKey === undefined) {
+    return html`<p class="notice" role="status">This key was made before, by the same form, and has been shown then. Nobody can show it again: rotate it if it was lost.</p>
+${facts(key)}<p><a role="button" href="${url}">To the list</a></p>`;
+  }
+  return html`<div class="narrow"><p class="notice" role="status">Copy the key now and hand it over by a safe way. It is shown this once.</p>
+<label for="api-key">API key</label>
+<textarea id="api-key" class="secret" readonly rows="3" spellcheck="false" autocomplete="off">${apiKey}</textarea>
+<p class="actions"><button type="button" data-copy="api-key" aria-describedby="copied" hidden>Copy</button> <span id="copied" role="status"></span></p>
+${facts(key)}
+<p><a role="button" class="secondary" href="${url}">I have copied it</a></p></div>`;
+}
+
+function facts(key: ApiKey): Html {
+  return html`<dl class="facts"><dt>Name</dt><dd>${key.name}</dd><dt>Id</dt><dd><code>${key.key_id}</code></dd><dt>Environment</dt><dd>${key.environment}</dd>
+<dt>Scopes</dt><dd class="tags">${key.scopes.map((scope) => html`<code>${scope}</code> `)}</dd>${key.client_id !== null && html`<dt>Only client</dt><dd><code>${key.client_id}</code></dd>`}
+<dt>Expires</dt><dd>${timeOf(key.expires_at)} UTC</dd><dt>Last used</dt><dd>${key.last_used_at === null ? 'never' : html`${timeOf(key.last_used_at)} UTC`}</dd></dl>`;
+}
+
+const overlaps = [[0, 'ends at once'], [3_600, 'works for one more hour'], [86_400, 'works for one more day'], [604_800, 'works for one more week'], [2_592_000, 'works for 30 more days']] as const;
+
+export function rotationForm(person: Person, key: ApiKey, wrong: Wrong): Html {
+  return html`<form class="narrow" method="post" action="${url}/${key.key_id}/rotation">${csrfField(person.csrf)}${once()}
+${problem(wrong)}
+<p>A new key takes the place of this one, with the same name, scopes and binding. Until the old one ends both work, so that the program that uses it can be changed in between.</p>
+${facts(key)}
+<label>The old key <select name="overlap_seconds">${overlaps.map(([seconds, text]) => html`<option value="${seconds}"${seconds === 86_400 && html` selected`}>${text}</option>`)}</select></label>
+<div class="actions"><button>Rotate</button> <a href="${url}">Cancel</a></div>
+</form>`;
+}
+
+export function revocationForm(person: Person, key: ApiKey): Html {
+  return html`<form class="narrow" method="post" action="${url}/${key.key_id}/revocation">${csrfField(person.csrf)}
+<p role="alert">Whatever uses this key stops working within two seconds, and that cannot be undone.</p>
+${facts(key)}
+<div class="actions"><button class="danger">Revoke the key</button> <a href="${url}">Cancel</a></div>
+</form>`;
+}

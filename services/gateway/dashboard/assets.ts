@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+
+/** The dashboard's static files. Their paths carry a hash of what they hold, so that browsers may keep them for good. */
+const { resolve } = createRequire(import.meta.url);
+const own = (file: string) => join(import.meta.dirname, 'assets', file);
+
+const files = {
+  'pico.css': resolve('@picocss/pico/css/pico.min.css'),
+  'htmx.js': resolve('htmx.org/dist/htmx.min.js'),
+  'admin.css': own('admin.css'),
+  'admin.js': own('admin.js'),
+};
+export type AssetName = keyof typeof files;
+
+const types = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' } as const;
+
+interface Asset {
+  path: string;
+  type: string;
+  content: Buffer;
+}
+
+const assets = Object.fromEntries(
+  Object.entries(files).map(([name, file]) => {
+    const [base = '', extension = ''] = name.split('.');
+    const content = readFileSync(file);
+    const hash = createHash('sha256').update(content).digest('hex').slice(0, 16);
+    return [name, { path: `/admin/assets/${base}.${hash}.${extension}`, type: types[extension as keyof typeof types], content }];
+  }),
+) as Record<AssetName, Asset>;
+
+/** Where a page finds this file. */
+export function assetPath(name: AssetName): string {
+  return assets[name].path;
+}
+
+export function addAssets(app: FastifyInstance): void {
+  for (const { path, type, content } of Object.values(assets)) {
+    app.get(path, { config: { open: true } }, async (_request, reply) =>
+      reply.headers({ 'content-type': type, 'cache-control': 'public, max-age=31536000, immutable' }).send(content),
+    );
+  }
+}

@@ -1,0 +1,28 @@
+import type { FastifyReply } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
+
+/**
+ * The dashboard's own cookies. HttpOnly: no script reads them; Lax: no other site's form or frame sends them, and the way back
+ * from the issuer does.
+ */
+export interface Cookies {
+  read(headers: IncomingHttpHeaders): string | undefined;
+  /** `maxAgeS` absent: until the browser is closed. */
+  write(reply: FastifyReply, value: string, maxAgeS?: number): void;
+  clear(reply: FastifyReply): void;
+}
+
+/** Behind https the name has the prefix by which a browser refuses it from any other host, path or plain http. */
+export function createCookie(name: string, isSecure: boolean): Cookies {
+  const full = isSecure ? `__Host-${name}` : name;
+  const attributes = `; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  return {
+    read({ cookie }) {
+      const start = `${full}=`;
+      const found = cookie?.split(';').map((part) => part.trim()).find((part) => part.startsWith(start));
+      return found?.slice(start.length);
+    },
+    write: (reply, value, maxAgeS) => void reply.header('set-cookie', `${full}=${value}${attributes}${maxAgeS === undefined ? '' : `; Max-Age=${maxAgeS}`}`),
+    clear: (reply) => void reply.header('set-cookie', `${full}=${attributes}; Max-Age=0`),
+  };
+}

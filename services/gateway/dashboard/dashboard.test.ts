@@ -1,0 +1,175 @@
+import { createHmac } from 'node:crypto';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ok, samples, testApp } from '../test-app.ts';
+import { createEndedSessions } from './ended-sessions.ts';
+import { createSessions } from './session.ts';
+import { ownPath } from './sign-in.ts';
+
+/** The dashboard's frame without a browser: who gets in, what forms are taken, what headers pages have. */
+const secret = 'a secret of these tests only';
+const hs256Secret = 'signs tokens of people, in tests only';
+const publicUrl = 'http://bank.example';
+const issuer = 'http://127.0.0.1:1';
+
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+function token(scope: string): string {
+  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: issuer, aud: 'core-banking', sub: 'ada', exp: Math.floor(Date.now() / 1000) + 3600, scope, client_id: 'dashboard' })}`;
+  return `${signed}.${createHmac('sha256', hs256Secret).update(signed).digest('base64url')}`;
+}
+
+const ended = createEndedSessions({ publisher: { publish: async () => undefined }, prefix: 'test.', logger: pino({ level: 'silent' }) });
+const sessions = createSessions({ secret, ended, now: Date.now });
+let made: Awaited<ReturnType<typeof testApp>>;
+
+beforeAll(async () => {
+  made = await testApp(({ name }) => (name === 'list_api_keys' ? ok({ items: [{ key_id: `key_${'1'.repeat(32)}`, ...samples.key, name: '<b>partner</b>' }] }) : 'no_reply'), {
+    dashboard: { issuer, clientId: 'dashboard', clientSecret: 'not asked here at all', sessionSecret: secret, publicUrl, ended },
+    tokens: { issuer, audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, hs256Secret },
+  });
+});
+afterAll(() => made.app.close());
+
+function signedIn(scope: string) {
+  const session = sessions.begin({ token: token(scope), name: 'Ada', expiresInMs: 3_600_000 });
+  const cookie = `other=1; bank_session=${sessions.seal(session)}`;
+  const get = (url: string, headers: Record<string, string> = {}) => made.app.inject({ method: 'GET', url, headers: { host: 'bank.example', cookie, ...headers } });
+  const post = (url: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
+    made.app.inject({ method: 'POST', url, headers: { host: 'bank.example', cookie, 'content-type': 'application/x-www-form-urlencoded', ...headers }, payload: new URLSearchParams(fields).toString() });
+  return { session, cookie, get, post };
+}
+
+describe('without a session', () => {
+  it.each(['/admin/ui', '/admin/ui/api-keys', '/admin/ui/nothing-here'])('%s leads to the sign-in page', async (url) => {
+    for (const cookie of ['', 'bank_session=made-up', `bank_session=${'A'.repeat(200)}`]) {
+      const answer = await made.app.inject({ method: 'GET', url, headers: { cookie } });
+      expect([answer.statusCode, answer.headers.location]).toEqual([303, `/admin/login?to=${encodeURIComponent(url)}`]);
+      expect(answer.body).toBe('');
+    }
+  });
+
+  it('a form leads there too, and does nothing', async () => {
+    const before = made.sent.length;
+    const answer = await made.app.inject({ method: 'POST', url: '/admin/ui/api-keys/new', headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: 'name=x' });
+    expect([answer.statusCode, answer.headers.location]).toEqual([303, '/admin/login']);
+    expect(made.sent).toHaveLength(before);
+  });
+
+  it('the API takes no session: its endpoints ask for their own credentials', async () => {
+    const { cookie } = signedIn('keys:manage');
+    const answer = await made.app.inject({ method: 'GET', url: '/admin/api-keys', headers: { cookie } });
+    expect([answer.statusCode, answer.json().code]).toEqual([401, 'missing_credentials']);
+  });
+
+  it('/admin leads to the dashboard, the sign-in page and the files are open', async () => {
+    expect((await made.app.inject('/admin')).headers.location).toBe('/admin/ui');
+    const page = await made.app.inject('/admin/login');
+    expect(page.statusCode).toBe(200);
+    const files = [...page.body.matchAll(/(?:href|src)="(\/admin\/assets\/[^"]+)"/g)].map((match) => match[1] ?? '');
+    expect(files).toHaveLength(4);
+    for (const url of files) {
+      const file = await made.app.inject(url);
+      expect([file.statusCode, file.headers['cache-control']]).toEqual([200, 'public, max-age=31536000, immutable']);
+    }
+  });
+
+  it('an issuer that is away is a page that says so', async () => {
+    const answer = await made.app.inject({ method: 'GET', url: '/admin/login/start', headers: { host: 'bank.example' } });
+    expect(answer.statusCode).toBe(503);
+    expect(answer.body).toContain('The identity provider does not answer');
+  });
+
+  it('a way back that nobody began is a page that says so', async () => {
+    const answer = await made.app.inject('/admin/callback?code=x&state=y');
+    expect(answer.statusCode).toBe(400);
+    expect(answer.body).toContain('Begin again');
+  });
+});
+
+describe('a page', () => {
+  it('has the strict policy, no script or style of its own, and is not stored', async () => {
+    const answer = await signedIn('keys:manage').get('/admin/ui', { origin: 'http://elsewhere.example' });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['content-security-policy']).toBe("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'");
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'same-origin', 'x-content-type-options': 'nosniff' });
+    expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+    expect(answer.body).not.toMatch(/<style|style=|<script>|\son\w+=/);
+  });
+
+  it('shows what the person may, and no more', async () => {
+    const admin = await signedIn('keys:manage').get('/admin/ui');
+    const officer = await signedIn('clients:read').get('/admin/ui');
+    expect(admin.body).toContain('href="/admin/ui/api-keys"');
+    expect(officer.body).not.toContain('href="/admin/ui/api-keys"');
+    const refused = await signedIn('clients:read').get('/admin/ui/api-keys');
+    expect(refused.statusCode).toBe(403);
+    expect(refused.body).toContain('the scope keys:manage is required');
+  });
+
+  it('gets its data from the API as the person, and escapes them', async () => {
+    const answer = await signedIn('keys:manage').get('/admin/ui/api-keys', { 'x-request-id': 'page-1' });
+    expect(answer.body).toContain('&lt;b&gt;partner&lt;/b&gt;');
+    expect(made.sent.at(-1)?.headers).toMatchObject({ 'request-id': 'page-1', actor: `jwt:${issuer}|ada` });
+  });
+
+  it('that does not exist is a 404 for people', async () => {
+    const answer = await signedIn('').get('/admin/ui/nothing-here');
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
+  });
+});
+
+describe('a form', () => {
+  const fields = (csrf: string) => ({ csrf_token: csrf, name: 'x', scopes: 'keys:manage', environment: 'live' });
+
+  it.each([
+    ['without the token', { csrf_token: '' }, {}],
+    ['with the token of another session', { csrf_token: 'AAAAAAAAAAAAAAAAAAAAAA' }, {}],
+    ['sent by another site', {}, { 'sec-fetch-site': 'cross-site' }],
+    ['sent by a neighbour', {}, { 'sec-fetch-site': 'same-site' }],
+    ['sent by another origin', {}, { origin: 'http://elsewhere.example' }],
+    ['sent from nowhere', {}, { origin: 'null' }],
+  ])('%s does nothing', async (_case, change, headers) => {
+    const { session, post } = signedIn('keys:manage');
+    const before = made.sent.length;
+    const answer = await post('/admin/ui/api-keys/new', { ...fields(session.csrf), ...change }, headers as Record<string, string>);
+    expect(answer.statusCode).toBe(403);
+    expect(answer.body).toContain('Nothing was changed');
+    expect(made.sent).toHaveLength(before);
+  });
+
+  it('of our own page is taken, and what the API refuses is said at its field', async () => {
+    const { session, post } = signedIn('keys:manage');
+    const answer = await post('/admin/ui/api-keys/new', { ...fields(session.csrf), name: ' ' }, { origin: 'http://bank.example', 'sec-fetch-site': 'same-origin' });
+    expect(answer.statusCode).toBe(400);
+    expect(answer.body).toContain('must have 1 to 100 characters');
+  });
+});
+
+describe('signing out', () => {
+  it('ends the session, for a copy of the cookie too', async () => {
+    const { session, get, post } = signedIn('keys:manage');
+    expect((await get('/admin/ui')).statusCode).toBe(200);
+    const answer = await post('/admin/logout', { csrf_token: session.csrf });
+    expect(answer.headers.location).toBe('/admin/login?signed_out');
+    expect(answer.headers['set-cookie']).toContain('Max-Age=0');
+    expect((await get('/admin/ui')).statusCode).toBe(303);
+  });
+
+  it('cannot be done to somebody by another site', async () => {
+    const { get, post } = signedIn('keys:manage');
+    expect((await post('/admin/logout', {}, { 'sec-fetch-site': 'cross-site' })).statusCode).toBe(403);
+    expect((await get('/admin/ui')).statusCode).toBe(200);
+  });
+});
+
+it.each([
+  ['/admin/ui/api-keys?x=1', '/admin/ui/api-keys?x=1'],
+  ['/admin/ui', '/admin/ui'],
+  ['//evil.example', '/admin/ui'],
+  ['/admin/uix', '/admin/ui'],
+  ['/admin/ui/\\evil', '/admin/ui'],
+  ['https://evil.example/admin/ui', '/admin/ui'],
+  [undefined, '/admin/ui'],
+])('after sign-in %s leads to %s', (to, path) => {
+  expect(ownPath(to)).toBe(path);
+});

@@ -1,0 +1,68 @@
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { refuse } from '../errors.ts';
+import type { RefusedCalls } from '../refused-calls.ts';
+import type { VerifyToken } from '../tokens.ts';
+import { addApiKeys } from './api-keys.ts';
+import { addAssets } from './assets.ts';
+import { addAudit } from './audit.ts';
+import { addBooks } from './books.ts';
+import { createCookie } from './cookies.ts';
+import type { EndedSessions } from './ended-sessions.ts';
+import { addPage, createEntrance } from './frame.ts';
+import { addHome } from './home.ts';
+import { createIssuer } from './issuer.ts';
+import { createErrorPages } from './problems.ts';
+import { createSessions } from './session.ts';
+import { addSignIn } from './sign-in.ts';
+
+export interface DashboardOptions {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  sessionSecret: string;
+  /** Where browsers reach the gateways, without a path. */
+  publicUrl: string;
+  ended: EndedSessions;
+}
+
+export interface DashboardDependencies extends DashboardOptions {
+  verifyToken: VerifyToken;
+  refusedCalls: RefusedCalls;
+  now: () => number;
+  logger: Logger;
+}
+
+/**
+ * The administration dashboard: pages for staff under /admin/ui, sign-in, static files. It has routes, cookies, errors and a
+ * form parser of its own; the API's routes know nothing of it.
+ */
+export async function addDashboard(app: FastifyInstance, deps: DashboardDependencies): Promise<void> {
+  const { ended, now, logger } = deps;
+  const { origin, protocol } = new URL(deps.publicUrl);
+  const isSecure = protocol === 'https:';
+  const cookie = createCookie('bank_session', isSecure);
+  const sessions = createSessions({ secret: deps.sessionSecret, ended, now });
+  const issuer = createIssuer({ issuer: deps.issuer, clientId: deps.clientId, clientSecret: deps.clientSecret, redirectUri: `${origin}/admin/callback` });
+
+  await app.register(async (pages) => {
+    // The gate, which asks for a token or key, lets these by: they ask for the session.
+    pages.addHook('onRoute', (route) => {
+      route.config = { ...route.config, public: true };
+    });
+    pages.decorateRequest('visit', null);
+    pages.addHook('onRequest', createEntrance(app, { sessions, cookie, verifyToken: deps.verifyToken, origin }));
+    pages.removeAllContentTypeParsers();
+    pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => done(null, new URLSearchParams(String(body))));
+    pages.setErrorHandler(createErrorPages(deps));
+    addAssets(pages);
+    addSignIn(pages, { issuer, sessions, ended, cookie, loginCookie: createCookie('bank_login', isSecure), secret: deps.sessionSecret, publicUrl: origin, now, logger });
+    addHome(pages);
+    addApiKeys(pages, { origin });
+    addBooks(pages);
+    addAudit(pages);
+    addPage(pages, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
+      throw refuse('route_not_found', 'no page has this address');
+    });
+  });
+}

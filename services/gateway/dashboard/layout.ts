@@ -1,0 +1,63 @@
+import { assetPath } from './assets.ts';
+import { html } from './html.ts';
+import type { Html } from './html.ts';
+import { navigation } from './navigation.ts';
+
+/** Who looks at a page. */
+export interface Person {
+  name: string;
+  scopes: ReadonlySet<string>;
+  /** The token of the forms on it. */
+  csrf: string;
+}
+
+export interface PageParts {
+  title: string;
+  content: Html;
+  /** Absent before sign-in. */
+  person?: Person | undefined;
+  /** Path of the page: its entry of the navigation is marked. */
+  path?: string;
+}
+
+/** htmx must neither write styles into the page nor evaluate text: the content policy allows neither. */
+const htmxConfig = JSON.stringify({ includeIndicatorStyles: false, includeIndicatorCSS: false, allowEval: false, allowScriptTags: false, selfRequestsOnly: true, historyCacheSize: 0 });
+
+/** A whole page. */
+export function renderPage({ title, content, person, path = '' }: PageParts): string {
+  return `<!doctype html>\n${html`<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="htmx-config" content="${htmxConfig}">
+<title>${title} – Core Banking</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${assetPath('pico.css')}">
+<link rel="stylesheet" href="${assetPath('admin.css')}">
+<script src="${assetPath('htmx.js')}" defer></script>
+<script src="${assetPath('admin.js')}" defer></script>
+</head>
+<body>
+<a class="skip" href="#content">Skip to content</a>
+<header class="bar"><div class="container">${person ? signedInBar(person, path) : html`<span class="brand">Core Banking</span>`}</div></header>
+<main id="content" class="container" tabindex="-1">
+<h1>${title}</h1>
+${content}
+</main>
+</body>
+</html>`.text}\n`;
+}
+
+function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
+  const entries = navigation.filter(({ scope }) => scope === null || scopes.has(scope));
+  const isHere = (url: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
+  return html`<a class="brand" href="/admin/ui">Core Banking</a>
+<nav aria-label="Sections"><ul>${entries.map(({ url, title }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>
+<form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="outline secondary">Sign out</button></form>`;
+}
+
+/** What every form that changes something carries. */
+export function csrfField(csrf: string): Html {
+  return html`<input type="hidden" name="csrf_token" value="${csrf}">`;
+}

@@ -1,0 +1,18 @@
+import type { Scope } from '#libs/contracts/scopes.ts';
+
+export interface Section {
+  url: string;
+  title: string;
+  /** What it is for, in one sentence. */
+  about: string;
+  /** null: for everybody who is signed in. */
+  scope: Scope | null;
+}
+
+/** The sections of the dashboard. A person sees those that their scopes allow. */
+export const navigation: readonly Section[] = [
+  { url: '/admin/ui', title: 'Home', about: 'Where you are.', scope: null },
+  { url: '/admin/ui/books', title: 'Books', about: 'Trial balance per currency, Teller and Vault.', scope: 'ops:manage' },
+  { url: '/admin/ui/api-keys', title: 'API keys', about: 'Create, rotate and revoke the keys by which programs reach the bank.', scope: 'keys:manage' },
+  { url: '/admin/ui/audit', title: 'Audit', about: 'Who did or was refused what, and when.', scope: 'audit:read' },
+];

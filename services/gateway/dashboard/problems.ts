@@ -1,0 +1,52 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { errorCodes } from '#libs/contracts/errors.ts';
+import { internalError, refusalOf, unavailable } from '../errors.ts';
+import { KeysUnavailable } from '../jwks.ts';
+import type { RefusedCalls } from '../refused-calls.ts';
+import { ApiRefused } from './api.ts';
+import { ForeignForm, sendPage } from './frame.ts';
+import { html } from './html.ts';
+import type { Html } from './html.ts';
+import { renderPage } from './layout.ts';
+
+/** Whatever goes wrong is a page that says what to do next. */
+
+interface Problem {
+  status: number;
+  title: string;
+  text: string;
+}
+
+export function createErrorPages({ logger, refusedCalls }: { logger: Logger; refusedCalls: RefusedCalls }) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const refusal = error instanceof ApiRefused || error instanceof ForeignForm ? undefined : error instanceof KeysUnavailable ? unavailable : (refusalOf(error) ?? internalError);
+    // What the API refused it has recorded itself.
+    if (refusal) refusedCalls.take(request, refusal.code);
+    if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a page of the dashboard failed');
+    const problem = error instanceof ForeignForm ? foreignForm : error instanceof ApiRefused ? of(error.status, error.problem.message) : of(errorCodes[refusal?.code ?? 'internal_error'].status, refusal?.message ?? '');
+    return sendPage(reply, problem.status, renderPage({ title: problem.title, content: problemContent(problem, request), person: request.visit?.person, path: '' }));
+  };
+}
+
+const foreignForm: Problem = {
+  status: 403,
+  title: 'This form was not taken',
+  text: 'It was not sent by a page of your present session, perhaps because you signed in again meanwhile. Nothing was changed. Open the page again and repeat what you wanted to do.',
+};
+
+function of(status: number, message: string): Problem {
+  if (status === 403) return { status, title: 'You may not do this', text: `Your account does not allow it: ${message}. Ask an administrator if you need it.` };
+  if (status === 404) return { status, title: 'Not found', text: `There is nothing here: ${message}.` };
+  if (status === 429) return { status, title: 'Too many requests', text: 'You asked for more than is taken in a minute. Wait a little, then open the page again.' };
+  if (status === 503) return { status, title: 'Not available now', text: 'The bank cannot answer at the moment. Nothing was changed; try again in a few seconds.' };
+  if (status === 504) return { status, title: 'Outcome not known yet', text: `The bank did not say in time whether it was done. ${message}.` };
+  if (status >= 500) return { status, title: 'Something went wrong', text: 'It is our fault, and has been logged. Try again; if it stays, tell operations the request id below.' };
+  return { status, title: 'This was not taken', text: message };
+}
+
+function problemContent({ text }: Problem, request: FastifyRequest): Html {
+  return html`<p role="alert">${text}</p>
+<p><a href="/admin/ui" role="button">To the start page</a></p>
+<p class="quiet">Request id: <code>${request.id}</code></p>`;
+}

@@ -1,0 +1,146 @@
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import { createEndedSessions } from './ended-sessions.ts';
+import { createSealer } from './seal.ts';
+import { createSessions, idleMs, longestMs, sameToken } from './session.ts';
+
+const secret = 'a secret of these tests only';
+const minute = 60_000;
+const hour = 60 * minute;
+
+function setUp() {
+  const time = { ms: Date.parse('2026-01-02T03:04:05Z') };
+  const now = () => time.ms;
+  const sent: { key: string | null; value: string }[] = [];
+  const publisher = { publish: async ({ key, value }: { key: string | null; value: unknown }) => void sent.push({ key, value: String(value) }) };
+  const make = () => createEndedSessions({ publisher, prefix: 'test.', logger: pino({ level: 'silent' }), now });
+  const ended = make();
+  const sessions = createSessions({ secret, ended, now });
+  const person = { token: 'header.claims.signature', name: 'Ada <Admin>', expiresInMs: hour };
+  return { time, sent, ended, sessions, person, now, make };
+}
+
+const sealed = (sessions: ReturnType<typeof createSessions>, session: Parameters<typeof sessions.seal>[0]): string => sessions.seal(session) ?? expect.fail('it was not sealed');
+
+describe('sealing', () => {
+  it('opens what it sealed, and shows nothing of it', () => {
+    const sealer = createSealer(secret, 'session');
+    const text = sealer.seal('the token, and é');
+    expect(sealer.open(text)).toBe('the token, and é');
+    expect(Buffer.from(text, 'base64url').toString('latin1')).not.toContain('token');
+    expect(sealer.seal('the token, and é')).not.toBe(text);
+  });
+
+  it('opens nothing that was changed in any byte, cut, or made with another secret or for another purpose', () => {
+    const sealer = createSealer(secret, 'session');
+    const bytes = Buffer.from(sealer.seal('payload'), 'base64url');
+    for (let at = 0; at < bytes.length; at++) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      expect(sealer.open(changed.toString('base64url'))).toBeUndefined();
+      expect(sealer.open(bytes.subarray(0, at).toString('base64url'))).toBeUndefined();
+    }
+    for (const other of [createSealer(`${secret}!`, 'session'), createSealer(secret, 'login')]) expect(other.open(bytes.toString('base64url'))).toBeUndefined();
+    expect(sealer.open('')).toBeUndefined();
+  });
+});
+
+describe('sessions', () => {
+  it('a sealed session opens on every gateway with the same secret, and on no other', () => {
+    const { sessions, person, ended, now } = setUp();
+    const session = sessions.begin(person);
+    const cookie = sealed(sessions, session);
+    expect(createSessions({ secret, ended, now }).open(cookie)).toEqual(session);
+    expect(createSessions({ secret: 'another secret, also of tests', ended, now }).open(cookie)).toBeUndefined();
+    expect(sessions.open(`${cookie.slice(0, -2)}AA`)).toBeUndefined();
+  });
+
+  it('every session has an id and a form token of its own', () => {
+    const { sessions, person } = setUp();
+    const [one, other] = [sessions.begin(person), sessions.begin(person)];
+    expect(new Set([one.id, other.id, one.csrf, other.csrf]).size).toBe(4);
+  });
+
+  it('ends with the access token, used or not', () => {
+    const { sessions, person, time } = setUp();
+    let session = sessions.begin(person);
+    for (let passed = 0; passed < 55; passed += 5) {
+      time.ms += 5 * minute;
+      session = sessions.touch(session) ?? session;
+      expect(sessions.open(sealed(sessions, session))).toEqual(session);
+    }
+    time.ms += 5 * minute;
+    expect(sessions.open(sealed(sessions, session))).toBeUndefined();
+  });
+
+  it('ends after 30 idle minutes', () => {
+    const { sessions, person, time } = setUp();
+    const cookie = sealed(sessions, sessions.begin(person));
+    time.ms += idleMs - 1;
+    expect(sessions.open(cookie)).toBeDefined();
+    time.ms += 1;
+    expect(sessions.open(cookie)).toBeUndefined();
+  });
+
+  it('ends after 12 hours, however long the token is valid', () => {
+    const { sessions, person, time } = setUp();
+    expect(sessions.begin({ ...person, expiresInMs: 1000 * hour }).expires_ms).toBe(time.ms + longestMs);
+  });
+
+  it('is written again only when it was used a while ago', () => {
+    const { sessions, person, time } = setUp();
+    const session = sessions.begin(person);
+    time.ms += 59_999;
+    expect(sessions.touch(session)).toBeUndefined();
+    time.ms += 1;
+    expect(sessions.touch(session)).toEqual({ ...session, seen_ms: time.ms });
+  });
+
+  it('is not sealed when no browser would keep the cookie', () => {
+    const { sessions, person } = setUp();
+    expect(sessions.seal(sessions.begin({ ...person, token: 'x'.repeat(4000) }))).toBeUndefined();
+  });
+
+  it('form tokens are equal or not', () => {
+    expect(sameToken('abc', 'abc')).toBe(true);
+    expect(sameToken('abd', 'abc')).toBe(false);
+    expect(sameToken('', 'abc')).toBe(false);
+  });
+});
+
+describe('ended sessions', () => {
+  it('a session that is ended opens no more, here at once and elsewhere by the message', async () => {
+    const { sessions, person, ended, sent, make, now } = setUp();
+    const session = sessions.begin(person);
+    const cookie = sealed(sessions, session);
+    await ended.end(session.id, session.expires_ms);
+    expect(sessions.open(cookie)).toBeUndefined();
+
+    const elsewhere = make();
+    const other = createSessions({ secret, ended: elsewhere, now });
+    expect(other.open(cookie)).toBeDefined();
+    for (const { key, value } of sent) elsewhere.take(key, Buffer.from(value));
+    expect(other.open(cookie)).toBeUndefined();
+  });
+
+  it('is ended here although the broker does not take it', async () => {
+    const { sessions, person, now } = setUp();
+    const publisher = { publish: () => Promise.reject(new Error('away')) };
+    const ended = createEndedSessions({ publisher, prefix: '', logger: pino({ level: 'silent' }), now });
+    const session = sessions.begin(person);
+    await expect(ended.end(session.id, session.expires_ms)).rejects.toThrow('away');
+    expect(ended.isEnded(session.id)).toBe(true);
+  });
+
+  it('keeps nothing of sessions that have expired by themselves, and survives what cannot be read', () => {
+    const { ended, time } = setUp();
+    ended.take('ses_1', Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + 1000).toISOString() })));
+    ended.take('ses_2', Buffer.from('{"expires_at":"soon"}'));
+    ended.take('ses_3', Buffer.from('nonsense'));
+    ended.take('ses_4', null);
+    expect(['ses_1', 'ses_2', 'ses_3', 'ses_4'].map((id) => ended.isEnded(id))).toEqual([true, false, false, false]);
+    time.ms += 2000;
+    ended.take('ses_5', Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + 1000).toISOString() })));
+    expect(['ses_1', 'ses_5'].map((id) => ended.isEnded(id))).toEqual([false, true]);
+  });
+});

@@ -1,0 +1,75 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import type { EndedSessions } from './ended-sessions.ts';
+import { createSealer } from './seal.ts';
+
+/**
+ * The session of a signed-in person. It lives in the browser's cookie alone, sealed: every gateway with the same SESSION_SECRET
+ * can serve it, and none has to keep it. What a gateway does keep is which sessions were ended by signing out.
+ */
+const sessionSchema = z.object({
+  id: z.string(),
+  /** The person's access token: what the dashboard calls the API with. */
+  token: z.string(),
+  name: z.string(),
+  /** Part of every form, so that no other site can send one. */
+  csrf: z.string(),
+  expires_ms: z.number(),
+  seen_ms: z.number(),
+});
+export type Session = z.infer<typeof sessionSchema>;
+
+export const idleMs = 30 * 60_000;
+/** However long the issuer's token is valid. Shorter than the retention of the topic `sessions`. */
+export const longestMs = 12 * 3_600_000;
+/** The cookie is written again when it is this old. */
+const touchMs = 60_000;
+/** Browsers keep no cookie of more than 4096 bytes, name and attributes included. */
+const maxSealedLength = 3_900;
+
+export interface SessionsOptions {
+  secret: string;
+  ended: Pick<EndedSessions, 'isEnded'>;
+  now: () => number;
+}
+
+export interface Sessions {
+  /** A new session; it ends with the token, after `longestMs`, or when nobody uses it for `idleMs`. */
+  begin(person: { token: string; name: string; expiresInMs: number }): Session;
+  /** The cookie's value; undefined where it is larger than a browser keeps. */
+  seal(session: Session): string | undefined;
+  /** The session of a cookie; undefined where it was not sealed by us, has ended, or expired. */
+  open(sealed: string): Session | undefined;
+  /** The session as used now; undefined when it was a moment ago. */
+  touch(session: Session): Session | undefined;
+}
+
+export function createSessions({ secret, ended, now }: SessionsOptions): Sessions {
+  const sealer = createSealer(secret, 'session');
+  return {
+    begin({ token, name, expiresInMs }) {
+      const nowMs = now();
+      const fresh = () => randomBytes(16).toString('base64url');
+      return { id: `ses_${randomBytes(16).toString('hex')}`, token, name, csrf: fresh(), expires_ms: nowMs + Math.min(expiresInMs, longestMs), seen_ms: nowMs };
+    },
+    seal(session) {
+      const sealed = sealer.seal(JSON.stringify(session));
+      return sealed.length > maxSealedLength ? undefined : sealed;
+    },
+    open(sealed) {
+      const text = sealer.open(sealed);
+      if (text === undefined) return undefined;
+      const session = sessionSchema.parse(JSON.parse(text));
+      const nowMs = now();
+      const isOver = session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs || ended.isEnded(session.id);
+      return isOver ? undefined : session;
+    },
+    touch: (session) => (now() - session.seen_ms >= touchMs ? { ...session, seen_ms: now() } : undefined),
+  };
+}
+
+/** Compares a form's token with the session's, in constant time. */
+export function sameToken(given: string, expected: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
