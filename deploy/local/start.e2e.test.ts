@@ -75,6 +75,16 @@ test('a person of the identity provider signs in, and the bank takes their token
   expect(await statusOf({ url: `${first.base_url}/clients`, headers: { authorization: `Bearer ${access_token}` } })).toBe(403);
 });
 
+test('the dashboard begins a sign-in there', async () => {
+  const browser = new Browser();
+  const { page } = await browser.visit(first.dashboard_url);
+  expect(await page?.text()).toContain('<h1>Sign in</h1>');
+  const { left } = await browser.visit(`${first.base_url}/admin/login/start`);
+  expect(left?.origin).toBe(new URL(first.token_endpoint).origin);
+  const form = await browser.visit(left?.href ?? '');
+  expect(await form.page?.text()).toContain('For development only.');
+});
+
 test('a token of the identity provider is accepted', async () => {
   const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: first.client_id, client_secret: first.client_secret });
   const { access_token } = (await (await fetch(first.token_endpoint, { method: 'POST', body })).json()) as { access_token: string };

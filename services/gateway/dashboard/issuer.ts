@@ -56,7 +56,11 @@ export function createIssuer({ issuer, clientId, clientSecret, redirectUri, time
     const url = new URL(issuer);
     // Configuration refuses http in production (libs/service/production.ts).
     const execute = url.protocol === 'http:' ? [oidc.allowInsecureRequests, oidc.enableNonRepudiationChecks] : [oidc.enableNonRepudiationChecks];
-    return await oidc.discovery(url, clientId, { [oidc.clockTolerance]: 30 }, oidc.ClientSecretBasic(clientSecret), { execute, timeout: timeoutMs / 1000 });
+    try {
+      return await oidc.discovery(url, clientId, { [oidc.clockTolerance]: 30 }, oidc.ClientSecretBasic(clientSecret), { execute, timeout: timeoutMs / 1000 });
+    } catch (error) {
+      throw new SignInFailed('issuer_away', error);
+    }
   };
   const configuration = (): Promise<oidc.Configuration> => {
     if (!known || known.untilMs <= performance.now()) {
@@ -72,25 +76,21 @@ export function createIssuer({ issuer, clientId, clientSecret, redirectUri, time
   return {
     async begin() {
       const [verifier, state, nonce] = [oidc.randomPKCECodeVerifier(), oidc.randomState(), oidc.randomNonce()];
-      try {
-        const url = oidc.buildAuthorizationUrl(await configuration(), {
-          redirect_uri: redirectUri,
-          scope: ['openid', 'profile', ...scopes].join(' '),
-          code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
-          code_challenge_method: 'S256',
-          state,
-          nonce,
-          // Who signed out here must not come back in without a password.
-          prompt: 'login',
-        });
-        return { url: url.href, verifier, state, nonce };
-      } catch (error) {
-        throw new SignInFailed('issuer_away', error);
-      }
+      const url = oidc.buildAuthorizationUrl(await configuration(), {
+        redirect_uri: redirectUri,
+        scope: ['openid', 'profile', ...scopes].join(' '),
+        code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        state,
+        nonce,
+        // Who signed out here must not come back in without a password.
+        prompt: 'login',
+      });
+      return { url: url.href, verifier, state, nonce };
     },
     async finish(callback, { verifier, state, nonce }) {
+      const known = await configuration();
       try {
-        const known = await configuration();
         const answer = await oidc.authorizationCodeGrant(known, callback, { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true });
         const claims = answer.claims();
         const name = [claims?.['name'], claims?.['preferred_username'], claims?.sub].find((text): text is string => typeof text === 'string' && text !== '') ?? '';
