@@ -227,4 +227,18 @@ describe('audit and books', () => {
     const row = await page.getByRole('row', { name: /VLT-USD/ }).innerText();
     expect(row.replaceAll('\u00a0', '')).toContain(vault?.balance.toFixed(2));
   });
+
+  it('the books refresh themselves; signed out meanwhile, the whole page goes to the sign-in page', async () => {
+    const window = await open();
+    const { page, context } = window;
+    await signIn(page, world.bank, 'auditor');
+    await page.goto(`${world.bank.base_urls[0]}/admin/ui/books`);
+    await world.api.newAccount({ currency: 'KES', initial_deposit: 7 });
+    await page.evaluate("htmx.trigger('#books', 'refresh')");
+    await page.getByRole('row', { name: /VLT-KES Vault 7.00/ }).waitFor();
+    await context.clearCookies();
+    await page.evaluate("htmx.trigger('#books', 'refresh')");
+    await page.waitForURL('**/admin/login');
+    fresh(window);
+  });
 });

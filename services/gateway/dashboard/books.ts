@@ -3,15 +3,18 @@ import type { SystemAccount, TrialBalance } from '#libs/contracts/resources.ts';
 import { addPage } from './frame.ts';
 import { html } from './html.ts';
 import type { Html } from './html.ts';
-import { moneyText, table } from './show.ts';
+import { moneyText, table, timeOf } from './show.ts';
+
+const url = '/admin/ui/books';
 
 /** The books: the trial balance of every currency, and the bank's own accounts. */
-export function addBooks(app: FastifyInstance): void {
-  addPage(app, '/admin/ui/books', { title: 'The books', scope: 'ops:manage' }, async ({ api }) => {
+export function addBooks(app: FastifyInstance, now: () => number): void {
+  addPage(app, url, { title: 'The books', scope: 'ops:manage' }, async ({ api }) => {
     const [balances, accounts] = await Promise.all([api.get<TrialBalance[]>('/admin/trial-balance'), api.get<SystemAccount[]>('/admin/system-accounts')]);
-    return { content: html`${verdict(balances.data)}
+    return { content: html`<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML">${verdict(balances.data)}
 <h2>Trial balance</h2>${trialBalance(balances.data)}
-<h2>Teller and Vault</h2>${systemAccounts(accounts.data)}` };
+<h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
+<p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 30 seconds.</p></div>` };
   });
 }
 

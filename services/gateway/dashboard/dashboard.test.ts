@@ -112,6 +112,16 @@ describe('a page', () => {
     expect(made.sent.at(-1)?.headers).toMatchObject({ 'request-id': 'page-1', actor: `jwt:${issuer}|ada` });
   });
 
+  it('that refreshes itself does not keep the session alive, and goes to the sign-in page as a whole when it is over', async () => {
+    const { session, get } = signedIn('keys:manage');
+    const old = { ...session, seen_ms: session.seen_ms - 10 * 60_000 };
+    const cookie = `bank_session=${sessions.seal(old)}`;
+    expect((await get('/admin/ui', { cookie })).headers['set-cookie']).toContain('bank_session=');
+    expect((await get('/admin/ui', { cookie, 'hx-request': 'true' })).headers['set-cookie']).toBeUndefined();
+    const over = await get('/admin/ui', { cookie: 'bank_session=', 'hx-request': 'true' });
+    expect([over.statusCode, over.headers['hx-redirect'], over.headers.location]).toEqual([204, '/admin/login', undefined]);
+  });
+
   it('that does not exist is a 404 for people', async () => {
     const answer = await signedIn('').get('/admin/ui/nothing-here');
     expect([answer.statusCode, answer.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);

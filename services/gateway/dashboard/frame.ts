@@ -81,7 +81,8 @@ export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyT
       query: url.searchParams,
       fields: new URLSearchParams(),
     };
-    const touched = sessions.touch(session);
+    // A page that refreshes itself is no use by a person: the session still ends when nobody is there.
+    const touched = request.headers['hx-request'] === undefined ? sessions.touch(session) : undefined;
     const resealed = touched && sessions.seal(touched);
     if (resealed !== undefined) cookie.write(reply, resealed);
   };
@@ -89,10 +90,9 @@ export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyT
 
 /** To the sign-in page, and afterwards back to the page that was asked for. */
 function toSignIn(request: FastifyRequest, reply: FastifyReply): void {
-  const to = request.method === 'GET' && request.headers['hx-request'] === undefined ? `?to=${encodeURIComponent(request.url)}` : '';
-  // What htmx fetches becomes a part of the page; the whole page must go.
-  if (request.headers['hx-request'] !== undefined) reply.header('hx-redirect', '/admin/login');
-  void reply.redirect(`/admin/login${to}`, 303);
+  // What htmx fetches becomes a part of the page, redirects included; this way the whole page goes.
+  if (request.headers['hx-request'] !== undefined) return void reply.code(204).header('hx-redirect', '/admin/login').send();
+  void reply.redirect(`/admin/login${request.method === 'GET' ? `?to=${encodeURIComponent(request.url)}` : ''}`, 303);
 }
 
 export function visitOf(request: FastifyRequest): Visit {

@@ -15,3 +15,8 @@ document.addEventListener('click', async (event) => {
   }
 });
 for (const button of document.querySelectorAll('[data-copy]')) button.hidden = false;
+
+// Pages that refresh themselves wait while nobody sees them, and while something is open that would close.
+document.addEventListener('htmx:beforeRequest', (event) => {
+  if (document.hidden || event.target.querySelector('details[open]')) event.preventDefault();
+});
