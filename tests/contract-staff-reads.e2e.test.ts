@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { AuditRecord, PostingStatistics, SearchHit, Timeline } from '#libs/contracts/administration.ts';
+import type { AuditRecord, Operations, PostingStatistics, SearchHit, Timeline, Verification } from '#libs/contracts/administration.ts';
 import type { Statement } from '#libs/contracts/resources.ts';
 import { expectError, newKey, type RestAccount, type RestClient, type RestTransaction, unknownId } from './support/client.ts';
 import { staffEnv, staffToken } from './support/staff.ts';
@@ -96,5 +96,29 @@ describe('GET /admin/posting-statistics', () => {
     expect([buckets.reduce((sum, { operations }) => sum + operations, 0), buckets.reduce((sum, { amount }) => sum + Number(amount), 0)]).toEqual([3, 115]);
     expectError(await api.get('/admin/posting-statistics?currency=XYZ'), 400, 'unsupported_currency');
     expectError(await api.get('/admin/posting-statistics?currency=USD&unit=minute&from=2020-01-01'), 400, 'validation_failed');
+  });
+});
+
+describe('GET /admin/operations and POST /admin/verifications', () => {
+  const operations = async () => (await api.get('/admin/operations')).data<Operations>();
+
+  it('tells of every part, and of a check of the books that was asked for', async () => {
+    expect(await operations()).toMatchObject({ services: [{ service: 'ledger', answers: true }, { service: 'accounts', answers: true }], breakers: [{ state: 'closed' }, { state: 'closed' }], dead_letters_open: 0, last_verification: null });
+    const { consumer_lag } = await operations();
+    expect(new Set(consumer_lag?.map(({ group, topic }) => `${group} ${topic}`))).toContain('ledger ledger.commands');
+    expect(consumer_lag?.filter(({ topic }) => topic === 'accounts.commands')).toHaveLength(12);
+    const key = newKey();
+    const begun = (await api.once(key, '/admin/verifications')).data<Verification>();
+    const { last_verification } = await eventually(async () => {
+      const told = await operations();
+      return told.last_verification?.state !== 'running' && told;
+    });
+    expect(last_verification).toMatchObject({ verification_id: begun.verification_id, state: 'passed', findings: [] });
+    expect((await api.once(key, '/admin/verifications')).header('idempotent-replayed')).toBe('true');
+    const [record] = await eventually(async () => {
+      const records = await api.all<AuditRecord>(`/admin/audit?resource_id=${begun.verification_id}`);
+      return records.length > 0 && records;
+    });
+    expect(record).toMatchObject({ action: 'verify_books', outcome: 'success' });
   });
 });

@@ -39,6 +39,7 @@ const admission = createAdmission();
 const app = await createApp({
   admission,
   forwarder: createForwarder({ request, admission, now: Date.now, prefix, logger, metrics }),
+  consumerLag: async () => [],
   pending: createPendingAnswers(),
   apiKeys,
   refusedCalls: createRefusedCalls({ publisher: { publish: async () => undefined }, prefix, logger }),

@@ -116,7 +116,36 @@ export type PostingStatistics = z.infer<typeof postingStatisticsSchema>;
 /** Value of the topic `sessions`; its key is the session's id. From `expires_at` on the session has expired by itself. */
 export const endedSessionSchema = z.object({ expires_at: z.iso.datetime() });
 
+/** One check of the books against every rule of verify-books. */
+export const verificationSchema = z.object({
+  verification_id: z.string(),
+  requested_by: z.string(),
+  started_at: z.string(),
+  ended_at: z.string().nullable(),
+  /** `broken`: some rules do not hold. `interrupted`: it came to no end, and says nothing about the books. */
+  state: z.enum(['running', 'passed', 'broken', 'interrupted']),
+  /** The rules that do not hold, each with the first rows that break it. */
+  findings: z.array(z.object({ rule: z.string(), rows: z.array(z.record(z.string(), z.unknown())) })),
+});
+export type Verification = z.infer<typeof verificationSchema>;
+
+/** What a service's outbox holds that is not published yet. */
+export const outboxStateSchema = z.object({ rows: z.number().int(), oldest_age_ms: z.number() });
+
+/** How the bank is, as far as each part answers: what cannot be asked is null. */
+export const operationsSchema = z.object({
+  services: z.array(z.object({ service: z.enum(['ledger', 'accounts']), answers: z.boolean(), outbox: outboxStateSchema.nullable() })),
+  /** Of the gateway that answers: open, it asks that service nothing for a moment. */
+  breakers: z.array(z.object({ service: z.enum(['ledger', 'accounts']), state: z.enum(['closed', 'open']) })),
+  dead_letters_open: z.number().int().nullable(),
+  /** Messages that a group has not committed, per partition. Names without the common prefix. */
+  consumer_lag: z.array(z.object({ group: z.string(), topic: z.string(), partition: z.number().int(), lag: z.number().int() })).nullable(),
+  last_verification: verificationSchema.nullable(),
+});
+export type Operations = z.infer<typeof operationsSchema>;
+
 export const administrationBodies = {
+  verifyBooks: z.strictObject({}),
   redriveDeadLetter: z.strictObject({ renew_deadline: z.boolean().default(false) }),
   dropDeadLetter: z.strictObject({ reason: text(1, 255).nullish() }),
 };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { administrationBodies, administrationParameters, auditRecordSchema, deadLetterContentSchema, deadLetterSchema, postingStatisticsSchema, searchHitSchema, timelineSchema } from './administration.ts';
+import { administrationBodies, administrationParameters, auditRecordSchema, deadLetterContentSchema, deadLetterSchema, operationsSchema, postingStatisticsSchema, searchHitSchema, timelineSchema, verificationSchema } from './administration.ts';
 import type { ErrorCode } from './errors.ts';
 import { bodies, parameters } from './fields.ts';
 import type { MessageName } from './messages.ts';
@@ -193,6 +193,16 @@ export const endpoints = {
     method: 'GET', path: '/admin/posting-statistics', tag: 'Administration', summary: 'Operations and amounts per minute, hour or day', scope: 'ops:manage', query: administrationParameters.postingStatistics,
     description: 'Without `to` up to now, without `from` an hour of minutes, a day of hours or thirty days; at most 1,500 buckets. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all.',
     result: postingStatisticsSchema, shape: 'one', success: 200, message: 'get_posting_statistics', errors: ['unsupported_currency'],
+  },
+  get_operations: {
+    method: 'GET', path: '/admin/operations', tag: 'Administration', summary: 'Outboxes, consumer lag, dead letters, breakers, the last check of the books', scope: 'ops:manage', query: none,
+    description: 'A part that does not answer is null; the answer is 200 all the same.',
+    result: operationsSchema, shape: 'one', success: 200, message: 'get_ledger_operations', errors: [],
+  },
+  verify_books: {
+    method: 'POST', path: '/admin/verifications', tag: 'Administration', summary: 'Check the books against every rule, in one snapshot while postings go on', scope: 'ops:manage', query: none, body: administrationBodies.verifyBooks,
+    description: 'Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry. Where one is running already, that one is answered.',
+    result: verificationSchema, shape: 'one', success: 200, message: 'verify_books', errors: ['outcome_unknown'],
   },
   list_audit: {
     method: 'GET', path: '/admin/audit', tag: 'Administration', summary: 'List audit records', scope: 'audit:read', query: administrationParameters.listAudit,

@@ -17,6 +17,7 @@ export const idPrefix = {
   operation: 'opr',
   audit: 'aud',
   deadLetter: 'dlt',
+  verification: 'ver',
 } as const;
 
 export type IdKind = keyof typeof idPrefix;

@@ -1,5 +1,16 @@
 import { z } from 'zod';
-import { auditRecordSchema, deadLetterContentSchema, deadLetterSchema, postingStatisticsSchema, searchHitSchema, searchKind, statisticsUnit, timelineSchema } from './administration.ts';
+import {
+  auditRecordSchema,
+  deadLetterContentSchema,
+  deadLetterSchema,
+  outboxStateSchema,
+  postingStatisticsSchema,
+  searchHitSchema,
+  searchKind,
+  statisticsUnit,
+  timelineSchema,
+  verificationSchema,
+} from './administration.ts';
 import { bodies } from './fields.ts';
 import { isCurrency, maxDecimalLength } from './money.ts';
 import {
@@ -123,6 +134,7 @@ export const messages = {
     pageOf(auditRecordSchema),
   ),
   search_records: query('accounts.queries', z.object({ q: z.string(), kinds: z.array(searchKind) }), z.array(searchHitSchema)),
+  get_accounts_operations: query('accounts.queries', z.object({}), z.object({ outbox: outboxStateSchema, dead_letters_open: z.number().int() })),
   list_dead_letters: query(
     'accounts.queries',
     z.object({ topic: z.string().optional(), state: z.string().optional(), from: time.optional(), to: time.optional(), ...page }),
@@ -196,6 +208,9 @@ export const messages = {
     z.object({ item: statementSchema, next: position.optional() }),
   ),
   get_timeline: query('ledger.queries', z.object({ transaction_id: id }), timelineSchema),
+  get_ledger_operations: query('ledger.queries', z.object({}), z.object({ outbox: outboxStateSchema, last_verification: verificationSchema.nullable() })),
+  /** On the queries' topic: it books nothing, and no posting waits behind it. */
+  verify_books: command('ledger.queries', z.object({ verification_id: id }), verificationSchema),
   get_posting_statistics: query('ledger.queries', z.object({ currency, unit: statisticsUnit, from: time.optional(), to: time.optional() }), postingStatisticsSchema),
   search_postings: query('ledger.queries', z.object({ q: z.string() }), z.array(searchHitSchema)),
   get_trial_balance: query('ledger.queries', z.object({}), z.array(trialBalanceSchema)),

@@ -88,8 +88,8 @@ export interface PartitionLag {
   lag: bigint;
 }
 
-/** How many messages each partition has that the group has not committed yet. */
-export async function groupLag(kafka: KafkaClient, groupId: string, topics: readonly string[]): Promise<PartitionLag[]> {
+/** How many messages each partition has that the group has not committed yet. Rejects after `timeoutMs` (default 15 s). */
+export async function groupLag(kafka: KafkaClient, groupId: string, topics: readonly string[], timeoutMs?: number): Promise<PartitionLag[]> {
   return kafka.withAdmin(async (admin) => {
     const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
     const lags = await Promise.all(committed.map(async ({ topic, partitions }) => {
@@ -102,5 +102,5 @@ export async function groupLag(kafka: KafkaClient, groupId: string, topics: read
       });
     }));
     return lags.flat().sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
-  });
+  }, timeoutMs);
 }

@@ -3,7 +3,8 @@ import type { AuditRecord, DeadLetterContent } from '#libs/contracts/administrat
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { deadLetterColumns, deadLetterOf, findDeadLetter } from './dead-letter-store.ts';
+import { outboxStats } from '#libs/postgres/relay-read.ts';
+import { countOpenDeadLetters, deadLetterColumns, deadLetterOf, findDeadLetter } from './dead-letter-store.ts';
 import type { DeadLetterRow } from './dead-letter-store.ts';
 import { deadLetterNotFound, readDeadLetter } from './dead-letters.ts';
 import { byTime, listed, readPage } from './page.ts';
@@ -50,6 +51,11 @@ export async function getDeadLetter({ pool, prefix, deadLetters }: Read, { dead_
   } catch {
     return { ok: false, refusal: refusal('service_unavailable', 'the broker cannot be reached; the request can be repeated') };
   }
+}
+
+export async function getOperations({ pool }: Read): Promise<ReplyBody> {
+  const [{ rows, oldest_age_ms }, dead_letters_open] = await Promise.all([outboxStats(pool), countOpenDeadLetters(pool)]);
+  return { ok: true, data: { outbox: { rows, oldest_age_ms }, dead_letters_open } };
 }
 
 const shownBytes = 64 * 1024;

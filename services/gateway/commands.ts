@@ -50,7 +50,7 @@ const seenWithinMs = 2_000;
 const keyLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
 export function createPlanners({ pepper, apiKeys }: CommandDependencies) {
-  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...keyPlanners(pepper, apiKeys) };
+  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...keyPlanners(pepper, apiKeys) };
 }
 
 const clientPlanners = {
@@ -121,6 +121,13 @@ const deadLetterPlanners = {
   drop_dead_letter({ params, body, bits }: Input<Body<typeof administrationBodies.dropDeadLetter>>): Plan<'drop_dead_letter'> {
     const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
     return { name: 'drop_dead_letter', id: `cmd_${bits}`, key: dead_letter_id, data: { dead_letter_id, reason: body.reason ?? null }, resource: { dead_letter_id } };
+  },
+};
+
+const bookPlanners = {
+  verify_books({ bits }: Input): Plan<'verify_books'> {
+    const verification_id = idOf('verification', bits);
+    return { name: 'verify_books', id: verification_id, key: verification_id, data: { verification_id }, resource: { verification_id } };
   },
 };
 

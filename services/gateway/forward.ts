@@ -55,6 +55,7 @@ export interface Forwarder {
   /** Asks for data. `bucket`: into this bucket of the ledger's commands, to be answered behind what waits there. */
   query<N extends MessageName>(name: N, data: MessageData<N>, key: string, origin: Origin, bucket?: number): Promise<Outcome>;
   command(command: Command, origin: Origin): Promise<Outcome>;
+  breakers(): { service: 'ledger' | 'accounts'; state: 'closed' | 'open' }[];
   stop(): void;
 }
 
@@ -112,6 +113,7 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
     command(command, origin) {
       return ask(command.name, messages[command.name].topic, encodeCommand(command, origin, prefix), origin);
     },
+    breakers: () => (['ledger', 'accounts'] as const).map((service) => ({ service, state: breakers[service].isOpen() ? ('open' as const) : ('closed' as const) })),
     stop() {
       breakers.ledger.stop();
       breakers.accounts.stop();

@@ -24,6 +24,7 @@ import { createApp } from './app.ts';
 import { createTimeReader } from './bank-time.ts';
 import { loadGatewayConfig } from './config.ts';
 import type { GatewayConfig } from './config.ts';
+import { createConsumerLag } from './consumer-lag.ts';
 import { createCursors } from './cursor.ts';
 import { createEndedSessions } from './dashboard/ended-sessions.ts';
 import type { DashboardOptions } from './dashboard/dashboard.ts';
@@ -90,7 +91,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   });
   onStop('breakers', () => forwarder.stop());
   const refusedCalls = createRefusedCalls({ publisher, prefix: config.TOPIC_PREFIX, logger });
-  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, apiKeys, dashboard: dashboard?.options, refusedCalls, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
+  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, consumerLag: createConsumerLag(kafka, config.TOPIC_PREFIX), apiKeys, dashboard: dashboard?.options, refusedCalls, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
   state = 'running';

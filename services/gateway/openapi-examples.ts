@@ -40,6 +40,7 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   rotate_api_key: { hour: { overlap_seconds: 3600 } },
   revoke_api_key: { revoke: {} },
   redrive_dead_letter: { redrive: {}, renewed: { renew_deadline: true } },
+  verify_books: { verify: {} },
   drop_dead_letter: { drop: { reason: 'a test message' } },
 };
 

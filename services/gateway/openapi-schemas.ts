@@ -51,6 +51,8 @@ const named = new Map<z.ZodType, string>([
   [administration.searchHitSchema, 'SearchHit'],
   [administration.timelineSchema, 'Timeline'],
   [administration.postingStatisticsSchema, 'PostingStatistics'],
+  [administration.operationsSchema, 'Operations'],
+  [administration.verificationSchema, 'Verification'],
   [administration.deadLetterSchema, 'DeadLetter'],
   [administration.deadLetterContentSchema, 'DeadLetterContent'],
   [errorBodySchema, 'Error'],

@@ -2,6 +2,7 @@ import { bucketOfId, isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult, Position } from '#libs/contracts/messages.ts';
 import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
 import { dataOf, isNotFound } from './answer.ts';
+import type { ConsumerLag } from './consumer-lag.ts';
 import { Refused, refuse, unavailable } from './errors.ts';
 import type { Forwarder, Origin } from './forward.ts';
 import type { PendingAnswers } from './pending.ts';
@@ -12,6 +13,7 @@ import { kindOfField, knownForm, notFound, numberNotFound } from './unknown-ids.
 export interface ReadDependencies {
   forwarder: Forwarder;
   pending: PendingAnswers;
+  consumerLag: ConsumerLag;
 }
 
 export interface ReadInput {

@@ -12,6 +12,7 @@ import { Refused, refuse, refuseViolations, unavailable } from './errors.ts';
 import { type Origin, type Outcome, replyWaitMs } from './forward.ts';
 import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
+import { readOperations } from './operations.ts';
 import { presenterOf } from './present.ts';
 import { readAccount, readAccounts, readBalance, readOne, readPage, readPosting } from './reads.ts';
 import type { Document, Page, ReadDependencies, ReadInput } from './reads.ts';
@@ -111,6 +112,8 @@ function reader(name: EndpointName, endpoint: Endpoint): Ask {
       return readBalance;
     case 'get_transaction':
       return (input, deps) => readPosting('transaction', input, deps);
+    case 'get_operations':
+      return readOperations;
     case 'search':
       return search;
     case 'get_transfer':

@@ -57,6 +57,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     admission,
     forwarder,
     pending: createPendingAnswers(),
+    consumerLag: async () => [],
     apiKeys,
     refusedCalls: createRefusedCalls({ publisher, prefix: 'test.', logger: silent }),
     pepper,

@@ -38,7 +38,8 @@ function factsOf({ name, data }: Command): Record<string, unknown> {
   return {};
 }
 
-function messageOf(record: AuditRecord): OutboxEvent {
+/** The record on its way to accounts. */
+export function messageOf(record: AuditRecord): OutboxEvent {
   const { audit_id, actor, created_at: time, request_id } = record;
   const headers = toHeaders({ message_id: audit_id, type, source: source.ledger, time, subject: actor, request_id, actor });
   return { id: audit_id, topic: messages.record_audit.topic, key: actor, type, time, headers, payload: JSON.stringify(record), partition: commandPartition(bucketOf(actor)) };

@@ -34,6 +34,7 @@ export async function startLedger() {
   return {
     owner,
     reads,
+    serviceUrl: url.href,
     contextOf,
     /** One batch, as if it held that command partition. */
     book,

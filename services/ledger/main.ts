@@ -16,6 +16,7 @@ import { run } from '#libs/service/run.ts';
 import { commandHandler } from './commands.ts';
 import { loadLedgerConfig } from './config.ts';
 import { queryHandler } from './serve-queries.ts';
+import { createVerifier } from './verifications.ts';
 
 const queryConcurrency = 4;
 
@@ -34,7 +35,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const writes = createPool({ ...database, max: 2, pipeline: true, options: plansForBatches }, logger);
   const reads = createPool({ ...database, max: config.DATABASE_POOL_MAX }, logger);
   const relayPool = createPool({ ...database, max: 3 }, logger);
-  for (const [name, pool] of Object.entries({ writes, reads, relayPool })) onStop(name, () => pool.end());
+  // One connection for the lock, one for the check.
+  const verifyPool = createPool({ ...database, application_name: `ledger ${instance} verifies`, max: 2 }, logger);
+  for (const [name, pool] of Object.entries({ writes, reads, relayPool, verifyPool })) onStop(name, () => pool.end());
   await checkDatabase(reads);
   const clock = createClock({ read: () => readTime(reads), logger });
   await clock.start();
@@ -49,6 +52,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
 
   const relay = createRelay({ pool: relayPool, publisher: events, schema: 'ledger', topicName: (name) => topicName(prefix, name as TopicName), source: source.ledger, logger });
   onStop('relay', () => relay.stop());
+
+  const verifier = createVerifier({ pool: verifyPool, reads, wake: (batch) => relay.wake(batch), now: () => clock.now(), logger });
+  onStop('verifier', () => verifier.stop());
 
   const batchSize = metrics.histogram('ledger_batch_commands', 'Commands per batch', [], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]);
   const batchSeconds = metrics.histogram('ledger_batch_seconds', 'Seconds per batch, commit included');
@@ -84,7 +90,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now() }),
+    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier }),
   });
 
   const health = createHealthServer({

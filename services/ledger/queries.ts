@@ -5,6 +5,7 @@ import type { MessageData, MessageName, MessageResult } from '#libs/contracts/me
 import { fromMinor } from '#libs/contracts/money.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { outboxStats } from '#libs/postgres/relay-read.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { systemAccountNumber } from './chart.ts';
 import { bits, type FoundRow, listedColumns, listEntries, listTransactions, listTransfers, reversedBy, toListed, toTransferSeen } from './lists.ts';
@@ -13,6 +14,7 @@ import { getStatement } from './statement.ts';
 import { prefixed, systemAccountId } from './store.ts';
 import { getPostingStatistics } from './statistics.ts';
 import { getTimeline } from './timeline.ts';
+import { readLastVerification } from './verifications.ts';
 
 /** Reads. Each is one statement, so that it sees one moment. */
 export type QueryName = Extract<
@@ -27,6 +29,7 @@ export type QueryName = Extract<
   | 'list_entries'
   | 'get_statement'
   | 'search_postings'
+  | 'get_ledger_operations'
   | 'get_posting_statistics'
   | 'get_timeline'
   | 'get_trial_balance'
@@ -61,6 +64,8 @@ export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> 
       return found(await getTimeline(pool, query.data.transaction_id), 'transaction_not_found', `transaction ${query.data.transaction_id} not found`);
     case 'get_posting_statistics':
       return getPostingStatistics(pool, query.data, query.context.time);
+    case 'get_ledger_operations':
+      return done(await getOperations(pool));
     case 'search_postings':
       return done(await searchPostings(pool, query.data.q));
     case 'get_trial_balance':
@@ -164,6 +169,11 @@ async function getTrialBalance(pool: Pool): Promise<MessageResult<'get_trial_bal
     liabilities: fromMinor(BigInt(liabilities), currency),
     difference: fromMinor(BigInt(assets) - BigInt(liabilities), currency),
   }));
+}
+
+async function getOperations(pool: Pool): Promise<MessageResult<'get_ledger_operations'>> {
+  const [{ rows, oldest_age_ms }, last_verification] = await Promise.all([outboxStats(pool), readLastVerification(pool)]);
+  return { outbox: { rows, oldest_age_ms }, last_verification };
 }
 
 /** Teller and Vault of each currency as the sum of their slots. */

@@ -8,6 +8,7 @@ import type { Publisher } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
+import type { Verifier, VerifyCommand } from './verifications.ts';
 import { failure, sendReplies, setAside } from './replies.ts';
 
 export interface QueryDependencies {
@@ -17,6 +18,7 @@ export interface QueryDependencies {
   logger: Logger;
   /** The bank's time, in ms since 1970. */
   now: () => number;
+  verifier: Pick<Verifier, 'verify'>;
 }
 
 /**
@@ -26,12 +28,18 @@ export interface QueryDependencies {
 export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
   return async (messages) => {
     const queries: Query[] = [];
+    const commands: VerifyCommand[] = [];
     for (const message of messages) {
       const decoded = decodeRequest(message, (name) => table[name].topic === 'ledger.queries', deps.prefix);
-      if (decoded.kind === 'request') queries.push({ name: decoded.name, data: decoded.data, context: decoded.context } as Query);
-      else await setAside(message, decoded, deps);
+      if (decoded.kind === 'bad') {
+        await setAside(message, decoded, deps);
+        continue;
+      }
+      const { name, data, context } = decoded;
+      if (name === 'verify_books') commands.push({ name, data, context } as VerifyCommand);
+      else queries.push({ name, data, context } as Query);
     }
-    await answerQueries(queries, deps);
+    await Promise.all([answerQueries(queries, deps), ...commands.map((command) => answerWith(command, () => deps.verifier.verify(command), deps))]);
   };
 }
 
@@ -42,7 +50,7 @@ export async function answerQueries(queries: Query[], deps: Answering): Promise<
   const current = queries.filter(({ context }) => replyAddress(context) !== undefined && !abandoned(context.reply_by, deps.now()));
   const balances = current.filter((query) => query.name === 'get_ledger_accounts');
   const others = current.filter((query) => query.name !== 'get_ledger_accounts');
-  await Promise.all([balances.length > 0 && answerTogether(balances, deps), ...others.map((query) => answerOne(query, deps))]);
+  await Promise.all([balances.length > 0 && answerTogether(balances, deps), ...others.map((query) => answerWith(query, () => answerQuery(deps.pool, query), deps))]);
 }
 
 /** Nobody waits for the answer any more. */
@@ -64,15 +72,15 @@ async function answerTogether(queries: Extract<Query, { name: 'get_ledger_accoun
   }
 }
 
-async function answerOne(query: Query, deps: Answering): Promise<void> {
+async function answerWith(request: Pick<Query, 'context'>, answer: () => Promise<ReplyBody>, deps: Answering): Promise<void> {
   try {
-    sendReplies([{ context: query.context, reply: await answerQuery(deps.pool, query) }], deps);
+    sendReplies([{ context: request.context, reply: await answer() }], deps);
   } catch (error) {
-    failed(error, [query], deps);
+    failed(error, [request], deps);
   }
 }
 
-function failed(error: unknown, queries: Query[], deps: Answering): void {
+function failed(error: unknown, queries: Pick<Query, 'context'>[], deps: Answering): void {
   deps.logger.warn({ err: error, queries: queries.length, request_id: queries[0]?.context.request_id }, 'a query failed');
   const unavailable = refusal('service_unavailable', 'the ledger cannot answer at the moment');
   const reply: ReplyBody = isUnavailable(error) ? { ok: false, refusal: unavailable } : failure;

@@ -1,0 +1,38 @@
+import type { Operations } from '#libs/contracts/administration.ts';
+import { deadLetterTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
+import { groupLag } from '#libs/kafka/topics.ts';
+
+/** How far the bank's own consumers are behind; rejects where the brokers do not say so in time. */
+export type ConsumerLag = () => Promise<NonNullable<Operations['consumer_lag']>>;
+
+const groups: Record<string, readonly TopicName[]> = {
+  ledger: ['ledger.commands'],
+  'ledger-queries': ['ledger.queries'],
+  accounts: ['accounts.commands', ...deadLetterTopics],
+  'accounts-queries': ['accounts.queries'],
+};
+
+const timeoutMs = 3_000;
+/** However many people look at it, the brokers are asked this often. */
+const keptMs = 2_000;
+
+export function createConsumerLag(kafka: KafkaClient, prefix: string): ConsumerLag {
+  let asked: { at: number; answer: ReturnType<ConsumerLag> } | undefined;
+  const ask: ConsumerLag = async () => {
+    const lags = await Promise.all(
+      Object.entries(groups).map(async ([group, topics]) => {
+        const found = await groupLag(kafka, prefix + group, topics.map((name) => topicName(prefix, name)), timeoutMs);
+        return found.map(({ topic, partition, lag }) => ({ group, topic: topic.slice(prefix.length), partition, lag: Number(lag) }));
+      }),
+    );
+    return lags.flat();
+  };
+  return () => {
+    const now = performance.now();
+    if (asked === undefined || now - asked.at > keptMs) {
+      asked = { at: now, answer: ask() };
+    }
+    return asked.answer;
+  };
+}
