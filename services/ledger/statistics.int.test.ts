@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { PostingStatistics } from '#libs/contracts/administration.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-
 import { freshBits, type LedgerHarness, startLedger } from './harness.ts';
 import { lookedAt, statisticsStatement } from './statistics.ts';
 
