@@ -57,6 +57,9 @@ test.each<[string, string | undefined, RegExp]>([
   ['API_KEY_PEPPER', `${random(20)}-change-me-${random(20)}`, /everybody tries/],
   ['IDEMPOTENCY_SECRET', 'correct horse battery', /less than 32/],
   ['IDEMPOTENCY_SECRET', good['API_KEY_PEPPER'], /must differ/],
+  ['SESSION_SECRET', 'correct horse battery', /less than 32/],
+  ['DASHBOARD_CLIENT_SECRET', 'correct horse battery', /issuer/],
+  ['PUBLIC_URL', 'http://bank.example', /https/],
   ['TRUST_PROXY', '0.0.0.0/0', /name the proxies/],
   ['TRUST_PROXY', '10.0.0.1, ::/0', /name the proxies/],
 ])('%s=%s is refused, by name and with the way out', (name, value, reason) => {

@@ -29,7 +29,7 @@ const rules = {
   API_KEY_PEPPER: secret(32, makeOne),
   IDEMPOTENCY_SECRET: (value, all) =>
     value !== undefined && value === all['API_KEY_PEPPER'] ? `must differ from API_KEY_PEPPER; ${makeOne}` : secret(32, makeOne)(value, all),
-  DASHBOARD_CLIENT_SECRET: secret(32, makeOne),
+  DASHBOARD_CLIENT_SECRET: secret(24, 'have the issuer make a longer random one'),
   SESSION_SECRET: secret(32, makeOne),
   PUBLIC_URL: (value) => (value === undefined || /^https:\/\//i.test(value) ? undefined : 'must begin with https://: session cookies travel there'),
   // CORS_ORIGINS may be *: the API takes no cookie, and the dashboard is marked for no other origin.

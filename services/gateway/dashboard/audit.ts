@@ -58,12 +58,13 @@ function momentOf(day: string, plusMs: number): string {
 }
 
 function filterForm(given: URLSearchParams): Html {
-  return html`<form method="get" action="${url}" class="filters">
+  const isFiltered = [...given.keys()].some((name) => name !== 'cursor');
+  return html`<details${isFiltered && html` open`}><summary>Filter</summary><form method="get" action="${url}" class="filters">
 ${filters.map(({ name, label, hint }) => html`<label>${label} <input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off"></label>`)}
 <label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label>
 <label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>
 <p class="actions"><button>Filter</button> <a href="${url}">Clear</a></p>
-</form>`;
+</form></details>`;
 }
 
 function records(rows: readonly AuditRecord[]): Html {
