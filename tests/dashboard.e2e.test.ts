@@ -228,6 +228,21 @@ describe('audit and books', () => {
     expect(row.replaceAll('\u00a0', '')).toContain(vault?.balance.toFixed(2));
   });
 
+  it('the books are verified on demand', async () => {
+    const window = await open();
+    const { page } = window;
+    await signIn(page, world.bank, 'auditor');
+    await page.goto(`${world.bank.base_urls[0]}/admin/ui/books`);
+    await page.getByRole('button', { name: 'Check every entry now' }).click();
+    await eventually(async () => {
+      await page.goto(`${world.bank.base_urls[0]}/admin/ui/books`);
+      return await page.getByText('Every rule of the books holds.').isVisible();
+    });
+    await look(page, 'books-verified');
+    await expectAccessible(page);
+    fresh(window);
+  });
+
   it('the books refresh themselves; signed out meanwhile, the whole page goes to the sign-in page', async () => {
     const window = await open();
     const { page, context } = window;

@@ -1,21 +1,47 @@
 import type { FastifyInstance } from 'fastify';
+import type { Operations, Verification } from '#libs/contracts/administration.ts';
 import type { SystemAccount, TrialBalance } from '#libs/contracts/resources.ts';
-import { addPage } from './frame.ts';
+import { addForm, addPage } from './frame.ts';
+import type { FrameOptions } from './frame.ts';
 import { html } from './html.ts';
 import type { Html } from './html.ts';
+import { csrfField } from './layout.ts';
+import type { Person } from './layout.ts';
 import { moneyText, table, timeOf } from './show.ts';
 
 const url = '/admin/ui/books';
 
-/** The books: the trial balance of every currency, and the bank's own accounts. */
-export function addBooks(app: FastifyInstance, now: () => number): void {
-  addPage(app, url, { title: 'The books', scope: 'ops:manage' }, async ({ api }) => {
-    const [balances, accounts] = await Promise.all([api.get<TrialBalance[]>('/admin/trial-balance'), api.get<SystemAccount[]>('/admin/system-accounts')]);
+/** The books: the trial balance of every currency, the bank's own accounts, and whether every rule of the books holds. */
+export function addBooks(app: FastifyInstance, { now, origin }: Pick<FrameOptions, 'origin'> & { now: () => number }): void {
+  addPage(app, url, { title: 'The books', scope: 'ops:manage' }, async ({ api, person }) => {
+    const [balances, accounts, operations] = await Promise.all([
+      api.get<TrialBalance[]>('/admin/trial-balance'), api.get<SystemAccount[]>('/admin/system-accounts'), api.get<Operations>('/admin/operations'),
+    ]);
     return { content: html`<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML">${verdict(balances.data)}
 <h2>Trial balance</h2>${trialBalance(balances.data)}
 <h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
+<h2>Verification</h2>${verification(operations.data.last_verification, person)}
 <p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 30 seconds.</p></div>` };
   });
+  addForm(app, `${url}/verification`, { title: 'Verification', scope: 'ops:manage' }, async ({ api }) => {
+    await api.post<Verification>('/admin/verifications', {});
+    return { goTo: url };
+  }, { origin });
+}
+
+const results: Record<Verification['state'], string> = {
+  running: 'It is under way.',
+  passed: 'Every rule of the books holds.',
+  broken: 'Some rules do not hold. Tell operations at once.',
+  interrupted: 'It came to no end, and says nothing about the books.',
+};
+
+function verification(last: Verification | null, { csrf }: Person): Html {
+  const isBad = last?.state === 'broken' || last?.state === 'interrupted';
+  return html`${last === null ? html`<p role="status">No check of every entry is known yet.</p>` : html`<p class="${isBad ? 'notice wrong' : 'notice'}" role="status">${results[last.state]}</p>
+<p class="quiet">Begun ${timeOf(last.started_at)} UTC by ${last.requested_by}${last.ended_at !== null && html`, ended ${timeOf(last.ended_at)} UTC`}.</p>
+${last.findings.map(({ rule, rows }) => html`<details><summary>${rule}</summary>${rows.map((row) => html`<p><code>${JSON.stringify(row)}</code></p>`)}</details>`)}`}
+<form method="post" action="${url}/verification">${csrfField(csrf)}<div class="actions"><button class="secondary"${last?.state === 'running' && html` disabled`}>Check every entry now</button></div></form>`;
 }
 
 const isEven = ({ difference, debit_total, credit_total }: TrialBalance) => /^-?0(\.0*)?$/.test(difference) && debit_total === credit_total;

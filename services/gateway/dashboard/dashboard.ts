@@ -59,7 +59,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     addSignIn(pages, { issuer, sessions, ended, cookie, loginCookie: createCookie('bank_login', isSecure), secret: deps.sessionSecret, publicUrl: origin, now, logger });
     addHome(pages);
     addApiKeys(pages, { origin });
-    addBooks(pages, now);
+    addBooks(pages, { now, origin });
     addAudit(pages);
     addPage(pages, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
       throw refuse('route_not_found', 'no page has this address');
