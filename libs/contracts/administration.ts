@@ -141,6 +141,8 @@ export const operationsSchema = z.object({
   /** Messages that a group has not committed, per partition. Names without the common prefix. */
   consumer_lag: z.array(z.object({ group: z.string(), topic: z.string(), partition: z.number().int(), lag: z.number().int() })).nullable(),
   last_verification: verificationSchema.nullable(),
+  /** Answers of the gateway that answers this one, in the last minute. */
+  requests: z.object({ window_seconds: z.number().int(), count: z.number().int(), server_errors: z.number().int(), mean_ms: z.number().nullable(), slowest_ms: z.number().nullable() }),
 });
 export type Operations = z.infer<typeof operationsSchema>;
 

@@ -1,4 +1,6 @@
+import type { Operations } from '#libs/contracts/administration.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
+import { createRecentRequests } from './recent-requests.ts';
 
 /** What this process counts. Labels are endpoints, statuses, codes and message names: few values, whatever callers send. */
 export interface GatewayMetrics {
@@ -8,6 +10,8 @@ export interface GatewayMetrics {
   turnedAway(reason: string): void;
   replied(message: string, seconds: number): void;
   lateReply(): void;
+  /** The last minute of this process. */
+  recent(): Operations['requests'];
 }
 
 /** Counters and histograms, with the objects of each label kept: finding them anew costs more than counting. */
@@ -24,15 +28,18 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   });
   const durationOf = memo((endpoint: string) => durations.labels(endpoint));
   const replyOf = memo((message: string) => replies.labels(message));
+  const recent = createRecentRequests();
   return {
     answered(endpoint, status, seconds) {
       requestOf(`${endpoint}\0${status}`).inc();
       durationOf(endpoint).observe(seconds);
+      recent.add(status, seconds);
     },
     refused: (code) => refusals.inc({ code }),
     turnedAway: (reason) => turnedAway.inc({ reason }),
     replied: (message, seconds) => replyOf(message).observe(seconds),
     lateReply: () => late.inc(),
+    recent: () => recent.read(),
   };
 }
 

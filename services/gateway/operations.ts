@@ -4,7 +4,7 @@ import type { Outcome } from './forward.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
 /** How the bank is. It is asked when something is wrong: what does not answer is shown as such, and fails nothing else. */
-export async function readOperations({ origin }: ReadInput, { forwarder, consumerLag }: ReadDependencies): Promise<Operations> {
+export async function readOperations({ origin }: ReadInput, { forwarder, consumerLag, metrics }: ReadDependencies): Promise<Operations> {
   const [ofLedger, ofAccounts, consumer_lag] = await Promise.all([
     forwarder.query('get_ledger_operations', {}, origin.requestId, origin),
     forwarder.query('get_accounts_operations', {}, origin.requestId, origin),
@@ -21,6 +21,7 @@ export async function readOperations({ origin }: ReadInput, { forwarder, consume
     dead_letters_open: accounts?.dead_letters_open ?? null,
     consumer_lag,
     last_verification: ledger?.last_verification ?? null,
+    requests: metrics.recent(),
   };
 }
 

@@ -5,6 +5,7 @@ import { dataOf, isNotFound } from './answer.ts';
 import type { ConsumerLag } from './consumer-lag.ts';
 import { Refused, refuse, unavailable } from './errors.ts';
 import type { Forwarder, Origin } from './forward.ts';
+import type { GatewayMetrics } from './gateway-metrics.ts';
 import type { PendingAnswers } from './pending.ts';
 import { kindOfField, knownForm, notFound, numberNotFound } from './unknown-ids.ts';
 
@@ -14,6 +15,7 @@ export interface ReadDependencies {
   forwarder: Forwarder;
   pending: PendingAnswers;
   consumerLag: ConsumerLag;
+  metrics: Pick<GatewayMetrics, 'recent'>;
 }
 
 export interface ReadInput {

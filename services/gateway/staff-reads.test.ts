@@ -59,7 +59,7 @@ describe('operations', () => {
     const { call } = await start(({ name }) => (name === 'get_ledger_operations' ? 'no_reply' : ok({ outbox: { rows: 3, oldest_age_ms: 12 }, dead_letters_open: 2 })));
     expect((await call('GET', '/admin/operations')).body.data).toEqual({
       services: [{ service: 'ledger', answers: false, outbox: null }, { service: 'accounts', answers: true, outbox: { rows: 3, oldest_age_ms: 12 } }],
-      breakers: [{ service: 'ledger', state: 'closed' }, { service: 'accounts', state: 'closed' }], dead_letters_open: 2, consumer_lag: [], last_verification: null,
+      breakers: [{ service: 'ledger', state: 'closed' }, { service: 'accounts', state: 'closed' }], dead_letters_open: 2, consumer_lag: [], last_verification: null, requests: expect.objectContaining({ window_seconds: 60 }),
     });
   });
 });
