@@ -76,9 +76,9 @@ describe('sign-in', () => {
   });
 
   it.each([
-    ['admin', ['Home', 'Books', 'API keys', 'Audit']],
+    ['admin', ['Home', 'Books', 'Operations', 'API keys', 'Audit']],
     ['officer', ['Home']],
-    ['auditor', ['Home', 'Books', 'Audit']],
+    ['auditor', ['Home', 'Books', 'Operations', 'Audit']],
   ])('%s sees what their scopes allow', async (user, sections) => {
     const window = await open();
     await signIn(window.page, world.bank, user);
@@ -180,7 +180,7 @@ describe('API keys', () => {
 });
 
 describe.each(Object.keys(widths) as (keyof typeof widths)[])('every page at the width of a %s', (size) => {
-  const pages = { home: '/admin/ui', keys: '/admin/ui/api-keys', 'key-form': '/admin/ui/api-keys/new', audit: '/admin/ui/audit', books: '/admin/ui/books', 'not-found': '/admin/ui/nothing' };
+  const pages = { home: '/admin/ui', keys: '/admin/ui/api-keys', 'key-form': '/admin/ui/api-keys/new', audit: '/admin/ui/audit', books: '/admin/ui/books', operations: '/admin/ui/operations', 'not-found': '/admin/ui/nothing' };
 
   it.each([false, true])('is accessible, quiet and no wider than the window (dark: %s)', async (dark) => {
     const account = await world.api.newAccount({ initial_deposit: 1234.5 });
@@ -254,6 +254,21 @@ describe('audit and books', () => {
     await context.clearCookies();
     await page.evaluate("htmx.trigger('#books', 'refresh')");
     await page.waitForURL('**/admin/login');
+    fresh(window);
+  });
+
+  it('operations shows what answers, and goes on when a service is away', async () => {
+    const window = await open();
+    const { page } = window;
+    await signIn(page, world.bank, 'auditor');
+    await page.goto(`${world.bank.base_urls[0]}/admin/ui/operations`);
+    await page.getByRole('row', { name: /ledger yes closed/ }).waitFor();
+    await page.getByText('None is open.').waitFor();
+    await world.bank.process('accounts').stop();
+    await page.goto(`${world.bank.base_urls[0]}/admin/ui/operations`);
+    await page.getByRole('row', { name: /accounts no/ }).waitFor();
+    await page.getByRole('row', { name: /ledger yes closed/ }).waitFor();
+    await world.bank.process('accounts').restart();
     fresh(window);
   });
 });

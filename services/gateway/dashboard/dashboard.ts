@@ -12,6 +12,7 @@ import type { EndedSessions } from './ended-sessions.ts';
 import { addPage, createEntrance } from './frame.ts';
 import { addHome } from './home.ts';
 import { createIssuer } from './issuer.ts';
+import { addOperations } from './operations.ts';
 import { createErrorPages } from './problems.ts';
 import { createSessions } from './session.ts';
 import { addSignIn } from './sign-in.ts';
@@ -60,6 +61,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     addHome(pages);
     addApiKeys(pages, { origin });
     addBooks(pages, { now, origin });
+    addOperations(pages, { now });
     addAudit(pages);
     addPage(pages, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
       throw refuse('route_not_found', 'no page has this address');

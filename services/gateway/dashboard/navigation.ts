@@ -12,7 +12,8 @@ export interface Section {
 /** The sections of the dashboard. A person sees those that their scopes allow. */
 export const navigation: readonly Section[] = [
   { url: '/admin/ui', title: 'Home', about: 'Where you are.', scope: null },
-  { url: '/admin/ui/books', title: 'Books', about: 'Trial balance per currency, Teller and Vault.', scope: 'ops:manage' },
+  { url: '/admin/ui/books', title: 'Books', about: 'Trial balance per currency, Teller and Vault, the last check of every entry.', scope: 'ops:manage' },
+  { url: '/admin/ui/operations', title: 'Operations', about: 'Services, outboxes, dead letters, consumer lag.', scope: 'ops:manage' },
   { url: '/admin/ui/api-keys', title: 'API keys', about: 'Create, rotate and revoke the keys by which programs reach the bank.', scope: 'keys:manage' },
   { url: '/admin/ui/audit', title: 'Audit', about: 'Who did or was refused what, and when.', scope: 'audit:read' },
 ];
