@@ -264,6 +264,7 @@ describe('audit and books', () => {
     await page.goto(`${world.bank.base_urls[0]}/admin/ui/operations`);
     await page.getByRole('row', { name: /ledger yes closed/ }).waitFor();
     await page.getByText('None is open.').waitFor();
+    await page.getByText(/^\d+, \d+\.\d a second$/).waitFor();
     await world.bank.process('accounts').stop();
     await page.goto(`${world.bank.base_urls[0]}/admin/ui/operations`);
     await page.getByRole('row', { name: /accounts no/ }).waitFor();

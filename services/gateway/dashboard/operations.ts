@@ -16,9 +16,10 @@ export function addOperations(app: FastifyInstance, { now }: { now: () => number
     const { data } = await api.get<Operations>('/admin/operations');
     return { content: html`<div id="operations" hx-get="${url}" hx-trigger="every 10s, refresh" hx-select="#operations" hx-swap="outerHTML">
 <h2>Services</h2>${services(data)}
+<h2>Requests of this gateway</h2>${requests(data.requests)}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open)}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
-<p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 10 seconds. The breakers are those of the gateway that answered.</p></div>` };
+<p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 10 seconds. Breakers and requests are those of the gateway that answered.</p></div>` };
   });
 }
 
@@ -31,6 +32,12 @@ function services({ services: rows, breakers }: Operations): Html {
     { title: 'Outbox rows', isNumber: true, show: ({ outbox }) => (outbox === null ? 'not known' : String(outbox.rows)) },
     { title: 'Oldest', isNumber: true, show: ({ outbox }) => (outbox === null ? 'not known' : `${(Number(outbox.oldest_age_ms) / 1000).toFixed(1)} s`) },
   ], rows, 'No service is known.');
+}
+
+function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }: Operations['requests']): Html {
+  const ms = (value: number | null) => (value === null ? '–' : `${Number(value).toFixed(1)} ms`);
+  return html`<dl class="facts"><dt>Last ${window_seconds} s</dt><dd>${count}, ${(Number(count) / Number(window_seconds)).toFixed(1)} a second</dd>
+<dt>Server errors</dt><dd>${server_errors}</dd><dt>Mean, slowest</dt><dd>${ms(mean_ms)}, ${ms(slowest_ms)}</dd></dl>`;
 }
 
 function deadLetters(open: number | null): Html {
@@ -47,6 +54,6 @@ function lag(rows: readonly Lag[] | null): Html {
     { title: 'Group', show: ([first]) => first?.group ?? '' },
     { title: 'Topic', show: ([first]) => first?.topic ?? '' },
     { title: 'Messages behind', isNumber: true, show: (partitions) => String(partitions.reduce((sum, row) => sum + Number(row.lag), 0)) },
-    { title: 'By partition', show: (partitions) => behind(partitions).map((row) => `${row.partition}: ${row.lag}`).join(', ') || `all ${partitions.length} up to date` },
+    { title: 'By partition', show: (partitions) => behind(partitions).map((row) => `${row.partition}: ${row.lag}`).join(', ') || 'up to date' },
   ], byGroup, 'No group has committed anything yet.');
 }
