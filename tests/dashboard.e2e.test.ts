@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { expectAccessible, expectNoSidewaysScroll, signIn, useBrowser, widths } from './support/browser.ts';
+import { describeInBrowser, expectAccessible, expectNoSidewaysScroll, signIn, useBrowser, widths } from './support/browser.ts';
 import type { Window } from './support/browser.ts';
 import { eventually, useBank } from './support/world.ts';
 
@@ -39,7 +39,7 @@ async function createKey(page: Page, name: string): Promise<string> {
   return await page.getByLabel('API key', { exact: true }).inputValue();
 }
 
-describe('sign-in', () => {
+describeInBrowser('sign-in', () => {
   it('leads from any page to the issuer and back to that page', async () => {
     const window = await open();
     const { page } = window;
@@ -92,7 +92,7 @@ describe('sign-in', () => {
   });
 });
 
-describe('sign-out', () => {
+describeInBrowser('sign-out', () => {
   it('ends the session on every gateway within 2 s, for a copied cookie too', async () => {
     const window = await open();
     const { page, context } = window;
@@ -119,7 +119,7 @@ describe('sign-out', () => {
   });
 });
 
-describe('API keys', () => {
+describeInBrowser('API keys', () => {
   it('are created, shown once, copied, used, rotated and revoked; a revoked one is refused on every gateway within 2 s', async () => {
     const window = await open();
     const { page } = window;
@@ -179,7 +179,7 @@ describe('API keys', () => {
   });
 });
 
-describe.each(Object.keys(widths) as (keyof typeof widths)[])('every page at the width of a %s', (size) => {
+describeInBrowser.each(Object.keys(widths) as (keyof typeof widths)[])('every page at the width of a %s', (size) => {
   const pages = { home: '/admin/ui', keys: '/admin/ui/api-keys', 'key-form': '/admin/ui/api-keys/new', audit: '/admin/ui/audit', books: '/admin/ui/books', operations: '/admin/ui/operations', 'not-found': '/admin/ui/nothing' };
 
   it.each([false, true])('is accessible, quiet and no wider than the window (dark: %s)', async (dark) => {
@@ -200,7 +200,7 @@ describe.each(Object.keys(widths) as (keyof typeof widths)[])('every page at the
   });
 });
 
-describe('audit and books', () => {
+describeInBrowser('audit and books', () => {
   it('the audit shows what was just done, and narrows by a click', async () => {
     const window = await open();
     const { page } = window;
