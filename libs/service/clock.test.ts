@@ -96,3 +96,30 @@ test('what a look was wrong by does not turn the time back, which stands still u
   expect(clock.now()).toBe(trueTime());
   clock.stop();
 });
+
+test('a slower answer that agrees changes nothing; one that disagrees, or a quicker one, does', async () => {
+  const { clock, world, trueTime } = host(0);
+  Object.assign(world, { there: 2, back: 2 });
+  await clock.start();
+  Object.assign(world, { there: 10, back: 90 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(clock.now()).toBe(trueTime());
+  clock.stop();
+  const late = host(0);
+  Object.assign(late.world, { there: 0, back: 400 });
+  await late.clock.start();
+  expect(late.clock.now()).toBe(late.trueTime() - 200);
+  Object.assign(late.world, { there: 2, back: 2 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(late.clock.now()).toBe(late.trueTime());
+  late.clock.stop();
+});
+
+test('a quick answer does not count for ever: clocks drift', async () => {
+  const { clock, world, trueTime } = host(0);
+  await clock.start();
+  Object.assign(world, { there: 30, back: 40 });
+  for (let looks = 0; looks < 40; looks++) await vi.advanceTimersByTimeAsync(5_000);
+  expect(Math.abs(clock.now() - trueTime())).toBe(5);
+  clock.stop();
+});

@@ -31,6 +31,8 @@ export interface Clock {
 export const maxSkewMs = 5_000;
 const everyMs = 5_000;
 const retryMs = 1_000;
+/** Two clocks may part by so much from one look to the next: 200 ppm. */
+const driftMs = 1;
 /** An answer that was longer on its way says too little about now. */
 const slowestMs = 1_000;
 
@@ -63,7 +65,10 @@ export function createClock({ read, logger, own = Date.now, monotonic = () => pe
     const answered = monotonic();
     if (time === undefined || answered - asked > slowestMs) return false;
     const precisionMs = (answered - asked) / 2;
-    known = { ahead: time - (asked + precisionMs), precisionMs };
+    const seen = { ahead: time - (asked + precisionMs), precisionMs };
+    const kept = known && { ahead: known.ahead, precisionMs: known.precisionMs + driftMs };
+    // A slow answer that agrees with a quicker one before it says nothing new (the clock filter of RFC 5905, 10).
+    known = kept && kept.precisionMs < precisionMs && Math.abs(kept.ahead - seen.ahead) <= precisionMs ? kept : seen;
     const { ok, reason } = check();
     if (ok !== wasRight) logger[ok ? 'info' : 'error'](ok ? "this host's clock is right again" : (reason ?? ''));
     wasRight = ok;
