@@ -174,7 +174,9 @@ export class Load {
     const operation = random.chance(0.5) ? random.pick(operations) : random.pick(operations.slice(-100));
     if (done(operation) && operation.kind !== 'status' && operation.kind !== 'reversal' && random.chance(0.3)) {
       const field = operation.kind === 'open_account' ? 'initial_deposit' : 'amount';
-      await this.send(operation, undefined, { ...operation.body, [field]: Number(operation.body[field]) + 1 });
+      // In minor units: 15.74 + 1 is no amount.
+      const other = (Math.round(Number(operation.body[field]) * 100) + 100) / 100;
+      await this.send(operation, undefined, { ...operation.body, [field]: other });
     } else await this.send(operation);
   }
 
