@@ -1,15 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest';
-import { ids, ok, samples, testCaller } from './test-app.ts';
-import type { Service } from './test-app.ts';
+import { describe, expect, test } from 'vitest';
+import { ids, ok, samples, useTestCaller } from './test-app.ts';
 
-let close: () => Promise<void>;
-afterEach(() => close());
-
-async function start(service: Service) {
-  const made = await testCaller(service);
-  close = () => made.app.close();
-  return made;
-}
+const start = useTestCaller();
 
 const deposit = { account_id: ids.account, transaction_type: 'Deposit', amount: 25 };
 

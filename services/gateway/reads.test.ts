@@ -1,17 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { bucketOfId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
-import { ids, ok, refused, samples, testCaller } from './test-app.ts';
+import { ids, ok, refused, samples, useTestCaller } from './test-app.ts';
 import type { Service } from './test-app.ts';
 
-let close: () => Promise<void>;
-afterEach(() => close());
-
-async function start(service: Service) {
-  const made = await testCaller(service);
-  close = () => made.app.close();
-  return made;
-}
+const start = useTestCaller();
 
 describe('reads', () => {
   test('an account is made of both halves, asked at the same time; status and balance are the ledger\'s', async () => {

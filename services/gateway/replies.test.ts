@@ -1,17 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { bucketOf, bucketOfId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
-import { ids, ok, refused, samples, testCaller } from './test-app.ts';
-import type { Service } from './test-app.ts';
+import { ids, ok, refused, samples, useTestCaller } from './test-app.ts';
 
-let close: () => Promise<void>;
-afterEach(() => close());
-
-async function start(service: Service) {
-  const made = await testCaller(service);
-  close = () => made.app.close();
-  return made;
-}
+const start = useTestCaller();
 
 const deposit = { account_id: ids.account, transaction_type: 'Deposit', amount: 25 };
 const transfer = { from_account_id: ids.account, to_account_id: ids.other, amount: 5 };

@@ -1,15 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest';
-import { ids, ok, samples, testCaller } from './test-app.ts';
-import type { Service } from './test-app.ts';
+import { describe, expect, test } from 'vitest';
+import { ids, ok, samples, useTestCaller } from './test-app.ts';
 
-let close: () => Promise<void>;
-afterEach(() => close());
-
-async function start(service: Service) {
-  const made = await testCaller(service);
-  close = () => made.app.close();
-  return made;
-}
+const start = useTestCaller();
 
 const entry = { entry_id: 'ent_1-1', operation_id: 'opr_1', transaction_id: ids.transaction, account_id: ids.account, sequence: 1, direction: 'credit', side: 'CR', amount: '1.00', currency: 'USD', balance_after: '1.00', created_at: samples.transaction.created_at };
 const statement = { account_id: ids.account, account_number: 'SAV-1', currency: 'USD', from: null, to: null, opening_balance: '0.00', closing_balance: '5.50', debit_total: '0.00', credit_total: '5.50', entry_count: 2, entries: [entry] };

@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { afterEach } from 'vitest';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
@@ -114,7 +115,7 @@ export const samples = {
 };
 
 /** The app, and a caller with all scopes. */
-export async function testCaller(service: Service) {
+async function testCaller(service: Service) {
   const made = await testApp(service);
   const key = made.keyHeader();
   const call = async (method: 'GET' | 'POST' | 'PATCH', url: string, body?: unknown, headers: Record<string, string> = {}) => {
@@ -123,4 +124,15 @@ export async function testCaller(service: Service) {
     return { status: response.statusCode, body: response.json(), headers: response.headers };
   };
   return { ...made, call };
+}
+
+/** testCaller for a file of tests: what it made last is closed after each test. */
+export function useTestCaller() {
+  let close: () => Promise<void>;
+  afterEach(() => close());
+  return async (service: Service) => {
+    const made = await testCaller(service);
+    close = () => made.app.close();
+    return made;
+  };
 }
