@@ -1,6 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { once, problem, reason } from './forms.ts';
+import type { Wrong } from './forms.ts';
 import { html } from './html.ts';
 import type { Html } from './html.ts';
 import { csrfField } from './layout.ts';
@@ -17,12 +18,6 @@ export interface KeyFields {
   expires_on: string;
   client_id: string;
   idempotency_key?: string | undefined;
-}
-
-/** Why a form was not taken: about all of it, and by field. */
-export interface Wrong {
-  message?: string | undefined;
-  fields?: Record<string, string>;
 }
 
 const url = '/admin/ui/api-keys';
@@ -51,20 +46,6 @@ function scopeList({ scopes: own }: ApiKey): Html {
   const tags = html`<span class="tags">${own.map((scope) => html`<code>${scope}</code> `)}</span>`;
   return own.length <= fewScopes ? tags : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags}</details>`;
 }
-
-function problem(wrong: Wrong): Html {
-  const isWrong = wrong.message !== undefined || Object.keys(wrong.fields ?? {}).length > 0;
-  return html`${isWrong && html`<p class="notice wrong" role="alert">${wrong.message ?? 'Some entries were not taken; the reasons stand below them.'}</p>`}`;
-}
-
-function reason({ fields }: Wrong, name: string): { attributes: Html | false; text: Html | false } {
-  const message = fields?.[name];
-  if (message === undefined) return { attributes: false, text: false };
-  return { attributes: html` aria-invalid="true" aria-describedby="${name}-reason"`, text: html`<small id="${name}-reason">${message}</small>` };
-}
-
-/** The work of one form, named once: sending it again does it no second time. */
-const once = (known?: string) => html`<input type="hidden" name="idempotency_key" value="${known ?? randomUUID()}">`;
 
 export function keyForm(person: Person, fields: KeyFields, wrong: Wrong): Html {
   const own = scopes.filter((scope) => person.scopes.has(scope));

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/resources.ts';
-import { ApiRefused } from './api.ts';
 import { keyForm, keyList, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
-import type { KeyFields, Wrong } from './api-key-views.ts';
+import type { KeyFields } from './api-key-views.ts';
+import { orForm } from './forms.ts';
 import { addForm, addPage } from './frame.ts';
 import type { FrameOptions, Shown, Visit } from './frame.ts';
 
@@ -56,19 +56,6 @@ async function keyOf(visit: Visit): Promise<ApiKey> {
 
 function shown({ api_key, ...key }: NewKey): Shown {
   return { title: 'The new API key', content: shownOnce(key, api_key) };
-}
-
-/** What `work` shows; where the API refuses what was entered, the form again, with the reasons. */
-async function orForm(work: () => Promise<Shown>, form: (wrong: Wrong) => ReturnType<typeof keyForm> | Promise<ReturnType<typeof keyForm>>): Promise<Shown> {
-  try {
-    return await work();
-  } catch (error) {
-    const isInput = error instanceof ApiRefused && [400, 403, 404, 422].includes(error.status);
-    if (!isInput) throw error;
-    const { message, errors = [] } = error.problem;
-    const fields = Object.fromEntries(errors.map((violation) => [violation.field.split(/[.[]/, 1)[0] ?? '', violation.message]));
-    return { status: error.status, content: await form({ message: errors.length > 0 ? undefined : message, fields }) };
-  }
 }
 
 const noFields: KeyFields = { name: '', scopes: [], environment: 'live', expires_on: '', client_id: '' };

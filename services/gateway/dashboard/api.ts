@@ -8,6 +8,7 @@ export interface Api {
   get<T>(path: string): Promise<ApiAnswer<T>>;
   /** `idempotencyKey` makes a form that is sent twice do its work once. */
   post<T>(path: string, body: object, idempotencyKey?: string): Promise<ApiAnswer<T>>;
+  patch<T>(path: string, body: object): Promise<ApiAnswer<T>>;
 }
 
 /** Numbers are their source text: no digit of an amount is lost. */
@@ -41,7 +42,7 @@ type Reviver = (key: string, value: unknown, context: { source?: string }) => un
 const parse = JSON.parse as (text: string, reviver: Reviver) => unknown;
 
 export function createApi(app: FastifyInstance, request: FastifyRequest, token: string): Api {
-  const call = async <T>(method: 'GET' | 'POST', url: string, headers: Record<string, string>, payload?: string): Promise<ApiAnswer<T>> => {
+  const call = async <T>(method: 'GET' | 'POST' | 'PATCH', url: string, headers: Record<string, string>, payload?: string): Promise<ApiAnswer<T>> => {
     const answer = await app.inject({
       method,
       url,
@@ -57,6 +58,7 @@ export function createApi(app: FastifyInstance, request: FastifyRequest, token: 
     get: (path) => call('GET', path, {}),
     post: (path, body, idempotencyKey) =>
       call('POST', path, { 'content-type': 'application/json', ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }) }, JSON.stringify(body)),
+    patch: (path, body) => call('PATCH', path, { 'content-type': 'application/json' }, JSON.stringify(body)),
   };
 }
 

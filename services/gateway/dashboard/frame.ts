@@ -1,9 +1,11 @@
+import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import { refuse } from '../errors.ts';
 import type { VerifyToken } from '../tokens.ts';
 import { createApi } from './api.ts';
 import type { Api } from './api.ts';
+import type { AssetName } from './assets.ts';
 import type { Cookies } from './cookies.ts';
 import type { Html } from './html.ts';
 import { renderPage } from './layout.ts';
@@ -42,7 +44,7 @@ export interface Visit {
 }
 
 /** What is answered: a page, or where to go on. */
-export type Shown = { content: Html; title?: string; status?: number } | { goTo: string };
+export type Shown = { content: Html; title?: string; status?: number; assets?: readonly AssetName[] } | { goTo: string };
 
 export const contentPolicy = [
   "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
@@ -109,6 +111,17 @@ export function addPage(app: FastifyInstance, url: string, page: PageOptions, sh
   });
 }
 
+/** A file of a list, made while it is sent. What `make` throws is a page that says so. */
+export function addDownload(app: FastifyInstance, url: string, page: PageOptions, make: (visit: Visit) => Promise<AsyncIterable<string>>): void {
+  app.get(url, { config: { page } }, async (request, reply) => {
+    const visit = visitOf(request);
+    checkScope(visit.person, page.scope);
+    const lines = await make(visit);
+    const fileName = `${page.title.toLowerCase().replace(/[^a-z0-9]+/g, '-')}.csv`;
+    return reply.headers({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${fileName}"` }).send(Readable.from(lines));
+  });
+}
+
 /** What a form is sent to. */
 export function addForm(app: FastifyInstance, url: string, page: PageOptions, take: (visit: Visit) => Shown | Promise<Shown>, { origin }: Pick<FrameOptions, 'origin'>): void {
   app.post(url, { config: { page } }, async (request, reply) => {
@@ -123,7 +136,7 @@ export function addForm(app: FastifyInstance, url: string, page: PageOptions, ta
 function answer(request: FastifyRequest, reply: FastifyReply, { person }: Visit, title: string, shown: Shown): FastifyReply {
   if ('goTo' in shown) return reply.redirect(shown.goTo, 303);
   const path = request.url.split('?', 1)[0] ?? '';
-  return sendPage(reply, shown.status ?? 200, renderPage({ title: shown.title ?? title, content: shown.content, person, path }));
+  return sendPage(reply, shown.status ?? 200, renderPage({ title: shown.title ?? title, content: shown.content, assets: shown.assets, person, path }));
 }
 
 export function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {

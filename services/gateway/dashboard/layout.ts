@@ -1,4 +1,5 @@
 import { assetPath } from './assets.ts';
+import type { AssetName } from './assets.ts';
 import { html } from './html.ts';
 import type { Html } from './html.ts';
 import { navigation } from './navigation.ts';
@@ -18,13 +19,15 @@ export interface PageParts {
   person?: Person | undefined;
   /** Path of the page: its entry of the navigation is marked. */
   path?: string;
+  /** What this page needs besides what every page has. */
+  assets?: readonly AssetName[] | undefined;
 }
 
 /** htmx must neither write styles into the page nor evaluate text: the content policy allows neither. */
 const htmxConfig = JSON.stringify({ includeIndicatorStyles: false, includeIndicatorCSS: false, allowEval: false, allowScriptTags: false, selfRequestsOnly: true, historyCacheSize: 0 });
 
 /** A whole page. */
-export function renderPage({ title, content, person, path = '' }: PageParts): string {
+export function renderPage({ title, content, person, path = '', assets = [] }: PageParts): string {
   return `<!doctype html>\n${html`<html lang="en">
 <head>
 <meta charset="utf-8">
@@ -37,6 +40,7 @@ export function renderPage({ title, content, person, path = '' }: PageParts): st
 <link rel="stylesheet" href="${assetPath('admin.css')}">
 <script src="${assetPath('htmx.js')}" defer></script>
 <script src="${assetPath('admin.js')}" defer></script>
+${assets.map((name) => (name.endsWith('.css') ? html`<link rel="stylesheet" href="${assetPath(name)}">` : html`<script src="${assetPath(name)}" defer></script>`))}
 </head>
 <body>
 <a class="skip" href="#content">Skip to content</a>
@@ -49,11 +53,15 @@ ${content}
 </html>`.text}\n`;
 }
 
+/** Without any of them a search finds nothing. */
+const searchKinds = ['clients:read', 'accounts:read', 'transactions:read', 'audit:read'];
+
 function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
   const entries = navigation.filter(({ scope }) => scope === null || scopes.has(scope));
   const isHere = (url: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
   return html`<a class="brand" href="/admin/ui">Core Banking</a>
 <nav aria-label="Sections"><ul>${entries.map(({ url, title }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>
+${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" placeholder="Number, name, phone, reference, id …" autocomplete="off"><button>Find</button></form></search>`}
 <form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="outline secondary">Sign out</button></form>`;
 }
 

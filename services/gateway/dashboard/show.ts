@@ -10,17 +10,54 @@ export function timeOf(iso: string | null): Html {
 }
 
 /** An amount with all digits of its currency and blanks between thousands; exact, whatever its size. */
-export function moneyText(decimal: string, currency: string): string {
-  const [whole = '', fraction = ''] = decimal.replace(/^-/, '').split('.');
-  const digits = isCurrency(currency) ? currencyDigits(currency) : fraction.length;
+export function moneyText(decimal: string, currency: string | null): string {
+  const [whole = '', fraction] = plainMoney(decimal, currency).replace(/^-/, '').split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, '\u00a0');
-  return `${decimal.startsWith('-') ? '−' : ''}${grouped}${digits > 0 ? `.${fraction.padEnd(digits, '0')}` : ''}`;
+  return `${decimal.startsWith('-') ? '−' : ''}${grouped}${fraction === undefined ? '' : `.${fraction}`}`;
+}
+
+/** The same for machines: an amount with all digits of its currency, and nothing else. */
+export function plainMoney(decimal: string, currency: string | null): string {
+  const [whole = '', fraction = ''] = decimal.split('.');
+  const digits = currency !== null && isCurrency(currency) ? currencyDigits(currency) : fraction.length;
+  return digits > 0 ? `${whole}.${fraction.padEnd(digits, '0')}` : whole;
+}
+
+const sections: Record<string, string> = { cli: 'clients', acc: 'accounts', txn: 'transactions', trf: 'transfers' };
+
+/** Where the thing of this id has its page; undefined for what has none. */
+export function pageOf(id: string): string | undefined {
+  const section = /^[a-z]{3}_[0-9a-f]{32}$/.test(id) ? sections[id.slice(0, 3)] : undefined;
+  return section === undefined ? undefined : `/admin/ui/${section}/${id}`;
+}
+
+/** An id, or what stands for it, with the way to its page. */
+export function idLink(id: string, text?: string): Html {
+  const page = pageOf(id);
+  const shown = text ?? html`<code>${id}</code>`;
+  return page === undefined ? html`${shown}` : html`<a href="${page}">${shown}</a>`;
+}
+
+/** Facts about one thing; what is absent is left out. */
+export function facts(pairs: readonly (readonly [name: string, value: Html | string | false | null | undefined])[]): Html {
+  const known = pairs.filter(([, value]) => value !== false && value !== null && value !== undefined && value !== '');
+  return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+const good = new Set(['Active', 'active', 'Completed', 'published']);
+const bad = new Set(['Frozen', 'Failed']);
+
+/** A state as a word, coloured by whether it needs looking at. */
+export function statusOf(status: string): Html {
+  return html`<span class="status ${good.has(status) ? 'active' : bad.has(status) ? 'refused' : 'revoked'}">${status}</span>`;
 }
 
 export interface Column<Row> {
   title: string;
   show: (row: Row) => Html | string;
   isNumber?: boolean;
+  /** The list is in the order of this column, and can be turned around. */
+  sort?: { direction: 'ascending' | 'descending'; href: string };
 }
 
 /** A table that scrolls by itself where it is wider than the screen; `empty` is said when it has no rows. */
@@ -29,8 +66,10 @@ export function table<Row>(caption: string, columns: readonly Column<Row>[], row
   const align = ({ isNumber }: Column<Row>) => isNumber === true && html` class="number"`;
   // On a narrow screen each row is a list, and says the titles itself.
   const cell = (column: Column<Row>, row: Row) => html`<td data-title="${column.title}"${align(column)}><div>${column.show(row)}</div></td>`;
+  const head = ({ title, sort }: Column<Row>) => (sort ? html`<a href="${sort.href}">${title} <span aria-hidden="true">${sort.direction === 'ascending' ? '↑' : '↓'}</span></a>` : title);
+  const sorted = ({ sort }: Column<Row>) => sort && html` aria-sort="${sort.direction}"`;
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table class="striped">
-<thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}>${column.title}</th>`)}</tr></thead>
+<thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}${sorted(column)}>${head(column)}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${columns.map((column) => cell(column, row))}</tr>`)}</tbody>
 </table></div>`;
 }
