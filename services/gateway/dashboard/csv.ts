@@ -44,11 +44,15 @@ export async function csvOf<Row>(api: Api, { path, parameters, columns, rowsOf =
       yield linesOf(rows);
       written += rows.length;
       if (next === undefined) return;
-      if (written >= maxRows) return yield csvLine([`Cut after ${written} rows: there are more. Narrow the filters.`]);
+      if (written >= maxRows) {
+        yield csvLine([`Cut after ${written} rows: there are more. Narrow the filters.`]);
+        return;
+      }
       try {
         ({ rows, next } = await page(next));
       } catch {
-        return yield csvLine([`Cut after ${written} rows: the bank did not give the rest. Take the file again.`]);
+        yield csvLine([`Cut after ${written} rows: the bank did not give the rest. Take the file again.`]);
+        return;
       }
     }
   })();

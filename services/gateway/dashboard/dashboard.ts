@@ -3,12 +3,15 @@ import type { Logger } from 'pino';
 import { refuse } from '../errors.ts';
 import type { RefusedCalls } from '../refused-calls.ts';
 import type { VerifyToken } from '../tokens.ts';
+import { addAccounts } from './accounts.ts';
 import { addApiKeys } from './api-keys.ts';
 import { addAssets } from './assets.ts';
 import { addAudit } from './audit.ts';
 import { addBooks } from './books.ts';
+import { addClients } from './clients.ts';
 import { createCookie } from './cookies.ts';
 import type { EndedSessions } from './ended-sessions.ts';
+import { addFind } from './find.ts';
 import { addPage, createEntrance } from './frame.ts';
 import { addHome } from './home.ts';
 import { createIssuer } from './issuer.ts';
@@ -16,6 +19,8 @@ import { addOperations } from './operations.ts';
 import { createErrorPages } from './problems.ts';
 import { createSessions } from './session.ts';
 import { addSignIn } from './sign-in.ts';
+import { addStatement } from './statement.ts';
+import { addTransactions } from './transactions.ts';
 
 export interface DashboardOptions {
   issuer: string;
@@ -59,6 +64,11 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     addAssets(pages);
     addSignIn(pages, { issuer, sessions, ended, cookie, loginCookie: createCookie('bank_login', isSecure), secret: deps.sessionSecret, publicUrl: origin, now, logger });
     addHome(pages);
+    addClients(pages, { origin });
+    addAccounts(pages, { origin });
+    addStatement(pages, { now });
+    addTransactions(pages);
+    addFind(pages);
     addApiKeys(pages, { origin });
     addBooks(pages, { now, origin });
     addOperations(pages, { now });

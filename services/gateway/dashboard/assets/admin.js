@@ -20,3 +20,9 @@ for (const button of document.querySelectorAll('[data-copy]')) button.hidden = f
 document.addEventListener('htmx:beforeRequest', (event) => {
   if (document.hidden || event.target.querySelector('details[open]')) event.preventDefault();
 });
+
+// A page that is made to be printed.
+document.addEventListener('click', (event) => {
+  if (event.target.closest('[data-print]')) window.print();
+});
+for (const button of document.querySelectorAll('[data-print]')) button.hidden = false;
