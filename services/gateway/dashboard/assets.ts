@@ -11,8 +11,11 @@ const own = (file: string) => join(import.meta.dirname, 'assets', file);
 const files = {
   'pico.css': resolve('@picocss/pico/css/pico.min.css'),
   'htmx.js': resolve('htmx.org/dist/htmx.min.js'),
+  'uplot.css': resolve('uplot/dist/uPlot.min.css'),
+  'uplot.js': resolve('uplot/dist/uPlot.iife.min.js'),
   'admin.css': own('admin.css'),
   'admin.js': own('admin.js'),
+  'chart.js': own('chart.js'),
 };
 export type AssetName = keyof typeof files;
 

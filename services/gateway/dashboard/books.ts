@@ -7,6 +7,7 @@ import { html } from './html.ts';
 import type { Html } from './html.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
+import { addPostings, chartAssets, postingsPlace } from './postings.ts';
 import { moneyText, table, timeOf } from './show.ts';
 
 const url = '/admin/ui/books';
@@ -17,12 +18,13 @@ export function addBooks(app: FastifyInstance, { now, origin }: Pick<FrameOption
     const [balances, accounts, operations] = await Promise.all([
       api.get<TrialBalance[]>('/admin/trial-balance'), api.get<SystemAccount[]>('/admin/system-accounts'), api.get<Operations>('/admin/operations'),
     ]);
-    return { content: html`<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML">${verdict(balances.data)}
+    return { assets: chartAssets, content: html`<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML">${verdict(balances.data)}
 <h2>Trial balance</h2>${trialBalance(balances.data)}
 <h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
 <h2>Verification</h2>${verification(operations.data.last_verification, person)}
-<p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 30 seconds.</p></div>` };
+<p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 30 seconds.</p></div>${postingsPlace}` };
   });
+  addPostings(app);
   addForm(app, `${url}/verification`, { title: 'Verification', scope: 'ops:manage' }, async ({ api }) => {
     await api.post<Verification>('/admin/verifications', {});
     return { goTo: url };

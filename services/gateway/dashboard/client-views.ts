@@ -31,7 +31,7 @@ export function clientFacts(client: Client, { scopes }: Person): Html {
   const own = client.client_type === 'Corporate'
     ? [['Company', client.company_name], ['Registration number', client.registration_number]] as const
     : [['First name', client.first_name], ['Last name', client.last_name]] as const;
-  const ussd: Record<string, string> = client.client_type === 'Retail' && ([['USSD phone', client.ussd_phone_number], ['USSD', client.ussd_status]] as const);
+  const ussd = client.client_type === 'Retail' && ([['USSD phone', client.ussd_phone_number], ['USSD', client.ussd_status]] as const);
   return html`${facts([['Id', html`<code>${client.client_id}</code>`], ['Type', client.client_type], ...own, ['E-mail', client.email], ['Phone', client.contact_number], ['Address', client.address], ...(ussd || []), ['Client since', html`${timeOf(client.created_at)} UTC`], ['Last changed', html`${timeOf(client.updated_at)} UTC`]])}
 ${scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Change contact</a></p>`}`;
 }

@@ -1,7 +1,7 @@
 import type { Timeline } from '#libs/contracts/administration.ts';
 import { html } from './html.ts';
 import type { Html } from './html.ts';
-import { facts, idLink, moneyText, statusOf, table, timeOf } from './show.ts';
+import { facts, idLink, moneyText, statusOf, table } from './show.ts';
 
 type TimelineEntry = Timeline['entries'][number];
 type TimelineEvent = Timeline['events'][number];
