@@ -76,9 +76,9 @@ describeInBrowser('sign-in', () => {
   });
 
   it.each([
-    ['admin', ['Home', 'Books', 'Operations', 'API keys', 'Audit']],
-    ['officer', ['Home']],
-    ['auditor', ['Home', 'Books', 'Operations', 'Audit']],
+    ['admin', ['Home', 'Clients', 'Accounts', 'Books', 'Operations', 'API keys', 'Audit']],
+    ['officer', ['Home', 'Clients', 'Accounts']],
+    ['auditor', ['Home', 'Clients', 'Accounts', 'Books', 'Operations', 'Audit']],
   ])('%s sees what their scopes allow', async (user, sections) => {
     const window = await open();
     await signIn(window.page, world.bank, user);

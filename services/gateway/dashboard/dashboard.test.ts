@@ -1,43 +1,16 @@
-import { createHmac } from 'node:crypto';
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ok, samples, testApp } from '../test-app.ts';
-import { createEndedSessions } from './ended-sessions.ts';
-import { createSessions } from './session.ts';
+import { ok, samples } from '../test-app.ts';
 import { ownPath } from './sign-in.ts';
+import { issuer, testDashboard } from './test-dashboard.ts';
 
 /** The dashboard's frame without a browser: who gets in, what forms are taken, what headers pages have. */
-const secret = 'a secret of these tests only';
-const hs256Secret = 'signs tokens of people, in tests only';
-const publicUrl = 'http://bank.example';
-const issuer = 'http://127.0.0.1:1';
-
-const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-function token(scope: string): string {
-  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: issuer, aud: 'core-banking', sub: 'ada', exp: Math.floor(Date.now() / 1000) + 3600, scope, client_id: 'dashboard' })}`;
-  return `${signed}.${createHmac('sha256', hs256Secret).update(signed).digest('base64url')}`;
-}
-
-const ended = createEndedSessions({ publisher: { publish: async () => undefined }, prefix: 'test.', logger: pino({ level: 'silent' }) });
-const sessions = createSessions({ secret, ended, now: Date.now });
-let made: Awaited<ReturnType<typeof testApp>>;
+let made: Awaited<ReturnType<typeof testDashboard>>;
+const signedIn = (scope: string) => made.signedIn(scope);
 
 beforeAll(async () => {
-  made = await testApp(({ name }) => (name === 'list_api_keys' ? ok({ items: [{ key_id: `key_${'1'.repeat(32)}`, ...samples.key, name: '<b>partner</b>' }] }) : 'no_reply'), {
-    dashboard: { issuer, clientId: 'dashboard', clientSecret: 'not asked here at all', sessionSecret: secret, publicUrl, ended },
-    tokens: { issuer, audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, hs256Secret },
-  });
+  made = await testDashboard(({ name }) => (name === 'list_api_keys' ? ok({ items: [{ key_id: `key_${'1'.repeat(32)}`, ...samples.key, name: '<b>partner</b>' }] }) : 'no_reply'));
 });
 afterAll(() => made.app.close());
-
-function signedIn(scope: string) {
-  const session = sessions.begin({ token: token(scope), name: 'Ada', expiresInMs: 3_600_000 });
-  const cookie = `other=1; bank_session=${sessions.seal(session)}`;
-  const get = (url: string, headers: Record<string, string> = {}) => made.app.inject({ method: 'GET', url, headers: { host: 'bank.example', cookie, ...headers } });
-  const post = (url: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
-    made.app.inject({ method: 'POST', url, headers: { host: 'bank.example', cookie, 'content-type': 'application/x-www-form-urlencoded', ...headers }, payload: new URLSearchParams(fields).toString() });
-  return { session, cookie, get, post };
-}
 
 describe('without a session', () => {
   it.each(['/admin/ui', '/admin/ui/api-keys', '/admin/ui/nothing-here'])('%s leads to the sign-in page', async (url) => {
@@ -115,7 +88,7 @@ describe('a page', () => {
   it('that refreshes itself does not keep the session alive, and goes to the sign-in page as a whole when it is over', async () => {
     const { session, get } = signedIn('keys:manage');
     const old = { ...session, seen_ms: session.seen_ms - 10 * 60_000 };
-    const cookie = `bank_session=${sessions.seal(old)}`;
+    const cookie = `bank_session=${made.sessions.seal(old)}`;
     expect((await get('/admin/ui', { cookie })).headers['set-cookie']).toContain('bank_session=');
     expect((await get('/admin/ui', { cookie, 'hx-request': 'true' })).headers['set-cookie']).toBeUndefined();
     const over = await get('/admin/ui', { cookie: 'bank_session=', 'hx-request': 'true' });
