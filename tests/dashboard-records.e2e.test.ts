@@ -55,13 +55,13 @@ describe('the box that finds', () => {
     const { page, complaints } = await window('admin');
     const cases: [string, string][] = [
       ['grace hø', `/clients/${client.client_id}`], ['+47 9900 0001', `/clients/${client.client_id}`], [account.account_number, `/accounts/${account.account_id}`],
-      ['INVOICE 77', `/transactions/${deposit.transaction_id}`], [key, `/transactions/${deposit.transaction_id}`], [deposit.transaction_id, `/transactions/${deposit.transaction_id}`],
+      ['INVOICE 77', `/transactions/${deposit.transaction_id}`], [key, `/transactions/${deposit.transaction_id}`], [deposit.transaction_id, `/transactions/${deposit.transaction_id}`], [transfer.transfer_id, `/transfers/${transfer.transfer_id}`],
     ];
     for (const [q, path] of cases) {
       await find(page, q);
       await page.waitForURL(ui(path));
     }
-    await find(page, transfer.transfer_id);
+    await find(page, transfer.transfer_id.replace('trf_', 'opr_'));
     await page.getByRole('link', { name: /^Transfer/ }).first().waitFor();
     await look(page, 'find');
     await expectAccessible(page);

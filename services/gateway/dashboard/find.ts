@@ -12,15 +12,15 @@ const matches: Record<SearchHit['matched'], string> = {
   id: 'id', account_number: 'account number', name: 'name', phone: 'phone', reference: 'reference', idempotency_key: 'idempotency key', operation_id: 'operation id', request_id: 'request id',
 };
 
-/** What the box in the header finds, by kind. A single hit leads to its page at once. */
+/** What the box in the header finds, by kind. A single hit, and the one of just this id, leads to its page at once. */
 export function addFind(app: FastifyInstance): void {
   addPage(app, '/admin/ui/find', { title: 'Find', scope: null }, async ({ api, query }) => {
     const q = query.get('q')?.trim() ?? '';
     if (q === '') return { content: help };
     try {
       const { data: hits } = await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`);
-      const [first] = hits;
-      if (first && hits.length === 1) return { goTo: addressOf(first, q) };
+      const meant = hits.find(({ id }) => id === q) ?? (hits.length === 1 ? hits[0] : undefined);
+      if (meant) return { goTo: addressOf(meant, q) };
       return { title: `Found for “${q}”`, content: hits.length === 0 ? html`<p role="status">Nothing was found that you may see.</p>${help}` : groups(hits, q) };
     } catch (error) {
       if (!(error instanceof ApiRefused) || error.status !== 400) throw error;

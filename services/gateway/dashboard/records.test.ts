@@ -43,6 +43,7 @@ describe('the box in the header', () => {
       expect(body).toContain(`<h2>${heading}</h2>`);
       expect(body).toContain(`href="${path}"`);
     }
+    expect((await get(`/admin/ui/find?q=${ids.transfer}`)).headers.location).toBe(`/admin/ui/transfers/${ids.transfer}`);
     expect(body).toContain('Found for “&lt;b&gt;”');
     answers = { search_records: ok([hit('audit_record', `aud_${'a'.repeat(32)}`)]), search_postings: ok([]) };
     expect((await get('/admin/ui/find?q=req%201')).headers.location).toBe('/admin/ui/audit?request_id=req+1');

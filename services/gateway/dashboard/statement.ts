@@ -33,7 +33,7 @@ export function addStatement(app: FastifyInstance, { now }: { now: () => number 
       content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period)}
 ${document(statement, period)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
 <p class="quiet">Made ${timeOf(new Date(now()).toISOString())}. Days and times are UTC.</p>
-<p class="actions"><button type="button" data-print hidden>Print</button> <a href="${here}.csv?${new URLSearchParams({ ...period }).toString()}" download>All entries as CSV</a></p>`,
+<p class="actions"><button type="button" data-print hidden>Print</button> <a href="${here}.csv?${new URLSearchParams({ ...period }).toString()}">All entries as CSV</a></p>`,
     };
   });
   addDownload(app, `${url}.csv`, page, (visit) => csvOf<Entry>(visit.api, {
