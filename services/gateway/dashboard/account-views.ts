@@ -53,7 +53,7 @@ export function historyTable(rows: readonly StatusTransition[], sort?: Sorting):
     { title: 'Status', show: (row) => html`${row.from_status} → ${statusOf(row.to_status)}` },
     { title: 'Reason', show: (row) => row.reason ?? '–' },
     { title: 'Note', show: (row) => html`<span class="long">${row.note ?? '–'}</span>` },
-    { title: 'Who', show: (row) => html`<span class="long">${row.actor}</span>` },
+    { title: 'Who', show: (row) => html`<span class="wide">${row.actor}</span>` },
   ], rows, 'The status was never changed.');
 }
 

@@ -33,7 +33,7 @@ export function addPostings(app: FastifyInstance): void {
 /** Its place on another page: with scripts it comes by itself, without there is the way to it. */
 export const postingsPlace = html`<div id="postings" hx-get="${url}" hx-trigger="load" hx-select="#postings" hx-swap="outerHTML"><p><a href="${url}">Postings over time</a></p></div>`;
 
-const spans: Record<Unit, string> = { minute: 'the last hour, by minute', hour: 'the last day, by hour', day: 'the last 30 days, by day' };
+const spans: Record<Unit, string> = { minute: 'last hour', hour: 'last day', day: 'last 30 days' };
 
 function section(data: PostingStatistics, currencies: readonly string[]): Html {
   const { currency, unit, buckets, complete, counted_from } = data;
@@ -41,7 +41,7 @@ function section(data: PostingStatistics, currencies: readonly string[]): Html {
 <form method="get" action="${url}" class="filters"><label>Currency <select name="currency">${currencies.map((code) => html`<option value="${code}"${code === currency && html` selected`}>${code}</option>`)}</select></label>
 <label>Period <select name="unit">${statisticsUnit.options.map((value) => html`<option value="${value}"${value === unit && html` selected`}>${spans[value]}</option>`)}</select></label><p class="actions"><button>Show</button></p></form>
 ${!complete && html`<p class="notice wrong" role="status">There were more than are counted: these are those since ${timeOf(counted_from)} UTC.</p>`}
-<div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]}; its numbers stand in the table below" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(pointsOf(data))}" hidden></div>
+<div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; its numbers stand in the table below" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(pointsOf(data))}" hidden></div>
 <details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>('Postings over time', [
     { title: `Begin of the ${unit} (UTC)`, show: ({ start }) => html`<time datetime="${start}">${start.slice(0, unit === 'day' ? 10 : 16).replace('T', ' ')}</time>` },
     { title: 'Operations', isNumber: true, show: ({ operations }) => String(operations) },

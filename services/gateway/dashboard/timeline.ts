@@ -19,7 +19,7 @@ export function timelineOf({ transaction, request, command, booked_at, entries, 
 /** A moment to the millisecond, and how long after the first one it was. */
 function moment(iso: string, since: string): Html {
   const after = Date.parse(iso) - Date.parse(since);
-  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 23)}</time>${iso !== since && html` <span class="quiet">(${after < 0 ? '−' : '+'}${Math.abs(after)} ms)</span>`}`;
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 23)}</time>${iso !== since && html` <span class="quiet after">(${after < 0 ? '−' : '+'}${Math.abs(after)} ms)</span>`}`;
 }
 
 const isOwn = ({ account_type }: TimelineEntry) => account_type === 'Teller' || account_type === 'Vault';
