@@ -93,13 +93,13 @@ export type StatusChange = 'freezing' | 'unfreezing';
 /** The confirmation: what it means, why, and a tick that nobody sets by accident. */
 export function statusForm(person: Person, account: Account, change: StatusChange, values: URLSearchParams, wrong: Wrong): Html {
   const isFreezing = change === 'freezing';
-  const options = [...(isFreezing ? [] : [['', 'none'] as const]), ...freezeReason.options.map((value) => [value, reasons[value]] as const)];
+  const options = [['', isFreezing ? 'Choose one' : 'none'] as const, ...freezeReason.options.map((value) => [value, reasons[value]] as const)];
   const confirmed = reason(wrong, 'confirmed');
   return html`<form class="narrow" method="post" action="${url}/${account.account_id}/${change}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 <p role="alert">${isFreezing ? 'While an account is frozen, every posting to it and from it is refused.' : 'From then on postings to this account and from it are taken again.'}</p>
 ${accountFacts(account)}
-${inputOf({ name: 'reason', label: 'Reason', options }, values, wrong)}
+${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
 ${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Stands in the status history, with your name.' }, values, wrong)}
 <label><input type="checkbox" name="confirmed" value="yes" required${confirmed.attributes}> ${isFreezing ? 'Freeze' : 'Unfreeze'} account ${account.account_number}${confirmed.text}</label>
 <div class="actions"><button${isFreezing && html` class="danger"`}>${isFreezing ? 'Freeze the account' : 'Unfreeze the account'}</button> <a href="${url}/${account.account_id}">Cancel</a></div>

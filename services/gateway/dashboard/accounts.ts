@@ -34,7 +34,7 @@ const columns: CsvColumn<Account>[] = [
 export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
-    return { status, content: html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}${content}` };
+    return { status, content: html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}${content}<p class="quiet">Times are UTC.</p>` };
   });
   addDownload(app, `${url}.csv`, { title: 'Accounts', scope: 'accounts:read' }, (visit) => csvOf(visit.api, { path: list.path, parameters: parametersOf(list, keptFilters(list, visit.query)), columns }));
   addOpening(app, options);

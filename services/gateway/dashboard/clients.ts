@@ -31,7 +31,7 @@ const columns: CsvColumn<Client>[] = [
 export function addClients(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Clients', scope: 'clients:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
-    return { status, content: html`${visit.person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Open a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Open a Corporate client</a></p>`}${content}` };
+    return { status, content: html`${visit.person.scopes.has('clients:write') && html`<p class="actions"><a role="button" href="${url}/new">Open a Retail client</a> <a role="button" class="secondary" href="${url}/new?client_type=Corporate">Open a Corporate client</a></p>`}${content}<p class="quiet">Times are UTC.</p>` };
   });
   addDownload(app, `${url}.csv`, { title: 'Clients', scope: 'clients:read' }, (visit) => csvOf(visit.api, { path: api, parameters: parametersOf(list, keptFilters(list, visit.query)), columns }));
   addOpening(app, options);
