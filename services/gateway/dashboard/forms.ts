@@ -47,11 +47,14 @@ export interface Field {
 
 /** One field with its label, hint, what stands in it and why that was not taken. */
 export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Html {
-  const { attributes, text } = reason(wrong, field.name);
+  const message = wrong.fields?.[field.name];
+  // People know the field by its label.
+  const said = message?.startsWith(`${field.name} `) === true ? `${field.label}${message.slice(field.name.length)}` : message;
+  const { attributes, text } = reason(said === undefined ? {} : { fields: { [field.name]: said } }, field.name);
   const value = values.get(field.name);
   const required = field.isRequired === true && html` required`;
   const length = field.maxLength !== undefined && html` maxlength="${field.maxLength}"`;
-  return html`<label>${field.label} ${control()}${field.hint !== undefined && html`<small>${field.hint}</small>`}${text}</label>`;
+  return html`<label>${field.label} ${control()}${field.hint !== undefined && said === undefined && html`<small>${field.hint}</small>`}${text}</label>`;
 
   function control(): Html {
     if (field.options) return html`<select name="${field.name}"${required}${attributes}>${field.options.map(([option, said]) => html`<option value="${option}"${option === value && html` selected`}>${said}</option>`)}</select>`;

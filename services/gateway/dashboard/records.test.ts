@@ -77,7 +77,7 @@ describe('clients', () => {
     expect(made.sent).toHaveLength(before);
     const wrong = await post(`${client}/contact`, { ...same, email: 'nonsense' });
     expect(wrong.statusCode).toBe(400);
-    expect(wrong.body).toMatch(/name="was_email" value="g@b.cc"[\s\S]*value="nonsense"[\s\S]*must be an e-mail address/);
+    expect(wrong.body).toMatch(/name="was_email" value="g@b.cc"[\s\S]*value="nonsense"[\s\S]*E-mail must be an e-mail address/);
   });
 
   it('a client is opened under the key that its form carries; a corrected form has another', async () => {

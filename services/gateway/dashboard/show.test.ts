@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { moneyText, pager, table, timeOf } from './show.ts';
+import { pointsOf } from './postings.ts';
+import { idLink, moneyText, pageOf, pager, plainMoney, table, timeOf } from './show.ts';
 
 describe('what pages show', () => {
   it.each([
@@ -27,5 +28,21 @@ describe('what pages show', () => {
     expect(pager('/p', new URLSearchParams(), undefined).text).toBe('');
     expect(pager('/p', new URLSearchParams('a=1'), 'n').text).toContain('href="/p?a=1&amp;cursor=n"');
     expect(pager('/p', new URLSearchParams('a=1&cursor=x'), undefined).text).toContain('href="/p?a=1"');
+  });
+
+  it.each([['-5', 'USD', '-5.00'], ['0.1', 'KWD', '0.100'], ['7', 'JPY', '7'], ['1.25', null, '1.25']])('%s %s is %s for machines', (decimal, currency, written) => {
+    expect(plainMoney(decimal, currency)).toBe(written);
+  });
+
+  it('an id leads to the page of what it names, where there is one', () => {
+    const bits = 'a'.repeat(32);
+    expect(['cli', 'acc', 'txn', 'trf', 'key'].map((prefix) => pageOf(`${prefix}_${bits}`))).toEqual([`/admin/ui/clients/cli_${bits}`, `/admin/ui/accounts/acc_${bits}`, `/admin/ui/transactions/txn_${bits}`, `/admin/ui/transfers/trf_${bits}`, undefined]);
+    expect(idLink('acc_"><b>').text).toBe('<code>acc_&quot;&gt;&lt;b&gt;</code>');
+  });
+
+  it('the chart has a point for every hour, 0 where nothing was posted', () => {
+    const period = { currency: 'USD', unit: 'hour', from: '2026-01-02T03:30:00.000Z', to: '2026-01-02T06:00:00.000Z', complete: true, counted_from: '' } as const;
+    const at = Date.parse('2026-01-02T03:00:00.000Z') / 1000;
+    expect(pointsOf({ ...period, buckets: [{ start: '2026-01-02T04:00:00.000Z', operations: 2, amount: '12.5' }] })).toEqual([[at, at + 3600, at + 7200], [0, 2, 0], [0, 12.5, 0]]);
   });
 });
