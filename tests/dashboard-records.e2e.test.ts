@@ -194,6 +194,7 @@ describe('lists', () => {
     await page.goto(ui(`/accounts/${account.account_id}/statement`));
     const { closing_balance } = (await api.get(`/accounts/${account.account_id}/statement`)).data<Statement>();
     expect(plain(await page.locator('dl.facts').innerText())).toContain(`${Number(closing_balance).toFixed(2)} USD`);
+    expect(await page.locator('dl.facts').innerText()).toContain('Grace Høpper');
     expect(await page.locator('tbody tr').count()).toBe(3);
     await page.getByRole('button', { name: 'Print' }).waitFor();
     await look(page, 'statement');

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import type { Entry, Statement } from '#libs/contracts/resources.ts';
+import type { Account, Client, Entry, Statement } from '#libs/contracts/resources.ts';
 import { accountParts, entryTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import type { Api } from './api.ts';
+import { nameOf } from './client-views.ts';
 import { csvOf } from './csv.ts';
 import { addDownload, addPage } from './frame.ts';
 import type { Visit } from './frame.ts';
@@ -27,11 +28,12 @@ export function addStatement(app: FastifyInstance, { now }: { now: () => number 
   addPage(app, url, page, async (visit) => {
     const period = periodIn(visit.query, now());
     const { statement, isCut } = await read(visit.api, pathOf(visit), period);
+    const holder = await holderOf(visit);
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
       content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period)}
-${document(statement, period)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
+${document(statement, period, holder)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
 <p class="quiet">Made ${timeOf(new Date(now()).toISOString())}. Days and times are UTC.</p>
 <p class="actions"><button type="button" data-print hidden>Print</button> <a href="${here}.csv?${new URLSearchParams({ ...period }).toString()}">All entries as CSV</a></p>`,
     };
@@ -39,6 +41,13 @@ ${document(statement, period)}${isCut && html`<p class="notice wrong" role="stat
   addDownload(app, `${url}.csv`, page, (visit) => csvOf<Entry>(visit.api, {
     path: pathOf(visit), parameters: parametersOf(periodIn(visit.query, now())), columns: entryColumns, rowsOf: (data) => (data as Statement).entries,
   }));
+}
+
+/** Whose account it is, for those who may see clients; the API keeps a record that they did. */
+async function holderOf({ api, params, person }: Visit): Promise<Client | undefined> {
+  if (!person.scopes.has('accounts:read') || !person.scopes.has('clients:read')) return undefined;
+  const { data } = await api.get<Account>(`/accounts/${encodeURIComponent(params['account_id'] ?? '')}`);
+  return (await api.get<Client>(`/clients/${data.client_id}`)).data;
 }
 
 const pathOf = ({ params }: Visit) => `/accounts/${encodeURIComponent(params['account_id'] ?? '')}/statement`;
@@ -72,10 +81,10 @@ function periodForm(here: string, { from_day, to_day }: Period): Html {
 <label>To (day) <input type="date" name="to_day" value="${to_day}" required></label><p class="actions"><button>Show</button></p></form>`;
 }
 
-function document(statement: Statement, { from_day, to_day }: Period): Html {
+function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {
   const money = (amount: string) => `${moneyText(amount, statement.currency)} ${statement.currency}`;
   return html`${facts([
-    ['Period', `${from_day} to ${to_day}`], ['Opening balance', money(statement.opening_balance)], ['Debits', money(statement.debit_total)], ['Credits', money(statement.credit_total)],
+    ['Client', holder && nameOf(holder)], ['Address', holder?.address], ['Period', `${from_day} to ${to_day}`], ['Opening balance', money(statement.opening_balance)], ['Debits', money(statement.debit_total)], ['Credits', money(statement.credit_total)],
     ['Closing balance', html`<strong>${money(statement.closing_balance)}</strong>`], ['Entries', String(statement.entry_count)],
   ])}${entryTable(statement.entries)}`;
 }
