@@ -152,7 +152,7 @@ describe('the back office', () => {
     await page.getByRole('checkbox').check();
     await page.getByRole('button', { name: 'Freeze the account' }).click();
     await page.getByText('It is done.').waitFor();
-    expect(await page.getByRole('row', { name: /Active → Frozen legal Court order/ }).innerText()).toContain('jwt:');
+    expect(await page.getByRole('row', { name: /Active → Frozen legal Court order/ }).innerText()).toContain('officer');
     await look(page, 'account-frozen');
     await page.getByRole('button', { name: 'Unfreeze' }).click();
     await page.getByRole('checkbox').check();

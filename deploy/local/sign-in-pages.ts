@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { html, trusted } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { users } from './users.ts';
 
 /** The pages of the identity provider of local development: HTML without scripts, all text from outside escaped. */
@@ -35,18 +37,14 @@ export function contentSecurityPolicy(formTargets: readonly string[]): string {
   return `default-src 'none'; script-src 'self'; style-src 'sha256-${hash}'; img-src data:; form-action ${["'self'", ...formTargets].join(' ')}; base-uri 'none'; frame-ancestors 'none'`;
 }
 
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-const escape = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
-
-function page(title: string, body: string): string {
-  return `<!doctype html>
-<html lang="en">
+function page(title: string, body: Html): string {
+  return `<!doctype html>\n${html`<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · Core banking (development)</title>
 <link rel="icon" href="data:,">
-<style>${style}</style>
+<style>${trusted(style)}</style>
 </head>
 <body>
 <main>
@@ -55,22 +53,21 @@ function page(title: string, body: string): string {
 ${body}
 </main>
 </body>
-</html>
-`;
+</html>`.text}\n`;
 }
 
 /** User name and password; `refusedName` is the user name of an attempt that failed. The form goes to the page's own address. */
 export function signInPage(refusedName?: string): string {
   const refused = refusedName !== undefined;
-  const described = refused ? ' aria-invalid="true" aria-describedby="refused"' : '';
-  const people = users.map(({ user_name, name, role }) => `<dt>${escape(user_name)}</dt><dd>${escape(name)}, ${escape(role)}</dd>`).join('\n');
-  return page('Sign in', `<p class="note"><strong>For development only.</strong> This identity provider is part of <code>npm start</code>; no real person signs in here.</p>
-${refused ? '<p class="bad" id="refused" role="alert">That user name and password do not belong together.</p>' : ''}
+  const described = refused && html` aria-invalid="true" aria-describedby="refused"`;
+  const people = users.map(({ user_name, name, role }) => html`<dt>${user_name}</dt><dd>${name}, ${role}</dd>\n`);
+  return page('Sign in', html`<p class="note"><strong>For development only.</strong> This identity provider is part of <code>npm start</code>; no real person signs in here.</p>
+${refused && html`<p class="bad" id="refused" role="alert">That user name and password do not belong together.</p>`}
 <form method="post">
 <label for="user_name">User name</label>
-<input id="user_name" name="user_name" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="64" required value="${escape(refusedName ?? '')}"${described}${refused ? '' : ' autofocus'}>
+<input id="user_name" name="user_name" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="64" required value="${refusedName}"${described}${!refused && html` autofocus`}>
 <label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" maxlength="256" required${described}${refused ? ' autofocus' : ''}>
+<input id="password" name="password" type="password" autocomplete="current-password" maxlength="256" required${described}${refused && html` autofocus`}>
 <button type="submit">Sign in</button>
 </form>
 <h2>Who can sign in</h2>
@@ -82,11 +79,11 @@ ${people}
 
 /** Asks before a session ends that the caller did not prove to be its own. `form` is oidc-provider's, with the id op.logoutForm. */
 export function signOutPage(form: string): string {
-  return page('Sign out?', `<p>You are signed in at the identity provider for development.</p>
-${form}
+  return page('Sign out?', html`<p>You are signed in at the identity provider for development.</p>
+${trusted(form)}
 <button type="submit" form="op.logoutForm" name="logout" value="yes" autofocus>Sign out</button>`);
 }
 
 export function messagePage(title: string, text: string): string {
-  return page(escape(title), `<p>${escape(text)}</p>`);
+  return page(title, html`<p>${text}</p>`);
 }

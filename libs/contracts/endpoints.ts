@@ -227,3 +227,8 @@ export const endpoints = {
 } satisfies Record<string, Endpoint>;
 
 export type EndpointName = keyof typeof endpoints;
+
+/** Whether its answers come in pages, with a Link to the next one. */
+export function isPaged({ shape }: Pick<Endpoint, 'shape'>): boolean {
+  return shape === 'page' || shape === 'document';
+}

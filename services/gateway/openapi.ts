@@ -1,4 +1,4 @@
-import { endpoints } from '#libs/contracts/endpoints.ts';
+import { endpoints, isPaged } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
@@ -111,11 +111,11 @@ function envelope({ result, shape }: Endpoint): Json {
 }
 
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
-  const { method, shape, success, pending } = endpoint;
+  const { method, success, pending } = endpoint;
   const content = { 'application/json': { schema: envelope(endpoint) } };
   const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
-  if (shape === 'page' || shape === 'document') headers['Link'] = header('Link');
+  if (isPaged(endpoint)) headers['Link'] = header('Link');
   if (method === 'POST') headers['Idempotent-Replayed'] = header('Replayed');
   const answers: Record<string, Json> = { [success]: { description: success === 201 ? 'Created' : endpoint.summary, headers, content, ...links(name) } };
   if (pending) {

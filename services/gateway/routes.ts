@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { endpoints } from '#libs/contracts/endpoints.ts';
+import { endpoints, isPaged } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
 import { outcomeUnknown, send } from './answer.ts';
@@ -96,10 +96,6 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): 
 }
 
 type Ask = (input: ReadInput, deps: ReadDependencies) => Promise<unknown>;
-
-function isPaged({ shape }: Endpoint): boolean {
-  return shape === 'page' || shape === 'document';
-}
 
 /** How an endpoint reads: the composed ones by hand, the rest by their message. */
 function reader(name: EndpointName, endpoint: Endpoint): Ask {

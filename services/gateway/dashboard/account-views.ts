@@ -1,9 +1,11 @@
 import type { Account, Entry, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
 import { accountType, freezeReason } from '#libs/contracts/resources.ts';
+import { actorOf } from './actors.ts';
+import type { KeyNames } from './actors.ts';
 import { inputOf, once, problem, reason } from './forms.ts';
 import type { Wrong } from './forms.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
 import type { Sorting } from './lists.ts';
@@ -47,13 +49,13 @@ export function entryTable(rows: readonly Entry[], sort?: Sorting): Html {
   ], rows, 'There is no entry.');
 }
 
-export function historyTable(rows: readonly StatusTransition[], sort?: Sorting): Html {
+export function historyTable(rows: readonly StatusTransition[], names: KeyNames, sort?: Sorting): Html {
   return table<StatusTransition>('Status history', [
     { title: 'When', ...(sort && { sort }), show: (row) => timeOf(row.created_at) },
     { title: 'Status', show: (row) => html`${row.from_status} → ${statusOf(row.to_status)}` },
     { title: 'Reason', show: (row) => row.reason ?? '–' },
     { title: 'Note', show: (row) => html`<span class="long">${row.note ?? '–'}</span>` },
-    { title: 'Who', show: (row) => html`<span class="wide">${row.actor}</span>` },
+    { title: 'Who', show: (row) => actorOf(row.actor, names) },
   ], rows, 'The status was never changed.');
 }
 

@@ -4,12 +4,13 @@ import { accountStatus, accountType, transactionStatus, transactionType } from '
 import type { Account, Entry, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
 import { accountFacts, accountParts, accountTable, entryTable, historyTable, openingForm, statusActions, statusForm, transactionTable } from './account-views.ts';
 import type { StatusChange } from './account-views.ts';
+import { keyNamesOf } from './actors.ts';
 import { csvOf } from './csv.ts';
 import type { CsvColumn } from './csv.ts';
 import { enteredIn, idempotencyKeyOf, orForm } from './forms.ts';
 import { addDownload, addForm, addPage } from './frame.ts';
 import type { FrameOptions, Visit } from './frame.ts';
-import { html } from './html.ts';
+import { html } from '#libs/service/html.ts';
 import { keptFilters, parametersOf, showList } from './lists.ts';
 import type { List } from './lists.ts';
 import { plainMoney } from './show.ts';
@@ -41,7 +42,10 @@ export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'o
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
   addPart(app, { part: '/transactions', title: 'Transactions', scope: 'transactions:read', columns: transactionColumns }, transactionsOf);
   addPart(app, { part: '/entries', title: 'Entries', scope: 'transactions:read', columns: entryColumns }, ({ params }) => ({ url: `${url}/${idIn(params)}/entries`, path: `/accounts/${idIn(params)}/entries`, filters: [], hasCsv: true, show: entryTable }));
-  addPart(app, { part: '/history', title: 'Status history', scope: 'accounts:read', columns: historyColumns }, ({ params }) => ({ url: `${url}/${idIn(params)}/history`, path: `/accounts/${idIn(params)}/status-transitions`, filters: [], hasCsv: true, show: historyTable }));
+  addPart(app, { part: '/history', title: 'Status history', scope: 'accounts:read', columns: historyColumns }, (visit) => ({
+    url: `${url}/${idIn(visit.params)}/history`, path: `/accounts/${idIn(visit.params)}/status-transitions`, filters: [], hasCsv: true,
+    show: async (rows, sort) => historyTable(rows, await keyNamesOf(visit, rows.map(({ actor }) => actor)), sort),
+  }));
   for (const change of ['freezing', 'unfreezing'] as const) addStatusChange(app, change, options);
 }
 
@@ -67,7 +71,7 @@ async function showAccount(visit: Visit) {
     content: html`${accountParts(id, '', person)}${query.has('saved') && html`<p class="notice" role="status">It is done.</p>`}
 ${accountFacts(account)}${statusActions(account, person)}
 ${transactions && html`<h2>Latest transactions</h2>${transactionTable(transactions.data)}${more('transactions', 'All transactions', transactions.next)}`}
-<h2>Status history</h2>${historyTable(history.data)}${more('history', 'Whole history', history.next)}`,
+<h2>Status history</h2>${historyTable(history.data, await keyNamesOf(visit, history.data.map(({ actor }) => actor)))}${more('history', 'Whole history', history.next)}`,
   };
 }
 

@@ -1,9 +1,11 @@
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { actorOf } from './actors.ts';
+import type { KeyNames } from './actors.ts';
 import { once, problem, reason } from './forms.ts';
 import type { Wrong } from './forms.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
 import { pager, table, timeOf } from './show.ts';
@@ -23,14 +25,14 @@ export interface KeyFields {
 const url = '/admin/ui/api-keys';
 const isTaken = (key: ApiKey) => key.status === 'active';
 
-export function keyList(keys: readonly ApiKey[], { next, query, notice }: { next: string | undefined; query: URLSearchParams; notice: string | undefined }): Html {
+export function keyList(keys: readonly ApiKey[], names: KeyNames, { next, query, notice }: { next: string | undefined; query: URLSearchParams; notice: string | undefined }): Html {
   const list = table<ApiKey>('API keys', [
-    { title: 'Name', show: (key) => html`<strong>${key.name}</strong><br><code>${key.key_id}</code>` },
+    { title: 'Name', show: (key) => html`<strong><a href="${url}/${key.key_id}">${key.name}</a></strong><br><code>${key.key_id}</code>` },
     { title: 'Status', show: ({ status, environment }) => html`<span class="status ${status}">${status}</span><br>${environment}` },
     { title: 'Scopes', show: (key) => html`${scopeList(key)}${key.client_id !== null && html`<br>only client <code>${key.client_id}</code>`}` },
     { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : timeOf(key.last_used_at)) },
     { title: 'Expires', show: (key) => timeOf(key.revoked_at ?? key.expires_at) },
-    { title: 'Created', show: (key) => html`${timeOf(key.created_at)}<br><span class="quiet by">${key.created_by}</span>` },
+    { title: 'Created', show: (key) => html`${timeOf(key.created_at)}<br><span class="quiet by">by ${actorOf(key.created_by, names)}</span>` },
     { title: 'Change', show: (key) => (isTaken(key) ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>` : '') },
   ], keys, 'There is no API key yet.');
   return html`${notice !== undefined && html`<p class="notice" role="status">${notice}</p>`}
@@ -77,10 +79,20 @@ ${facts(key)}
 <p><a role="button" class="secondary" href="${url}">I have copied it</a></p></div>`;
 }
 
+/** One key: what it is, what can be done with it, and where to read what it did (under the name of the first of its family) and what was done with it. */
+export function keyPage(key: ApiKey, names: KeyNames, { scopes: own }: Person): Html {
+  const trail = (name: string, value: string, text: string) => html`<a href="/admin/ui/audit?${new URLSearchParams({ [name]: value }).toString()}">${text}</a>`;
+  return html`${isTaken(key) && html`<p class="actions"><a role="button" href="${url}/${key.key_id}/rotation">Rotate</a> <a role="button" class="secondary" href="${url}/${key.key_id}/revocation">Revoke</a></p>`}
+${facts(key)}
+<p>Created ${timeOf(key.created_at)} UTC by ${actorOf(key.created_by, names)}${key.rotated_from !== null && html`, in the place of <a href="${url}/${key.rotated_from}">the key before</a>`}.</p>
+${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null && trail('actor', `key:${key.key_id}`, 'What it did, in the audit')} ${trail('resource_id', key.key_id, 'What was done with it')}</p>`}
+<p><a href="${url}">To the list</a></p>`;
+}
+
 function facts(key: ApiKey): Html {
-  return html`<dl class="facts"><dt>Name</dt><dd>${key.name}</dd><dt>Id</dt><dd><code>${key.key_id}</code></dd><dt>Environment</dt><dd>${key.environment}</dd>
+  return html`<dl class="facts"><dt>Name</dt><dd>${key.name}</dd><dt>Id</dt><dd><code>${key.key_id}</code></dd><dt>Status</dt><dd><span class="status ${key.status}">${key.status}</span></dd><dt>Environment</dt><dd>${key.environment}</dd>
 <dt>Scopes</dt><dd class="tags">${key.scopes.map((scope) => html`<code>${scope}</code> `)}</dd>${key.client_id !== null && html`<dt>Only client</dt><dd><code>${key.client_id}</code></dd>`}
-<dt>Expires</dt><dd>${timeOf(key.expires_at)} UTC</dd><dt>Last used</dt><dd>${key.last_used_at === null ? 'never' : html`${timeOf(key.last_used_at)} UTC`}</dd></dl>`;
+<dt>Expires</dt><dd>${timeOf(key.expires_at)} UTC</dd>${key.revoked_at !== null && html`<dt>Revoked</dt><dd>${timeOf(key.revoked_at)} UTC</dd>`}<dt>Last used</dt><dd>${key.last_used_at === null ? 'never' : html`${timeOf(key.last_used_at)} UTC`}</dd></dl>`;
 }
 
 const overlaps = [[0, 'ends at once'], [3_600, 'works for one more hour'], [86_400, 'works for one more day'], [604_800, 'works for one more week'], [2_592_000, 'works for 30 more days']] as const;

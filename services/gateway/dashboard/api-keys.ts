@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/resources.ts';
-import { keyForm, keyList, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
+import { keyNamesOf } from './actors.ts';
+import { keyForm, keyList, keyPage, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
 import type { KeyFields } from './api-key-views.ts';
 import { orForm } from './forms.ts';
 import { addForm, addPage } from './frame.ts';
@@ -14,10 +15,11 @@ const pageSize = 50;
 
 /** API keys: list, create, rotate, revoke. A form that is sent twice does its work once. */
 export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
-  addPage(app, url, { title: 'API keys', scope }, async ({ api, query }) => {
+  addPage(app, url, { title: 'API keys', scope }, async (visit) => {
+    const { api, query } = visit;
     const cursor = query.get('cursor');
     const { data, next } = await api.get<ApiKey[]>(`/admin/api-keys?limit=${pageSize}${cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`}`);
-    return { content: keyList(data, { next, query, notice: query.has('revoked') ? 'The key is revoked: every gateway refuses it within two seconds.' : undefined }) };
+    return { content: keyList(data, await keyNamesOf(visit, data.map(({ created_by }) => created_by)), { next, query, notice: query.has('revoked') ? 'The key is revoked: every gateway refuses it within two seconds.' : undefined }) };
   });
 
   const create = { title: 'Create an API key', scope } as const;
@@ -29,6 +31,11 @@ export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'or
       (wrong) => keyForm(person, given, wrong),
     );
   }, options);
+
+  addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
+    const key = await keyOf(visit);
+    return { title: key.name, content: keyPage(key, await keyNamesOf(visit, [key.created_by]), visit.person) };
+  });
 
   const rotate = { title: 'Rotate an API key', scope } as const;
   addPage(app, `${url}/:key_id/rotation`, rotate, async (visit) => ({ content: rotationForm(visit.person, await keyOf(visit), {}) }));

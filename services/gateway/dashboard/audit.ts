@@ -1,8 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { actorText, keyNamesOf } from './actors.ts';
+import type { KeyNames } from './actors.ts';
 import { addPage } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { showList } from './lists.ts';
 import type { Sorting } from './lists.ts';
 import { idLink, table, timeOf } from './show.ts';
@@ -20,16 +22,16 @@ const filters = [
 /** The audit: who did or was refused what. */
 export function addAudit(app: FastifyInstance): void {
   addPage(app, url, { title: 'Audit', scope: 'audit:read' }, async (visit) => {
-    const { status = 200, content } = await showList<AuditRecord>(visit, { url, path: '/admin/audit', filters, hasDays: true, pageSize: 100, show: records });
+    const { status = 200, content } = await showList<AuditRecord>(visit, { url, path: '/admin/audit', filters, hasDays: true, pageSize: 100, show: async (rows, sort) => records(rows, await keyNamesOf(visit, rows.map(({ actor }) => actor)), sort) });
     return { status, content: html`${content}<p class="quiet">Times are UTC. Records are never changed or deleted.</p>` };
   });
 }
 
-function records(rows: readonly AuditRecord[], sort: Sorting): Html {
-  const narrowed = (name: string, value: string) => html`<a href="${url}?${new URLSearchParams({ [name]: value }).toString()}">${value}</a>`;
+function records(rows: readonly AuditRecord[], names: KeyNames, sort: Sorting): Html {
+  const narrowed = (name: string, value: string, text = value) => html`<a href="${url}?${new URLSearchParams({ [name]: value }).toString()}"${text !== value && html` title="${value}"`}>${text}</a>`;
   return table<AuditRecord>('Audit records', [
     { title: 'When', sort, show: (row) => html`${timeOf(row.created_at)}<br><code class="long">${row.request_id}</code>` },
-    { title: 'Who', show: (row) => html`<span class="long">${narrowed('actor', row.actor)}</span>${row.address !== null && html`<br><span class="quiet">from ${row.address}</span>`}` },
+    { title: 'Who', show: (row) => html`<span class="long">${narrowed('actor', row.actor, actorText(row.actor, names))}</span>${row.address !== null && html`<br><span class="quiet">from ${row.address}</span>`}` },
     { title: 'Action', show: (row) => html`${narrowed('action', row.action)}<br><span class="status ${row.outcome === 'success' ? 'active' : 'refused'}">${row.outcome}</span>` },
     { title: 'Resource', show: (row) => (row.resource_id === null ? '–' : html`<span class="long">${idLink(row.resource_id)}</span>`) },
     { title: 'Details', show: ({ details }) => html`<div class="details">${Object.entries(details).filter(([, value]) => value !== null).map(([name, value]) => html`<div><span class="quiet">${name}</span> ${factText(value)}</div>`)}</div>` },

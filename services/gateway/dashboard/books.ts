@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, Verification } from '#libs/contracts/administration.ts';
 import type { SystemAccount, TrialBalance } from '#libs/contracts/resources.ts';
+import { actorOf, keyNamesOf } from './actors.ts';
+import type { KeyNames } from './actors.ts';
 import { addForm, addPage } from './frame.ts';
 import type { FrameOptions } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
 import { addPostings, chartAssets, postingsPlace } from './postings.ts';
@@ -21,7 +23,7 @@ export function addBooks(app: FastifyInstance, { now, origin }: Pick<FrameOption
     return { assets: chartAssets, content: html`<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML">${verdict(balances.data)}
 <h2>Trial balance</h2>${trialBalance(balances.data)}
 <h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
-<h2>Verification</h2>${verification(operations.data.last_verification, person)}
+<h2>Verification</h2>${verification(operations.data.last_verification, await keyNamesOf({ api, person }, [operations.data.last_verification?.requested_by ?? null]), person)}
 <p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 30 seconds.</p></div>${postingsPlace}` };
   });
   addPostings(app);
@@ -38,10 +40,10 @@ const results: Record<Verification['state'], string> = {
   interrupted: 'It came to no end, and says nothing about the books.',
 };
 
-function verification(last: Verification | null, { csrf }: Person): Html {
+function verification(last: Verification | null, names: KeyNames, { csrf }: Person): Html {
   const isBad = last?.state === 'broken' || last?.state === 'interrupted';
   return html`${last === null ? html`<p role="status">No check of every entry is known yet.</p>` : html`<p class="${isBad ? 'notice wrong' : 'notice'}" role="status">${results[last.state]}</p>
-<p class="quiet">Begun ${timeOf(last.started_at)} UTC by ${last.requested_by}${last.ended_at !== null && html`, ended ${timeOf(last.ended_at)} UTC`}.</p>
+<p class="quiet">Begun ${timeOf(last.started_at)} UTC by ${actorOf(last.requested_by, names)}${last.ended_at !== null && html`, ended ${timeOf(last.ended_at)} UTC`}.</p>
 ${last.findings.map(({ rule, rows }) => html`<details><summary>${rule}</summary>${rows.map((row) => html`<p><code>${JSON.stringify(row)}</code></p>`)}</details>`)}`}
 <form method="post" action="${url}/verification">${csrfField(csrf)}<div class="actions"><button class="secondary"${last?.state === 'running' && html` disabled`}>Check every entry now</button></div></form>`;
 }

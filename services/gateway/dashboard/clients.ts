@@ -7,7 +7,7 @@ import type { CsvColumn } from './csv.ts';
 import { enteredIn, idempotencyKeyOf, orForm } from './forms.ts';
 import { addDownload, addForm, addPage } from './frame.ts';
 import type { FrameOptions, Visit } from './frame.ts';
-import { html } from './html.ts';
+import { html } from '#libs/service/html.ts';
 import { keptFilters, parametersOf, showList } from './lists.ts';
 import type { List } from './lists.ts';
 import { pager } from './show.ts';

@@ -11,6 +11,7 @@ import { addBooks } from './books.ts';
 import { addClients } from './clients.ts';
 import { createCookie } from './cookies.ts';
 import type { EndedSessions } from './ended-sessions.ts';
+import { addDeadLetters } from './dead-letters.ts';
 import { addFind } from './find.ts';
 import { addPage, createEntrance } from './frame.ts';
 import { addHome } from './home.ts';
@@ -72,6 +73,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     addApiKeys(pages, { origin });
     addBooks(pages, { now, origin });
     addOperations(pages, { now });
+    addDeadLetters(pages, { origin });
     addAudit(pages);
     addPage(pages, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
       throw refuse('route_not_found', 'no page has this address');

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { ApiRefused } from './api.ts';
 import type { Shown } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 
 /** What forms have in common: the work named once, fields with what was entered, and why something was not taken. */
 
@@ -73,7 +73,7 @@ export async function orForm(work: () => Promise<Shown>, form: (wrong: Wrong) =>
   try {
     return await work();
   } catch (error) {
-    const isInput = error instanceof ApiRefused && [400, 403, 404, 409, 422].includes(error.status);
+    const isInput = error instanceof ApiRefused && [400, 403, 404, 409, 410, 422].includes(error.status);
     if (!isInput) throw error;
     const { message, errors = [] } = error.problem;
     const fields = Object.fromEntries(errors.map((violation) => [violation.field.split(/[.[]/, 1)[0] ?? '', violation.message]));

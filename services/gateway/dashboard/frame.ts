@@ -7,7 +7,7 @@ import { createApi } from './api.ts';
 import type { Api } from './api.ts';
 import type { AssetName } from './assets.ts';
 import type { Cookies } from './cookies.ts';
-import type { Html } from './html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { renderPage } from './layout.ts';
 import type { Person } from './layout.ts';
 import { sameToken } from './session.ts';

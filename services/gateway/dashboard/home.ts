@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { addPage } from './frame.ts';
-import { html } from './html.ts';
-import { navigation } from './navigation.ts';
+import { html } from '#libs/service/html.ts';
+import { sectionsOf } from './navigation.ts';
 
 /** The first page: what this person can do here. */
 export function addHome(app: FastifyInstance): void {
   addPage(app, '/admin/ui', { title: 'Administration', scope: null }, ({ person }) => {
-    const sections = navigation.filter(({ url, scope }) => url !== '/admin/ui' && (scope === null || person.scopes.has(scope)));
+    const sections = sectionsOf(person.scopes).filter(({ url }) => url !== '/admin/ui');
     return {
       content: html`<p>Signed in as <strong>${person.name}</strong>.</p>
 ${sections.length === 0 && html`<p role="status">Your account allows nothing here yet. Ask an administrator for the permissions that you need.</p>`}

@@ -1,8 +1,8 @@
 import { assetPath } from './assets.ts';
 import type { AssetName } from './assets.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
-import { navigation } from './navigation.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
+import { sectionsOf } from './navigation.ts';
 
 /** Who looks at a page. */
 export interface Person {
@@ -57,10 +57,9 @@ ${content}
 const searchKinds = ['clients:read', 'accounts:read', 'transactions:read', 'audit:read'];
 
 function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
-  const entries = navigation.filter(({ scope }) => scope === null || scopes.has(scope));
   const isHere = (url: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
   return html`<a class="brand" href="/admin/ui">Core Banking</a>
-<nav aria-label="Sections"><ul>${entries.map(({ url, title }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>
+<nav aria-label="Sections"><ul>${sectionsOf(scopes).map(({ url, title }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>
 ${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" placeholder="Number, name, phone, reference, id …" autocomplete="off"><button>Find</button></form></search>`}
 <form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="outline secondary">Sign out</button></form>`;
 }

@@ -1,7 +1,7 @@
 import { ApiRefused } from './api.ts';
 import type { Visit } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { pager } from './show.ts';
 
 /** Lists of the API as pages: filters in the address, a page at a time by cursor, in either order. */
@@ -26,7 +26,7 @@ export interface List<Row> {
   pageSize?: number;
   /** It can be taken along as CSV, from the page's address with `.csv`. */
   hasCsv?: boolean;
-  show: (rows: readonly Row[], sorting: Sorting) => Html;
+  show: (rows: readonly Row[], sorting: Sorting) => Html | Promise<Html>;
 }
 
 /** Which end of time a list begins at, and the same list from the other one. */
@@ -43,7 +43,7 @@ export async function showList<Row>({ api, query }: Visit, list: List<Row>): Pro
   const given = keptFilters(list, query);
   try {
     const { data, next } = await api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
-    return { content: html`${filterForm(list, given)}${list.show(data, sortingOf(list, given))}${pager(list.url, given, next)}${list.hasCsv === true && html`<p><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}` };
+    return { content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given))}${pager(list.url, given, next)}${list.hasCsv === true && html`<p><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}` };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
     const reasons = error.problem.errors?.map(({ message }) => message).join('; ') ?? error.problem.message;

@@ -9,8 +9,8 @@ export interface Section {
   scope: Scope | null;
 }
 
-/** The sections of the dashboard. A person sees those that their scopes allow. */
-export const navigation: readonly Section[] = [
+/** The sections of the dashboard. */
+const navigation: readonly Section[] = [
   { url: '/admin/ui', title: 'Home', about: 'Where you are.', scope: null },
   { url: '/admin/ui/clients', title: 'Clients', about: 'Find, open and change clients, with their accounts.', scope: 'clients:read' },
   { url: '/admin/ui/accounts', title: 'Accounts', about: 'Balances, transactions, entries, statements; freeze and unfreeze.', scope: 'accounts:read' },
@@ -19,3 +19,8 @@ export const navigation: readonly Section[] = [
   { url: '/admin/ui/api-keys', title: 'API keys', about: 'Create, rotate and revoke the keys by which programs reach the bank.', scope: 'keys:manage' },
   { url: '/admin/ui/audit', title: 'Audit', about: 'Who did or was refused what, and when.', scope: 'audit:read' },
 ];
+
+/** Those that a person with these scopes sees. */
+export function sectionsOf(scopes: ReadonlySet<string>): readonly Section[] {
+  return navigation.filter(({ scope }) => scope === null || scopes.has(scope));
+}

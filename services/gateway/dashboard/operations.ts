@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations } from '#libs/contracts/administration.ts';
+import { deadLettersUrl } from './dead-letter-views.ts';
 import { addPage } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { table, timeOf } from './show.ts';
 
 const url = '/admin/ui/operations';
@@ -41,8 +42,10 @@ function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }:
 }
 
 function deadLetters(open: number | null): Html {
-  if (open === null) return html`<p class="notice wrong" role="status">How many are open is not known: accounts does not answer.</p>`;
-  return Number(open) === 0 ? html`<p class="notice" role="status">None is open.</p>` : html`<p class="notice wrong" role="status">${open} open: messages that could not be processed wait for somebody to redrive or drop them.</p>`;
+  const all = html`<p><a href="${deadLettersUrl}">All dead letters</a></p>`;
+  if (open === null) return html`<p class="notice wrong" role="status">How many are open is not known: accounts does not answer.</p>${all}`;
+  if (Number(open) === 0) return html`<p class="notice" role="status">None is open.</p>${all}`;
+  return html`<p class="notice wrong" role="status"><a href="${deadLettersUrl}?state=open">${open} open</a>: messages that could not be processed wait for somebody to redrive or drop them.</p>${all}`;
 }
 
 /** Per group and topic; the partitions that are behind are named. */

@@ -4,8 +4,8 @@ import type { PostingStatistics } from '#libs/contracts/administration.ts';
 import type { TrialBalance } from '#libs/contracts/resources.ts';
 import type { AssetName } from './assets.ts';
 import { addPage } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { moneyText, table, timeOf } from './show.ts';
 
 const url = '/admin/ui/books/postings';

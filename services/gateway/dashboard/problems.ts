@@ -6,8 +6,8 @@ import { KeysUnavailable } from '../jwks.ts';
 import type { RefusedCalls } from '../refused-calls.ts';
 import { ApiRefused } from './api.ts';
 import { ForeignForm, sendPage } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { renderPage } from './layout.ts';
 
 /** Whatever goes wrong is a page that says what to do next. */

@@ -1,6 +1,6 @@
 import { currencyDigits, isCurrency } from '#libs/contracts/money.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 
 /** How values look on pages. */
 
@@ -44,8 +44,8 @@ export function facts(pairs: readonly (readonly [name: string, value: Html | str
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-const good = new Set(['Active', 'active', 'Completed', 'published']);
-const bad = new Set(['Frozen', 'Failed']);
+const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven']);
+const bad = new Set(['Frozen', 'Failed', 'open']);
 
 /** A state as a word, coloured by whether it needs looking at. */
 export function statusOf(status: string): Html {

@@ -7,8 +7,8 @@ import { nameOf } from './client-views.ts';
 import { csvOf } from './csv.ts';
 import { addDownload, addPage } from './frame.ts';
 import type { Visit } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { endOf, momentOf } from './lists.ts';
 import { facts, moneyText, timeOf } from './show.ts';
 

@@ -1,15 +1,17 @@
 import type { Timeline } from '#libs/contracts/administration.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
+import { actorOf } from './actors.ts';
+import type { KeyNames } from './actors.ts';
 import { facts, idLink, moneyText, statusOf, table } from './show.ts';
 
 type TimelineEntry = Timeline['entries'][number];
 type TimelineEvent = Timeline['events'][number];
 
 /** What became of a transaction, step by step: request, command, entries with both sides, events. */
-export function timelineOf({ transaction, request, command, booked_at, entries, events }: Timeline): Html {
+export function timelineOf({ transaction, request, command, booked_at, entries, events }: Timeline, names: KeyNames): Html {
   return html`<h2>Timeline</h2><ol class="timeline">
-<li><h3>Request</h3>${facts([['Accepted', moment(request.accepted_at, request.accepted_at)], ['Caller', html`<code>${request.actor}</code>`], ['Request id', html`<a href="/admin/ui/audit?request_id=${encodeURIComponent(request.request_id)}"><code>${request.request_id}</code></a>`], ['Idempotency key', request.idempotency_key !== null && html`<code>${request.idempotency_key}</code>`]])}</li>
+<li><h3>Request</h3>${facts([['Accepted', moment(request.accepted_at, request.accepted_at)], ['Caller', actorOf(request.actor, names)], ['Request id', html`<a href="/admin/ui/audit?request_id=${encodeURIComponent(request.request_id)}"><code>${request.request_id}</code></a>`], ['Idempotency key', request.idempotency_key !== null && html`<code>${request.idempotency_key}</code>`]])}</li>
 <li><h3>Command</h3>${facts([['Name', command.name], ['ce_id', html`<code>${command.id}</code>`], ['Topic', `${command.topic}, partition ${command.partition}`]])}</li>
 <li><h3>Entries</h3>${booked_at === null ? html`<p>Nothing was booked${transaction.failure_code !== undefined && html`: ${transaction.failure_code}`}.</p>` : html`${facts([['Booked', moment(booked_at, request.accepted_at)]])}${entryRows(entries)}`}</li>
 <li><h3>Events</h3>${eventRows(events, request.accepted_at)}</li>

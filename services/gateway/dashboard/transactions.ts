@@ -2,25 +2,25 @@ import type { FastifyInstance } from 'fastify';
 import type { Timeline } from '#libs/contracts/administration.ts';
 import { debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { keyNamesOf } from './actors.ts';
 import { ApiRefused } from './api.ts';
-import type { Api } from './api.ts';
 import { addPage } from './frame.ts';
 import type { Visit } from './frame.ts';
-import { html } from './html.ts';
-import type { Html } from './html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { facts, idLink, moneyText, statusOf, timeOf } from './show.ts';
 import { timelineOf } from './timeline.ts';
 
 /** A transaction with what became of it, and a transfer with that of its operation. */
 export function addTransactions(app: FastifyInstance): void {
-  addPage(app, '/admin/ui/transactions/:transaction_id', { title: 'Transaction', scope: 'transactions:read' }, async ({ api, params, person }) => {
-    const { data } = await api.get<Transaction>(`/transactions/${encodeURIComponent(params['transaction_id'] ?? '')}`);
-    return { title: `${data.transaction_type} ${moneyOf(data)}`, content: html`${transactionFacts(data)}${await story(api, data.transaction_id, data.status, person)}` };
+  addPage(app, '/admin/ui/transactions/:transaction_id', { title: 'Transaction', scope: 'transactions:read' }, async (visit) => {
+    const { data } = await visit.api.get<Transaction>(`/transactions/${encodeURIComponent(visit.params['transaction_id'] ?? '')}`);
+    return { title: `${data.transaction_type} ${moneyOf(data)}`, content: html`${transactionFacts(data)}${await story(visit, data.transaction_id, data.status)}` };
   });
-  addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope: 'transactions:read' }, async ({ api, params, person }) => {
-    const { data } = await api.get<Transfer>(`/transfers/${encodeURIComponent(params['transfer_id'] ?? '')}`);
+  addPage(app, '/admin/ui/transfers/:transfer_id', { title: 'Transfer', scope: 'transactions:read' }, async (visit) => {
+    const { data } = await visit.api.get<Transfer>(`/transfers/${encodeURIComponent(visit.params['transfer_id'] ?? '')}`);
     const leg = isId('transfer', data.transfer_id) ? debitLegId(data.transfer_id) : '';
-    return { title: `Transfer ${moneyOf(data)}`, content: html`${transferFacts(data, leg)}${await story(api, leg, data.status, person)}` };
+    return { title: `Transfer ${moneyOf(data)}`, content: html`${transferFacts(data, leg)}${await story(visit, leg, data.status)}` };
   });
 }
 
@@ -43,11 +43,12 @@ function transferFacts(row: Transfer, leg: string): Html {
 }
 
 /** The timeline, for those who may see it; of what is not decided yet there is none. */
-async function story(api: Api, transactionId: string, status: Transaction['status'], { scopes }: Visit['person']): Promise<Html> {
-  if (!scopes.has('audit:read')) return html`<p class="quiet">Its timeline is for those who may read the audit.</p>`;
+async function story({ api, person }: Visit, transactionId: string, status: Transaction['status']): Promise<Html> {
+  if (!person.scopes.has('audit:read')) return html`<p class="quiet">Its timeline is for those who may read the audit.</p>`;
   if (status === 'Pending') return html`<p role="status">It is not decided yet. Open the page again in a moment.</p>`;
   try {
-    return timelineOf((await api.get<Timeline>(`/admin/transactions/${encodeURIComponent(transactionId)}/timeline`)).data);
+    const { data } = await api.get<Timeline>(`/admin/transactions/${encodeURIComponent(transactionId)}/timeline`);
+    return timelineOf(data, await keyNamesOf({ api, person }, [data.request.actor]));
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 404) throw error;
     return html`<p role="status">No timeline is known of it.</p>`;
