@@ -11,7 +11,7 @@ import { createCursors } from '#services/gateway/cursor.ts';
 import { createForwarder } from '#services/gateway/forward.ts';
 import { createGatewayMetrics } from '#services/gateway/gateway-metrics.ts';
 import { createPendingAnswers } from '#services/gateway/pending.ts';
-import { createRefusedCalls } from '#services/gateway/refused-calls.ts';
+import { createAuditRecords } from '#services/gateway/audit-records.ts';
 
 /**
  * The gateway answering itself: all that a request passes in it (credential, limits, validation, command, reply), and
@@ -42,7 +42,7 @@ const app = await createApp({
   consumerLag: async () => [],
   pending: createPendingAnswers(),
   apiKeys,
-  refusedCalls: createRefusedCalls({ publisher: { publish: async () => undefined }, prefix, logger }),
+  auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger }),
   clock: { now: Date.now, check: () => ({ ok: true }) },
   pepper: API_KEY_PEPPER,
   cursors: createCursors(API_KEY_PEPPER),

@@ -11,7 +11,10 @@ export const auditRecordSchema = z.object({
   created_at: z.string(),
   /** `key:<family>`, `jwt:<iss>|<sub>`, `system…`, or `unauthenticated`. */
   actor: z.string(),
-  /** The endpoint's name; `unknown_route` where there is none. */
+  /**
+   * The endpoint's name; in the dashboard `sign_in` and `sign_out`, and where a page or form was refused `page:` or `form:` with its
+   * path; `unknown_route` where there is none.
+   */
   action: z.string(),
   resource_id: z.string().nullable(),
   /** `success`, or the error code of the refusal. */

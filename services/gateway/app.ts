@@ -19,7 +19,7 @@ import { createDoor } from './door.ts';
 import { checkRoute, createGate, undecodable } from './gate.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createLimiter } from './limits.ts';
-import type { RefusedCalls } from './refused-calls.ts';
+import type { AuditRecords } from './audit-records.ts';
 import { addRoutes } from './routes.ts';
 import type { RouteDependencies } from './routes.ts';
 import { createTokenVerifier } from './tokens.ts';
@@ -36,7 +36,7 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   docs: boolean;
   /** undefined: there is no dashboard. */
   dashboard?: DashboardOptions | undefined;
-  refusedCalls: RefusedCalls;
+  auditRecords: AuditRecords;
   logger: Logger;
   metrics: GatewayMetrics;
   /** True from the moment this process is told to stop: every answer then closes its connection. */
@@ -83,10 +83,11 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   // It verifies only: the secret, which it insists on, signs nothing.
   await app.register(fastifyJwt, { secret: randomUUID() });
   const verifyToken = createTokenVerifier(app.jwt, deps.tokens, now);
+  const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
   const gate = createGate({
     authenticate: createAuthenticate(verifyToken, deps.apiKeys),
     callerLimit: createLimiter(deps.rateLimitPerMinute, now),
-    failureLimit: createLimiter(deps.authFailuresPerMinute, now),
+    failureLimit,
   });
   const answerError = errorHandler(deps);
   const entrance = createEntrance(deps, gate, answerError);
@@ -109,7 +110,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   });
   takeJsonOnly(app);
   if (deps.docs) await addDocs(app, deps.apiVersion);
-  if (deps.dashboard) await addDashboard(app, { ...deps.dashboard, verifyToken, refusedCalls: deps.refusedCalls, now, logger: deps.logger });
+  if (deps.dashboard) await addDashboard(app, { ...deps.dashboard, verifyToken, failureLimit, auditRecords: deps.auditRecords, now, logger: deps.logger });
   addRoutes(app, { ...deps, now });
   return app;
 }
@@ -168,7 +169,7 @@ function requestId(request: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
-function errorHandler({ logger, metrics, refusedCalls, isDraining }: AppDependencies) {
+function errorHandler({ logger, metrics, auditRecords, isDraining }: AppDependencies) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
     // Fastify closes the connection for a body that it cannot take: a caller in the middle of sending one that is too large
@@ -176,7 +177,7 @@ function errorHandler({ logger, metrics, refusedCalls, isDraining }: AppDependen
     if (isDraining?.() !== true) reply.removeHeader('connection');
     if (refusal.code === 'body_too_large') request.raw.resume();
     metrics.refused(refusal.code);
-    refusedCalls.take(request, refusal.code);
+    auditRecords.refused(request, refusal.code);
     if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a request failed');
     return sendRefusal(reply, refusal, error instanceof Refused ? error.headers : undefined);
   };

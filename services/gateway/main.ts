@@ -33,7 +33,7 @@ import { createGatewayMetrics } from './gateway-metrics.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createKeySet } from './jwks.ts';
 import { createPendingAnswers } from './pending.ts';
-import { createRefusedCalls } from './refused-calls.ts';
+import { createAuditRecords } from './audit-records.ts';
 import type { TokenOptions } from './tokens.ts';
 
 /** Starts the gateway; it is stopped in reverse order: readiness, HTTP, breakers, requester, follower, publisher, probes. */
@@ -90,8 +90,8 @@ run('gateway', async ({ logger, instance, onStop }) => {
     metrics: gatewayMetrics,
   });
   onStop('breakers', () => forwarder.stop());
-  const refusedCalls = createRefusedCalls({ publisher, prefix: config.TOPIC_PREFIX, logger });
-  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, consumerLag: createConsumerLag(kafka, config.TOPIC_PREFIX), apiKeys, dashboard: dashboard?.options, refusedCalls, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
+  const auditRecords = createAuditRecords({ publisher, prefix: config.TOPIC_PREFIX, logger });
+  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, consumerLag: createConsumerLag(kafka, config.TOPIC_PREFIX), apiKeys, dashboard: dashboard?.options, auditRecords, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
   state = 'running';

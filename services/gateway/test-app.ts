@@ -19,7 +19,7 @@ import { createCursors } from './cursor.ts';
 import { createForwarder } from './forward.ts';
 import { createGatewayMetrics } from './gateway-metrics.ts';
 import { createPendingAnswers } from './pending.ts';
-import { createRefusedCalls } from './refused-calls.ts';
+import { createAuditRecords } from './audit-records.ts';
 
 /** What a service would reply: a body, or why there is none. */
 export type Answer = ReplyBody | RequestError['stage'] | 'malformed';
@@ -60,7 +60,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     pending: createPendingAnswers(),
     consumerLag: async () => [],
     apiKeys,
-    refusedCalls: createRefusedCalls({ publisher, prefix: 'test.', logger: silent }),
+    auditRecords: createAuditRecords({ publisher, prefix: 'test.', logger: silent }),
     pepper,
     cursors: createCursors('a secret of sixteen'),
     idempotencySecret: 'a secret of sixteen',

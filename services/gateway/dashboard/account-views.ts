@@ -1,11 +1,11 @@
-import type { Account, Entry, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
 import { accountType, freezeReason } from '#libs/contracts/resources.ts';
+import type { Account, Entry, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { actorOf } from './actors.ts';
 import type { KeyNames } from './actors.ts';
 import { inputOf, once, problem, reason } from './forms.ts';
 import type { Wrong } from './forms.ts';
-import { html } from '#libs/service/html.ts';
-import type { Html } from '#libs/service/html.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
 import type { Sorting } from './lists.ts';

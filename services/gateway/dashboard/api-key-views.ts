@@ -1,11 +1,11 @@
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { actorOf } from './actors.ts';
 import type { KeyNames } from './actors.ts';
 import { once, problem, reason } from './forms.ts';
 import type { Wrong } from './forms.ts';
-import { html } from '#libs/service/html.ts';
-import type { Html } from '#libs/service/html.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
 import { pager, table, timeOf } from './show.ts';

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { actorText, keyNamesOf } from './actors.ts';
 import type { KeyNames } from './actors.ts';
 import { addPage } from './frame.ts';
-import { html } from '#libs/service/html.ts';
-import type { Html } from '#libs/service/html.ts';
 import { showList } from './lists.ts';
 import type { Sorting } from './lists.ts';
 import { idLink, table, timeOf } from './show.ts';

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, Verification } from '#libs/contracts/administration.ts';
 import type { SystemAccount, TrialBalance } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { actorOf, keyNamesOf } from './actors.ts';
 import type { KeyNames } from './actors.ts';
 import { addForm, addPage } from './frame.ts';
 import type { FrameOptions } from './frame.ts';
-import { html } from '#libs/service/html.ts';
-import type { Html } from '#libs/service/html.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
 import { addPostings, chartAssets, postingsPlace } from './postings.ts';

@@ -1,9 +1,9 @@
 import type { Client } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import type { ClientType } from './clients.ts';
 import { inputOf, once, problem } from './forms.ts';
 import type { Field, Wrong } from './forms.ts';
-import { html } from '#libs/service/html.ts';
-import type { Html } from '#libs/service/html.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
 import type { Sorting } from './lists.ts';

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account, Client } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
 import { accountTable } from './account-views.ts';
 import { clientFacts, clientForm, clientTable, contactForm, contactOf, nameOf } from './client-views.ts';
 import { csvOf } from './csv.ts';
@@ -7,7 +8,6 @@ import type { CsvColumn } from './csv.ts';
 import { enteredIn, idempotencyKeyOf, orForm } from './forms.ts';
 import { addDownload, addForm, addPage } from './frame.ts';
 import type { FrameOptions, Visit } from './frame.ts';
-import { html } from '#libs/service/html.ts';
 import { keptFilters, parametersOf, showList } from './lists.ts';
 import type { List } from './lists.ts';
 import { pager } from './show.ts';

@@ -1,5 +1,5 @@
-import type { FastifyReply } from 'fastify';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyReply } from 'fastify';
 
 /**
  * The dashboard's own cookies. HttpOnly: no script reads them; Lax: no other site's form or frame sends them, and the way back

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { ok, samples } from '../test-app.ts';
 import { ownPath } from './sign-in.ts';
 import { issuer, testDashboard } from './test-dashboard.ts';
@@ -128,7 +129,36 @@ describe('a form', () => {
   });
 });
 
+describe('what is refused', () => {
+  const told = () => made.recorded.map(({ value }) => JSON.parse(String(value)) as AuditRecord);
+
+  it('is recorded with the page or form it was refused on', async () => {
+    const { session, get, post } = signedIn('clients:read');
+    made.recorded.length = 0;
+    await get('/admin/ui/api-keys/new');
+    await get(`/admin/ui/api-keys/key_${'1'.repeat(32)}/rotation`);
+    await post('/admin/ui/books/verification', { csrf_token: session.csrf });
+    await post('/admin/ui/clients/new', { csrf_token: 'of somebody else' });
+    await get('/admin/ui/typed/secret');
+    expect(told().map(({ action, outcome, resource_id, details }) => [action, outcome, resource_id, details['path']])).toEqual([
+      ['page:api-keys/new', 'insufficient_scope', null, '/admin/ui/api-keys/new'],
+      ['page:api-keys/:key_id/rotation', 'insufficient_scope', `key_${'1'.repeat(32)}`, '/admin/ui/api-keys/:key_id/rotation'],
+      ['form:books/verification', 'insufficient_scope', null, '/admin/ui/books/verification'],
+      ['form:clients/new', 'invalid_credentials', null, '/admin/ui/clients/new'],
+      ['unknown_route', 'route_not_found', null, '/admin/…/…'],
+    ]);
+    expect(new Set(told().map(({ actor }) => actor))).toEqual(new Set([`jwt:${issuer}|ada`]));
+  });
+});
+
 describe('signing out', () => {
+  it('is recorded', async () => {
+    const { session, post } = signedIn('');
+    made.recorded.length = 0;
+    await post('/admin/logout', { csrf_token: session.csrf });
+    expect(made.recorded.map(({ value }) => JSON.parse(String(value)))).toEqual([expect.objectContaining({ actor: `jwt:${issuer}|ada`, action: 'sign_out', outcome: 'success', resource_id: session.id, address: '127.0.0.1' })]);
+  });
+
   it('ends the session, for a copy of the cookie too', async () => {
     const { session, get, post } = signedIn('keys:manage');
     expect((await get('/admin/ui')).statusCode).toBe(200);

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { refuse } from '../errors.ts';
-import type { RefusedCalls } from '../refused-calls.ts';
+import type { AuditRecords } from '../audit-records.ts';
+import type { Limiter } from '../limits.ts';
 import type { VerifyToken } from '../tokens.ts';
 import { addAccounts } from './accounts.ts';
 import { addApiKeys } from './api-keys.ts';
@@ -35,7 +36,9 @@ export interface DashboardOptions {
 
 export interface DashboardDependencies extends DashboardOptions {
   verifyToken: VerifyToken;
-  refusedCalls: RefusedCalls;
+  auditRecords: AuditRecords;
+  /** Of failed authentications, per address; undefined: none. */
+  failureLimit: Limiter | undefined;
   now: () => number;
   logger: Logger;
 }
@@ -63,7 +66,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => done(null, new URLSearchParams(String(body))));
     pages.setErrorHandler(createErrorPages(deps));
     addAssets(pages);
-    addSignIn(pages, { issuer, sessions, ended, cookie, loginCookie: createCookie('bank_login', isSecure), secret: deps.sessionSecret, publicUrl: origin, now, logger });
+    addSignIn(pages, { issuer, sessions, ended, cookie, loginCookie: createCookie('bank_login', isSecure), secret: deps.sessionSecret, publicUrl: origin, verifyToken: deps.verifyToken, auditRecords: deps.auditRecords, failureLimit: deps.failureLimit, now, logger });
     addHome(pages);
     addClients(pages, { origin });
     addAccounts(pages, { origin });

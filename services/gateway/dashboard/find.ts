@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { maxHits } from '#libs/contracts/administration.ts';
 import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
-import { ApiRefused } from './api.ts';
-import { addPage } from './frame.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { ApiRefused } from './api.ts';
+import { addPage } from './frame.ts';
 import { pageOf, table, timeOf } from './show.ts';
 
 const kinds: Record<SearchKind, string> = { client: 'Clients', account: 'Accounts', transaction: 'Transactions', transfer: 'Transfers', audit_record: 'Audit records' };

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { ApiRefused } from './api.ts';
-import type { Shown } from './frame.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { ApiRefused } from './api.ts';
+import type { Shown } from './frame.ts';
 
 /** What forms have in common: the work named once, fields with what was entered, and why something was not taken. */
 

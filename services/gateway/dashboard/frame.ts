@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Scope } from '#libs/contracts/scopes.ts';
+import type { Html } from '#libs/service/html.ts';
 import { refuse } from '../errors.ts';
 import type { VerifyToken } from '../tokens.ts';
 import { createApi } from './api.ts';
 import type { Api } from './api.ts';
 import type { AssetName } from './assets.ts';
 import type { Cookies } from './cookies.ts';
-import type { Html } from '#libs/service/html.ts';
 import { renderPage } from './layout.ts';
 import type { Person } from './layout.ts';
 import { sameToken } from './session.ts';
@@ -102,9 +102,14 @@ export function visitOf(request: FastifyRequest): Visit {
   return request.visit;
 }
 
+/** How a refusal of it is recorded: `page:api-keys/new`. An address that is no page of ours has no name. */
+function actionOf(kind: 'page' | 'form', url: string): { action?: string } {
+  return url.includes('*') ? {} : { action: `${kind}:${url.replace(/^\/admin\/ui\/?/, '')}` };
+}
+
 /** A page; it changes nothing. */
 export function addPage(app: FastifyInstance, url: string, page: PageOptions, show: (visit: Visit) => Shown | Promise<Shown>): void {
-  app.get(url, { config: { page } }, async (request, reply) => {
+  app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
     const visit = visitOf(request);
     checkScope(visit.person, page.scope);
     return answer(request, reply, visit, page.title, await show(visit));
@@ -113,7 +118,7 @@ export function addPage(app: FastifyInstance, url: string, page: PageOptions, sh
 
 /** A file of a list, made while it is sent. What `make` throws is a page that says so. */
 export function addDownload(app: FastifyInstance, url: string, page: PageOptions, make: (visit: Visit) => Promise<AsyncIterable<string>>): void {
-  app.get(url, { config: { page } }, async (request, reply) => {
+  app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
     const visit = visitOf(request);
     checkScope(visit.person, page.scope);
     const lines = await make(visit);
@@ -124,7 +129,7 @@ export function addDownload(app: FastifyInstance, url: string, page: PageOptions
 
 /** What a form is sent to. */
 export function addForm(app: FastifyInstance, url: string, page: PageOptions, take: (visit: Visit) => Shown | Promise<Shown>, { origin }: Pick<FrameOptions, 'origin'>): void {
-  app.post(url, { config: { page } }, async (request, reply) => {
+  app.post(url, { config: { page, ...actionOf('form', url) } }, async (request, reply) => {
     const visit = visitOf(request);
     visit.fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     checkOwnForm(request, visit, origin);

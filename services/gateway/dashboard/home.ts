@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { addPage } from './frame.ts';
 import { html } from '#libs/service/html.ts';
+import { addPage } from './frame.ts';
 import { sectionsOf } from './navigation.ts';
 
 /** The first page: what this person can do here. */

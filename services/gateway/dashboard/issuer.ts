@@ -9,7 +9,11 @@ export type SignInFault =
   /** It said no: the person may not, or did not want to. */
   | 'refused'
   /** The answer is not one to this browser's request, or not to be trusted. */
-  | 'mismatch';
+  | 'mismatch'
+  /** The person may come in, but nobody could record that. */
+  | 'unrecorded'
+  /** One of too many failures of one address. */
+  | 'too_many';
 
 export class SignInFailed extends Error {
   override name = 'SignInFailed';

@@ -1,7 +1,7 @@
-import { assetPath } from './assets.ts';
-import type { AssetName } from './assets.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { assetPath } from './assets.ts';
+import type { AssetName } from './assets.ts';
 import { sectionsOf } from './navigation.ts';
 
 /** Who looks at a page. */

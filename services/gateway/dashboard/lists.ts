@@ -1,7 +1,7 @@
-import { ApiRefused } from './api.ts';
-import type { Visit } from './frame.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { ApiRefused } from './api.ts';
+import type { Visit } from './frame.ts';
 import { pager } from './show.ts';
 
 /** Lists of the API as pages: filters in the address, a page at a time by cursor, in either order. */

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations } from '#libs/contracts/administration.ts';
-import { deadLettersUrl } from './dead-letter-views.ts';
-import { addPage } from './frame.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { deadLettersUrl } from './dead-letter-views.ts';
+import { addPage } from './frame.ts';
 import { table, timeOf } from './show.ts';
 
 const url = '/admin/ui/operations';

@@ -2,10 +2,10 @@ import type { FastifyInstance } from 'fastify';
 import { statisticsUnit } from '#libs/contracts/administration.ts';
 import type { PostingStatistics } from '#libs/contracts/administration.ts';
 import type { TrialBalance } from '#libs/contracts/resources.ts';
-import type { AssetName } from './assets.ts';
-import { addPage } from './frame.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import type { AssetName } from './assets.ts';
+import { addPage } from './frame.ts';
 import { moneyText, table, timeOf } from './show.ts';
 
 const url = '/admin/ui/books/postings';

@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { errorCodes } from '#libs/contracts/errors.ts';
-import { internalError, refusalOf, unavailable } from '../errors.ts';
-import { KeysUnavailable } from '../jwks.ts';
-import type { RefusedCalls } from '../refused-calls.ts';
-import { ApiRefused } from './api.ts';
-import { ForeignForm, sendPage } from './frame.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { internalError, refusalOf, unavailable } from '../errors.ts';
+import { KeysUnavailable } from '../jwks.ts';
+import type { AuditRecords } from '../audit-records.ts';
+import { ApiRefused } from './api.ts';
+import { ForeignForm, sendPage } from './frame.ts';
 import { renderPage } from './layout.ts';
 
 /** Whatever goes wrong is a page that says what to do next. */
@@ -18,11 +18,12 @@ interface Problem {
   text: string;
 }
 
-export function createErrorPages({ logger, refusedCalls }: { logger: Logger; refusedCalls: RefusedCalls }) {
+export function createErrorPages({ logger, auditRecords }: { logger: Logger; auditRecords: AuditRecords }) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = error instanceof ApiRefused || error instanceof ForeignForm ? undefined : error instanceof KeysUnavailable ? unavailable : (refusalOf(error) ?? internalError);
-    // What the API refused it has recorded itself.
-    if (refusal) refusedCalls.take(request, refusal.code);
+    // What the API refused it has recorded itself. A form's token is a credential.
+    if (refusal) auditRecords.refused(request, refusal.code);
+    if (error instanceof ForeignForm) auditRecords.refused(request, 'invalid_credentials');
     if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a page of the dashboard failed');
     const problem = error instanceof ForeignForm ? foreignForm : error instanceof ApiRefused ? of(error.status, error.problem.message) : of(errorCodes[refusal?.code ?? 'internal_error'].status, refusal?.message ?? '');
     return sendPage(reply, problem.status, renderPage({ title: problem.title, content: problemContent(problem, request), person: request.visit?.person, path: '' }));

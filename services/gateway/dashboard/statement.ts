@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Account, Client, Entry, Statement } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { accountParts, entryTable } from './account-views.ts';
 import { entryColumns } from './accounts.ts';
 import type { Api } from './api.ts';
@@ -7,8 +9,6 @@ import { nameOf } from './client-views.ts';
 import { csvOf } from './csv.ts';
 import { addDownload, addPage } from './frame.ts';
 import type { Visit } from './frame.ts';
-import { html } from '#libs/service/html.ts';
-import type { Html } from '#libs/service/html.ts';
 import { endOf, momentOf } from './lists.ts';
 import { facts, moneyText, timeOf } from './show.ts';
 

@@ -2,12 +2,12 @@ import type { FastifyInstance } from 'fastify';
 import type { Timeline } from '#libs/contracts/administration.ts';
 import { debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
 import { keyNamesOf } from './actors.ts';
 import { ApiRefused } from './api.ts';
 import { addPage } from './frame.ts';
 import type { Visit } from './frame.ts';
-import { html } from '#libs/service/html.ts';
-import type { Html } from '#libs/service/html.ts';
 import { facts, idLink, moneyText, statusOf, timeOf } from './show.ts';
 import { timelineOf } from './timeline.ts';
 

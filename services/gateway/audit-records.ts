@@ -11,13 +11,27 @@ import type { Publisher } from '#libs/kafka/publish.ts';
 import { encodeNotice } from './forward.ts';
 import { kindOfField } from './unknown-ids.ts';
 
-/** Notes refused calls for auditors. Nobody waits for it; what cannot be sent is logged. */
-export interface RefusedCalls {
-  /** Takes note of an answer other than success, if it is one of those that auditors ask about. */
-  take(request: FastifyRequest, code: ErrorCode): void;
+/** What the gateway itself tells auditors: what it refused, and who signed in and out. */
+export interface AuditRecords {
+  /** Takes note of an answer other than success, if it is one of those that auditors ask about. Nobody waits for it; what cannot be sent is logged. */
+  refused(request: FastifyRequest, code: ErrorCode): void;
+  /** Takes note of what somebody did, or was not let do. Nobody waits for it; what cannot be sent is logged. */
+  note(request: FastifyRequest, act: Act): void;
+  /** Records what somebody did. Resolves once the broker has it; rejects where nobody can say that it has. */
+  record(request: FastifyRequest, act: Act): Promise<void>;
 }
 
-export interface RefusedCallsOptions {
+/** Details: short facts, never personal data or secrets. */
+export type Act = Pick<AuditRecord, 'actor' | 'action' | 'resource_id' | 'details'> & { outcome: 'success' | ErrorCode };
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Of the dashboard's routes, which are no endpoints: the name under which a refusal is recorded. */
+    action?: string;
+  }
+}
+
+export interface AuditRecordsOptions {
   publisher: Pick<Publisher, 'publish'>;
   prefix: string;
   logger: Logger;
@@ -31,26 +45,33 @@ const refusedStatuses = new Set<number>([401, 403, 404, 405]);
 /** What a path may show: the words of our own routes. Anything else was made up by the caller, and could be a secret. */
 const knownSegments = new Set(Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))));
 
-export function createRefusedCalls({ publisher, prefix, logger }: RefusedCallsOptions): RefusedCalls {
+export function createAuditRecords({ publisher, prefix, logger }: AuditRecordsOptions): AuditRecords {
   let underWay = 0;
-  const send = async (record: AuditRecord, id: string): Promise<void> => {
+  const send = async (record: AuditRecord): Promise<void> => {
     if (underWay >= maxUnderWay) throw new Error(`${underWay} records wait already`);
     underWay++;
     try {
-      const command = { name: 'record_audit' as const, id, key: record.actor, data: record, acceptedAt: new Date(record.created_at) };
+      const command = { name: 'record_audit' as const, id: record.audit_id, key: record.actor, data: record, acceptedAt: new Date(record.created_at) };
       await publisher.publish(encodeNotice(command, record.request_id, prefix), { timeoutMs: publishTimeoutMs });
     } finally {
       underWay--;
     }
   };
-  return {
-    take(request, code) {
-      if (!isForAuditors(request, code)) return;
-      const id = `ref_${randomUUID()}`;
-      const record = recordOf(request, code, id);
-      send(record, id).catch((error: unknown) => logger.warn({ err: error, record }, 'the audit record of a refused call was lost'));
-    },
+  const note = (request: FastifyRequest, act: Act): void => {
+    const record = recordOf(request, act);
+    send(record).catch((error: unknown) => logger.warn({ err: error, record }, 'an audit record was lost'));
   };
+  return {
+    refused(request, code) {
+      if (isForAuditors(request, code)) note(request, refusalOf(request, code));
+    },
+    note,
+    record: (request, act) => send(recordOf(request, act)),
+  };
+}
+
+function recordOf({ id, ip }: FastifyRequest, act: Act): AuditRecord {
+  return { audit_id: auditId(`gtw_${randomUUID()}`), created_at: new Date().toISOString(), ...act, request_id: id, address: ip };
 }
 
 /**
@@ -68,20 +89,16 @@ function pathOf(request: FastifyRequest): string {
   return request.routeOptions?.url ?? (request.url.split('?', 1)[0] ?? '').toLowerCase();
 }
 
-function recordOf(request: FastifyRequest, code: ErrorCode, id: string): AuditRecord {
-  const name = request.routeOptions?.config.endpoint;
+function refusalOf(request: FastifyRequest, outcome: ErrorCode): Act {
+  const { endpoint: name, action } = request.routeOptions?.config ?? {};
   const endpoint: Endpoint | undefined = name && endpoints[name];
-  const path = endpoint?.path ?? pathOf(request).split('/').slice(0, 8).map((segment) => (knownSegments.has(segment) ? segment : '…')).join('/');
+  const shown = () => (action === undefined ? pathOf(request).split('/').slice(0, 8).map((segment) => (knownSegments.has(segment) ? segment : '…')).join('/') : pathOf(request));
   return {
-    audit_id: auditId(id),
-    created_at: new Date().toISOString(),
     actor: request.caller?.actor ?? 'unauthenticated',
-    action: name ?? 'unknown_route',
+    action: name ?? action ?? 'unknown_route',
     resource_id: resourceOf(request),
-    outcome: code,
-    request_id: request.id,
-    details: { method: request.method, path },
-    address: request.ip,
+    outcome,
+    details: { method: request.method, path: endpoint?.path ?? shown() },
   };
 }
 

@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest';
 import { auditRecordSchema } from '#libs/contracts/administration.ts';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
-import { createRefusedCalls } from './refused-calls.ts';
+import { createAuditRecords } from './audit-records.ts';
 import { ids, testApp } from './test-app.ts';
 
 /** Which refused calls auditors are told of, and what of them; and that nobody ever waits for it. */
@@ -67,10 +67,10 @@ test('a broker that does not answer holds up nobody: at most 1,000 wait, what is
   const lines: string[] = [];
   const sent: OutgoingMessage[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
-  const refusedCalls = createRefusedCalls({ publisher: { publish: (message) => (sent.push(message), new Promise<void>(() => undefined)) }, prefix: '', logger });
-  const { call } = await start({ refusedCalls });
+  const auditRecords = createAuditRecords({ publisher: { publish: (message) => (sent.push(message), new Promise<void>(() => undefined)) }, prefix: '', logger });
+  const { call } = await start({ auditRecords });
   for (let i = 0; i < 1005; i++) await call('GET', '/admin/nowhere');
   await turn();
   expect([sent.length, lines.length]).toEqual([1000, 5]);
-  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ msg: 'the audit record of a refused call was lost', record: { action: 'unknown_route', outcome: 'route_not_found' } });
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ msg: 'an audit record was lost', record: { action: 'unknown_route', outcome: 'route_not_found' } });
 });
