@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditRecordSchema } from './administration.ts';
+import { auditRecordSchema, replayedTopic } from './administration.ts';
 import { accountMasterSchema, accountStatus, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
 import type { TopicName } from './topics.ts';
 
@@ -74,3 +74,19 @@ export const events = {
 
 export type EventType = keyof typeof events;
 export type EventData<T extends EventType> = z.infer<(typeof events)[T]['data']>;
+
+/**
+ * The last message of a replay in each partition of its side topic. What was published twice because a process died comes
+ * with its own ce_id again: `event_count` counts different ones, over all partitions.
+ */
+export const replayEndedType = 'corebanking.replay.ended.v1';
+export const replayEndedSchema = z.object({
+  replay_id: z.string(),
+  topic: replayedTopic,
+  from: z.string(),
+  to: z.string(),
+  account_id: z.string().nullable(),
+  state: z.enum(['completed', 'failed']),
+  failure: z.string().nullable(),
+  event_count: z.number().int(),
+});

@@ -29,6 +29,17 @@ const deadLetter = log(1, 30 * day, large);
 /** Where what cannot be processed is put aside: `<topic>.dlq`. */
 export const deadLetterTopics = ['ledger.commands.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
 
+/** Event topics that can be replayed, each by the service whose outbox keeps its events. */
+export const replayedBy = { transactions: 'ledger', transfers: 'ledger', balances: 'ledger', accounts: 'accounts', clients: 'accounts', audit: 'accounts' } as const;
+export type ReplayedTopic = keyof typeof replayedBy;
+
+/** Where a replay of the topic goes. */
+export function sideTopic<T extends ReplayedTopic>(topic: T) {
+  return `${topic}.replay` as const;
+}
+
+const side = log(3, 7 * day, large);
+
 export const topics = {
   'ledger.commands': log(commandPartitions, 7 * day, small),
   'accounts.commands': log(commandPartitions, 7 * day, small),
@@ -44,6 +55,12 @@ export const topics = {
   /** Of the dashboard: which sessions were ended by signing out. Read from its beginning, like a compacted one; no session lasts as long as it keeps. */
   sessions: log(1, day, small),
   audit: log(1, 365 * day, large),
+  'transactions.replay': side,
+  'transfers.replay': side,
+  'balances.replay': side,
+  'accounts.replay': side,
+  'clients.replay': side,
+  'audit.replay': side,
   'ledger.commands.dlq': deadLetter,
   'accounts.commands.dlq': deadLetter,
   'ledger.queries.dlq': deadLetter,

@@ -31,7 +31,7 @@ export interface RelayOptions {
   publishTimeoutMs?: number;
   /** How many rows are read and published at once. */
   maxRows?: number;
-  /** How long published rows are kept. */
+  /** How long published rows are kept, to be replayed from. */
   retainMs?: number;
 }
 

@@ -117,6 +117,11 @@ export const databaseConfig = {
   STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000).prefault('5000').describe('Longest a statement may run'),
 };
 
+/** Of the services that have an outbox. */
+export const outboxConfig = {
+  OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760).prefault('168').describe('Hours for which events stay in the database after they were published: as far back replays (POST /admin/replays) and timelines reach. About 3 KB per posting'),
+};
+
 /** What libs/kafka's createKafka takes, from kafkaConfig. Throws a ConfigError where only a part of what belongs together is given. */
 export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, clientId: string) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;

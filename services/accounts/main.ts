@@ -9,10 +9,12 @@ import type { Consumer } from '#libs/kafka/consume.ts';
 import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
 import { readMessage } from '#libs/kafka/read-message.ts';
+import { partitionsOf } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
+import { createReplayer } from '#libs/postgres/replayer.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
@@ -33,6 +35,7 @@ type Config = ReturnType<typeof accountsConfig.parse>;
 /** A page of 1 MiB and what surrounds it. */
 const maxReplyBytes = 2 * 1024 * 1024;
 const publishTimeoutMs = 5000;
+const hourMs = 60 * 60 * 1000;
 /** Reading a dead letter, and sending it: together below the 5 s that a transaction may idle. */
 const deadLetterTimeoutMs = 2000;
 
@@ -53,9 +56,13 @@ run('accounts', async ({ logger, instance, onStop }) => {
 
   const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
   const events = createPublisher(kafka, { logger, name: 'events' });
-  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
-  const relay = createRelay({ pool: relayPool, publisher: events, schema, topicName: (topic) => topicName(prefix, topic as TopicName), source: source.accounts, logger });
+  const replays = createPublisher(kafka, { logger, name: 'replays' });
+  onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
+  const outbox = { topicName: (topic: string) => topicName(prefix, topic as TopicName), source: source.accounts, logger };
+  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema, retainMs: config.OUTBOX_RETENTION_HOURS * hourMs });
   onStop('outbox relay', () => relay.stop());
+  const replayer = createReplayer({ ...outbox, pool, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
+  onStop('replayer', () => replayer.stop());
   const sweeper = createSweeper({ pool, prefix, wakeRelay: () => relay.wake(), logger });
   onStop('sweeper', () => sweeper.stop());
 
@@ -100,8 +107,9 @@ run('accounts', async ({ logger, instance, onStop }) => {
   onStop('readiness', () => health.drain());
   const port = await health.start();
   // Where Kafka comes late, this waits, and the probes say for what.
-  await Promise.all([replies, events, ...Object.values(consumers)].map((part) => part.start()));
+  await Promise.all([replies, events, replays, ...Object.values(consumers)].map((part) => part.start()));
   relay.start();
+  replayer.start();
   sweeper.start();
   logger.info({ port }, 'accounts is ready');
 });

@@ -14,6 +14,7 @@ const examples: Record<string, string> = {
   transfer_id: `trf_${bits}`,
   key_id: `key_${bits}`,
   dead_letter_id: `dlt_${bits}`,
+  replay_id: `rpl_${bits}`,
   accountNumber: 'SAV-1234567897',
 };
 
@@ -41,6 +42,10 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   revoke_api_key: { revoke: {} },
   redrive_dead_letter: { redrive: {}, renewed: { renew_deadline: true } },
   verify_books: { verify: {} },
+  create_replay: {
+    day: { topic: 'transactions', from: '2026-01-02T00:00:00.000Z', to: '2026-01-03T00:00:00.000Z' },
+    account: { topic: 'transfers', from: '2026-01-02T00:00:00.000Z', account_id: account },
+  },
   drop_dead_letter: { drop: { reason: 'a test message' } },
 };
 
@@ -67,6 +72,7 @@ const messages: Partial<Record<ErrorCode, string>> = {
   insufficient_scope: 'the scope accounts:read is required',
   client_not_found: `client ${client} not found`,
   account_not_found: `account ${account} not found`,
+  events_expired: 'from must be 2026-01-02T03:04:05.679Z or later: older events are not kept any more',
   service_unavailable: 'the service cannot answer now; nothing was executed, the request can be repeated',
   outcome_unknown: `the outcome of txn_${bits} is not known yet: repeat the request with the same Idempotency-Key`,
 };

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { databaseConfig, kafkaConfig, loadConfig, processConfig, wholeNumber } from '#libs/service/config.ts';
+import { databaseConfig, kafkaConfig, loadConfig, outboxConfig, processConfig, wholeNumber } from '#libs/service/config.ts';
 
 export const ledgerConfig = z.object({
   ...processConfig,
   ...kafkaConfig,
   ...databaseConfig,
+  ...outboxConfig,
   BATCH_MAX: wholeNumber(1, 5000).prefault('500').describe('Most commands decided and written in one transaction'),
   BATCH_PACE_MS: wholeNumber(0, 100).prefault('4').describe('Batches that are not full begin at least so many milliseconds apart: under load fewer and larger ones, which cost less'),
   SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000).prefault('6000').describe('How long the consumer group waits for a silent ledger before others take its partitions'),

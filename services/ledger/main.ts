@@ -4,10 +4,12 @@ import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
+import { partitionsOf } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
+import { createReplayer } from '#libs/postgres/replayer.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
@@ -19,6 +21,7 @@ import { queryHandler } from './serve-queries.ts';
 import { createVerifier } from './verifications.ts';
 
 const queryConcurrency = 4;
+const hourMs = 60 * 60 * 1000;
 
 /**
  * Every statement of a batch looks rows up by keys that come in arrays. So it is planned once, by index and loop alone: a
@@ -48,10 +51,14 @@ run('ledger', async ({ logger, instance, onStop }) => {
   await checkBrokers(kafka, brokers);
   const replies = createPublisher(kafka, { logger, name: 'replies', maxQueued: 50_000, maxMessageBytes: 4_000_000, maxTopicBytes: 4_000_000 });
   const events = createPublisher(kafka, { logger, name: 'events', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
-  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
+  const replays = createPublisher(kafka, { logger, name: 'replays', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
+  onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
 
-  const relay = createRelay({ pool: relayPool, publisher: events, schema: 'ledger', topicName: (name) => topicName(prefix, name as TopicName), source: source.ledger, logger });
+  const outbox = { topicName: (name: string) => topicName(prefix, name as TopicName), source: source.ledger, logger };
+  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema: 'ledger', retainMs: config.OUTBOX_RETENTION_HOURS * hourMs });
   onStop('relay', () => relay.stop());
+  const replayer = createReplayer({ ...outbox, pool: reads, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
+  onStop('replayer', () => replayer.stop());
 
   const verifier = createVerifier({ pool: verifyPool, reads, wake: (batch) => relay.wake(batch), now: () => clock.now(), logger });
   onStop('verifier', () => verifier.stop());
@@ -90,7 +97,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier }),
+    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, wake: (batch) => relay.wake(batch) }),
   });
 
   const health = createHealthServer({
@@ -112,6 +119,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
   onStop('drain', () => health.drain());
   // Where Kafka comes late, this waits, and the probes say for what.
-  await Promise.all([replies, events, commands, queries].map((part) => part.start()));
+  await Promise.all([replies, events, replays, commands, queries].map((part) => part.start()));
   relay.start();
+  replayer.start();
 });
