@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, loadConfig, url } from '#libs/service/config.ts';
+import { type Bank, BankError, createBank, NoAnswerError } from '../clients/typescript/index.ts';
 
 /** Why a command did not do what it was asked; ends the process with that code. */
 export class Failure extends Error {
@@ -24,7 +24,7 @@ const cliConfig = z.object({
 function connection(): { base_url: string; api_key: string } {
   try {
     const { BANK_URL: base_url, BANK_API_KEY: api_key, LOCAL_DIR } = loadConfig(cliConfig);
-    if (base_url !== undefined && api_key !== undefined) return { base_url: base_url.replace(/\/$/, ''), api_key };
+    if (base_url !== undefined && api_key !== undefined) return { base_url, api_key };
     if (base_url !== undefined || api_key !== undefined) throw new Failure(2, 'BANK_URL and BANK_API_KEY are given together, or neither');
     return JSON.parse(readFileSync(join(LOCAL_DIR, 'connection.json'), 'utf8')) as { base_url: string; api_key: string };
   } catch (error) {
@@ -34,61 +34,16 @@ function connection(): { base_url: string; api_key: string } {
   }
 }
 
-const timeoutMs = 15_000;
-
-interface Answer {
-  data: unknown;
-  /** Path and query of the next page. */
-  next: string | undefined;
-}
-
-/** One request. Throws a Failure with the bank's own words where it refuses (1), or where there is no answer (3). */
-async function send(method: string, path: string, body?: unknown): Promise<Answer> {
+/** A client of the bank to talk to. Throws a Failure that says what is missing. */
+export function openBank(): Bank {
   const { base_url, api_key } = connection();
-  const headers = { 'x-api-key': api_key, ...(body === undefined ? {} : { 'content-type': 'application/json', 'idempotency-key': randomUUID() }) };
-  let response: Response;
-  let text: string;
-  try {
-    response = await fetch(base_url + path, { method, headers, body: body === undefined ? null : JSON.stringify(body), redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
-    text = await response.text();
-  } catch (error) {
-    throw new Failure(3, `no answer from ${base_url}: ${error instanceof Error ? String(error.cause ?? error.message) : 'unknown'}`);
-  }
-  const answer = parsed(text);
-  if (!response.ok) throw new Failure(response.status < 500 ? 1 : 3, `${response.status} ${printable(answer.code ?? '')}: ${printable(answer.message ?? text.slice(0, 200))}`);
-  const link = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
-  return { data: answer.data, next: link };
+  return createBank({ baseUrl: base_url, apiKey: api_key, attempts: 3, deadlineMs: 30_000 });
 }
 
-function parsed(text: string): { data?: unknown; code?: string; message?: string } {
-  try {
-    return JSON.parse(text) as { data?: unknown };
-  } catch {
-    return {};
-  }
-}
-
-export async function get<T>(path: string): Promise<T> {
-  return (await send('GET', path)).data as T;
-}
-
-export async function post<T>(path: string, body: unknown): Promise<T> {
-  return (await send('POST', path, body)).data as T;
-}
-
-const pageSize = 500;
-
-/** Up to `limit` items of a list, over as many pages as that takes. Filters that are undefined are left out. */
-export async function list<T>(path: string, filters: Record<string, string | undefined>, limit: number): Promise<T[]> {
-  const query = new URLSearchParams({ limit: String(Math.min(limit, pageSize)) });
-  for (const [name, value] of Object.entries(filters)) if (value !== undefined) query.set(name, value);
-  const items: T[] = [];
-  for (let next: string | undefined = `${path}?${query}`; next !== undefined && items.length < limit;) {
-    const page: Answer = await send('GET', next);
-    items.push(...(page.data as T[]));
-    next = page.next;
-  }
-  return items.slice(0, limit);
+/** What a call of the bank threw, as a Failure with the bank's own words; anything else as it is. */
+export function failureOf(error: unknown): unknown {
+  if (error instanceof BankError) return new Failure(error.status < 500 ? 1 : 3, printable(`${error.status} ${error.code}: ${error.message}`));
+  return error instanceof NoAnswerError ? new Failure(3, error.message) : error;
 }
 
 /** Text from outside, for a terminal: control characters, which could drive it, are shown as their code points. */

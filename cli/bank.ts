@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { Failure } from './api.ts';
+import { Failure, failureOf } from './api.ts';
 import { addDeadLetters } from './dead-letters.ts';
 
 /**
@@ -15,10 +15,11 @@ addDeadLetters(program);
 
 try {
   await program.parseAsync();
-} catch (error) {
+} catch (thrown) {
+  const error = failureOf(thrown);
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else if (error instanceof Failure) {
     process.stderr.write(`${error.message}\n`);
     process.exitCode = error.exitCode;
-  } else throw error;
+  } else throw thrown;
 }

@@ -3,18 +3,10 @@ import type { Command } from 'commander';
 import type { DeadLetter, DeadLetterContent } from '#libs/contracts/administration.ts';
 import { deadLetterState } from '#libs/contracts/administration.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
-import { get, list, post, print, printJson } from './api.ts';
+import type { Bank } from '../clients/typescript/index.ts';
+import { openBank, print, printJson } from './api.ts';
 
-const path = '/admin/dead-letters';
-
-interface ListOptions {
-  topic?: string;
-  state?: string;
-  from?: string;
-  to?: string;
-  limit: number;
-  json?: true;
-}
+type ListOptions = Parameters<Bank['listDeadLetters']>[0] & { limit: number; json?: true };
 
 /** `bank dead-letters list|show|redrive|drop`: messages that could not be processed, and what is done with them. */
 export function addDeadLetters(program: Command): void {
@@ -31,7 +23,7 @@ export function addDeadLetters(program: Command): void {
     .option('--limit <number>', 'at most so many', wholeNumber, 100)
     .addOption(json())
     .action(async ({ limit, json: asJson, ...filters }: ListOptions) => {
-      const letters = await list<DeadLetter>(path, filters, limit);
+      const letters = await openBank().listDeadLetters(filters).toArray(limit);
       if (asJson) return printJson(letters);
       for (const letter of letters) print(line(letter));
       if (letters.length === 0) print('none');
@@ -42,7 +34,7 @@ export function addDeadLetters(program: Command): void {
     .description('Show one with its headers and value')
     .addOption(json())
     .action(async (id: string, { json: asJson }: { json?: true }) => {
-      const letter = await get<DeadLetterContent>(`${path}/${encodeURIComponent(id)}`);
+      const letter = await openBank().getDeadLetter({ dead_letter_id: id });
       if (asJson) return printJson(letter);
       show(letter);
     });
@@ -53,7 +45,7 @@ export function addDeadLetters(program: Command): void {
     .option('--renew-deadline', 'give it 30 s again: only when its caller has not repeated it meanwhile')
     .addOption(json())
     .action(async (id: string, { renewDeadline, json: asJson }: { renewDeadline?: true; json?: true }) => {
-      decided(await post<DeadLetter>(`${path}/${encodeURIComponent(id)}/redrive`, { renew_deadline: renewDeadline === true }), asJson);
+      decided(await openBank().redriveDeadLetter({ dead_letter_id: id, renew_deadline: renewDeadline === true }), asJson);
     });
 
   group
@@ -62,7 +54,7 @@ export function addDeadLetters(program: Command): void {
     .option('--reason <text>', 'why, for the audit')
     .addOption(json())
     .action(async (id: string, { reason, json: asJson }: { reason?: string; json?: true }) => {
-      decided(await post<DeadLetter>(`${path}/${encodeURIComponent(id)}/drop`, reason === undefined ? {} : { reason }), asJson);
+      decided(await openBank().dropDeadLetter({ dead_letter_id: id, reason }), asJson);
     });
 }
 

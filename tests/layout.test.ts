@@ -9,7 +9,7 @@ const isTest = (file: string) => /\.(test|fixture)\.ts$|test-kit\.ts$|test-datab
 
 function sources(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
+    .filter((name) => name.endsWith('.ts') && !/node_modules|\bdist\//.test(name))
     .map((name) => join(folder, name));
 }
 
@@ -23,7 +23,7 @@ function importsOf(file: string): string[] {
   });
 }
 
-const own = (name: string) => /^(libs|services|deploy|tests)\//.test(name);
+const own = (name: string) => /^(libs|services|deploy|tests|clients|cli)\//.test(name);
 
 function wrong(folder: string, allowed: (name: string) => boolean): string[] {
   return sources(folder)
@@ -46,6 +46,10 @@ describe('layout', () => {
     for (const service of ['gateway', 'ledger', 'accounts']) {
       expect(wrong(`services/${service}`, (name) => !own(name) || name.startsWith('libs/') || name.startsWith(`services/${service}/`))).toEqual([]);
     }
+  });
+
+  it('the TypeScript client is a package for others: it imports nothing but itself', () => {
+    expect(wrong('clients/typescript', (name) => name.startsWith('clients/typescript/'))).toEqual([]);
   });
 
   it('one folder imports kafkajs, one pg; tests go through them too', () => {

@@ -26,7 +26,7 @@ function adjust(made: Json, io: 'input' | 'output'): void {
   }
   if (made['format'] === 'date-time') delete made['pattern'];
   if (made['type'] === 'integer' && typeof made['default'] === 'string') made['default'] = Number(made['default']);
-  if (io === 'output') delete made['additionalProperties'];
+  if (io === 'output' && made['additionalProperties'] === false) delete made['additionalProperties'];
   const { properties, required } = made as { properties?: Record<string, Json>; required?: string[] };
   if (io === 'input' && properties && required) made['required'] = required.filter((name) => properties[name]?.['default'] === undefined);
 }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+import { operationsSource } from './generate-client.ts';
 import { openApiDocument } from './openapi.ts';
 import { ids, ok, samples, testApp } from './test-app.ts';
 
@@ -10,6 +11,10 @@ const document = JSON.parse(JSON.stringify(openApiDocument(packageJson.version))
 
 test('docs/openapi.json is what the endpoints table says now (npm run generate)', () => {
   expect(JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'))).toEqual(document);
+});
+
+test('so is what the TypeScript client knows', () => {
+  expect(readFileSync(new URL('../../clients/typescript/operations.ts', import.meta.url), 'utf8')).toBe(operationsSource());
 });
 
 test('every endpoint is there, with its scope and its errors', () => {

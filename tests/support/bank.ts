@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test-database.ts';
+import { clientCredentials } from '../../clients/typescript/index.ts';
 import { createTopics, MAIN_CLIENT, makeApiKey, migrateService, startService } from '../../deploy/local/bank.ts';
 import type { BankSettings, ServiceKind, ServiceSpec } from '../../deploy/local/bank.ts';
 import { trySignal } from '../../deploy/local/child.ts';
@@ -104,7 +105,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
       database_url: database.url,
       processes,
       process: (name) => find(processes, name),
-      token: (scopes, client) => token(settings.issuer, scopes, client),
+      token: async (scopes, clientId = MAIN_CLIENT) => clientCredentials({ tokenEndpoint: `${settings.issuer}/token`, clientId, clientSecret: required('TEST_CLIENT_SECRET'), scope: scopes?.join(' ') })(false),
       stop,
     };
   } catch (error) {
@@ -174,19 +175,6 @@ function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
       });
     },
   };
-}
-
-async function token(issuer: string, scopes: string[] | undefined, client = MAIN_CLIENT): Promise<string> {
-  const body = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: client,
-    client_secret: required('TEST_CLIENT_SECRET'),
-    ...(scopes === undefined ? {} : { scope: scopes.join(' ') }),
-  });
-  const response = await fetch(`${issuer}/token`, { method: 'POST', body, signal: AbortSignal.timeout(5000) });
-  const answer = (await response.json()) as { access_token?: string; error_description?: string };
-  if (answer.access_token === undefined) throw new Error(`no token: ${answer.error_description}`);
-  return answer.access_token;
 }
 
 /** A broker that many banks have used would run out of open files. */

@@ -1,0 +1,38 @@
+import { pathOf } from './send.ts';
+import type { Answer } from './send.ts';
+
+/** What a list holds, asked for page by page as it is read: `for await (const account of bank.listAccounts())`. */
+export interface Pages<T> extends AsyncIterable<T> {
+  /** The same, a page at a time as the bank cuts them; `limit` of the call is the size of a page. */
+  pages(): AsyncIterable<T[]>;
+  /** All items, or the first `count`. */
+  toArray(count?: number): Promise<T[]>;
+}
+
+/** Pages from the path of the first one on; `ask` gets one. */
+export function createPages<T>(path: string, ask: (path: string) => Promise<Answer>, itemsOf: (answer: Answer) => T[]): Pages<T> {
+  async function* pages() {
+    for (let next: string | undefined = path; next !== undefined;) {
+      const answer: Answer = await ask(next);
+      yield itemsOf(answer);
+      const link = /<([^>]+)>;\s*rel="next"/.exec(answer.headers.get('link') ?? '')?.[1];
+      next = link === undefined ? undefined : pathOf(link);
+    }
+  }
+  async function* items() {
+    for await (const page of pages()) yield* page;
+  }
+  return {
+    [Symbol.asyncIterator]: items,
+    pages,
+    async toArray(count = Infinity) {
+      const found: T[] = [];
+      if (count <= 0) return found;
+      for await (const item of items()) {
+        found.push(item);
+        if (found.length >= count) break;
+      }
+      return found;
+    },
+  };
+}

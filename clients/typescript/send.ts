@@ -1,0 +1,138 @@
+import type { TokenProvider } from './credentials.ts';
+import { BankError, NoAnswerError } from './errors.ts';
+import type { ErrorBody } from './operations.ts';
+
+/** From a request to the bank's answer, over as many attempts as that takes. */
+
+export interface Request {
+  method: 'GET' | 'POST' | 'PATCH';
+  /** With its query. */
+  path: string;
+  body?: string;
+  idempotencyKey?: string;
+}
+
+/** How long a call may go on. `endsAt` is by performance.now(). */
+export interface Patience {
+  endsAt: number;
+  signal: AbortSignal | undefined;
+}
+
+export interface Answer {
+  status: number;
+  body: unknown;
+  headers: Headers;
+}
+
+export interface Sender {
+  baseUrl: string;
+  credentials: { apiKey: string } | { token: string | TokenProvider };
+  attempts: number;
+  attemptTimeoutMs: number;
+}
+
+const firstWaitMs = 100;
+const longestWaitMs = 5_000;
+
+/**
+ * The bank's answer to a request that it did not refuse. Repeats, always with the one Idempotency-Key, what got no answer
+ * and what the bank says may be repeated: after as long as it asks for, else after a random time that grows. Throws a
+ * BankError or NoAnswerError, or the signal's reason.
+ */
+export async function send(sender: Sender, request: Request, patience: Patience): Promise<Answer> {
+  let renew = false;
+  for (let attempt = 1; ; attempt++) {
+    const outcome = await tryOnce(sender, request, patience, renew);
+    if (!(outcome instanceof Error)) return outcome;
+    const refused = outcome instanceof BankError && outcome.code === 'invalid_credentials';
+    const mayRenew: boolean = refused && !renew && 'token' in sender.credentials && typeof sender.credentials.token === 'function';
+    renew = mayRenew;
+    const waitMs = mayRenew ? 0 : repeatAfter(outcome, request, attempt);
+    if (waitMs === undefined || attempt >= sender.attempts || performance.now() + waitMs >= patience.endsAt) throw outcome;
+    await pause(waitMs, patience.signal);
+  }
+}
+
+/** One attempt. What is wrong with it comes back, to be judged; only an abort by the caller is thrown, and what no repeat helps. */
+async function tryOnce(sender: Sender, { method, path, body, idempotencyKey }: Request, { endsAt, signal }: Patience, renew: boolean): Promise<Answer | BankError | NoAnswerError> {
+  const timeout = AbortSignal.timeout(Math.max(1, Math.min(sender.attemptTimeoutMs, Math.ceil(endsAt - performance.now()))));
+  try {
+    const headers = {
+      ...(await credentialHeader(sender.credentials, renew)),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    };
+    const response = await fetch(sender.baseUrl + path, { method, headers, body: body ?? null, redirect: 'error', signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
+    const answer = parsed(await response.text());
+    if (response.ok && answer !== undefined) return { status: response.status, body: answer, headers: response.headers };
+    if (!isErrorBody(answer)) return new NoAnswerError(`${sender.baseUrl} answered ${response.status}, but not as the bank does`, { idempotencyKey });
+    return new BankError(response.status, answer, retryAfterMs(response.headers), idempotencyKey);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof TypeError || error instanceof DOMException) return new NoAnswerError(`no answer from ${sender.baseUrl}: ${reasonOf(error)}`, { cause: error, idempotencyKey });
+    throw error;
+  }
+}
+
+async function credentialHeader(credentials: Sender['credentials'], renew: boolean): Promise<Record<string, string>> {
+  if ('apiKey' in credentials) return { 'x-api-key': credentials.apiKey };
+  const { token } = credentials;
+  return { authorization: `Bearer ${typeof token === 'string' ? token : await token(renew)}` };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isErrorBody(body: unknown): body is ErrorBody {
+  return typeof body === 'object' && body !== null && 'code' in body && typeof body.code === 'string' && 'message' in body;
+}
+
+/** Of Node's fetch the cause says more than the message. */
+function reasonOf({ message, cause }: TypeError | DOMException): string {
+  return cause instanceof Error && cause.message !== '' ? cause.message : message;
+}
+
+/** How long to wait before the request is sent again, in ms; undefined where it must not be. */
+function repeatAfter(outcome: BankError | NoAnswerError, { method }: Request, attempt: number): number | undefined {
+  const status = outcome instanceof BankError ? outcome.status : 0;
+  // Turned away with nothing done: anything may be sent again. Else a PATCH, which has no key, could undo what others did meanwhile.
+  const mayRepeat = status === 429 || status === 503 || (method !== 'PATCH' && (status === 0 || status === 504));
+  if (!mayRepeat) return undefined;
+  const grown = Math.min(longestWaitMs, firstWaitMs * 2 ** attempt) * (0.5 + Math.random() / 2);
+  return Math.max(grown, outcome instanceof BankError ? (outcome.retryAfterMs ?? 0) : 0);
+}
+
+/** What Retry-After says, in ms; it may also be a date. */
+export function retryAfterMs(headers: Headers): number | undefined {
+  const text = headers.get('retry-after');
+  if (text === null) return undefined;
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}
+
+/** Resolves after `ms`; rejects with the signal's reason when it is aborted. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    }, ms);
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+  });
+}
+
+/** The path and query of a URL that the bank names: requests, and credentials with them, go to `baseUrl` alone. */
+export function pathOf(url: string): string {
+  const { pathname, search } = new URL(url, 'http://bank.invalid');
+  return pathname + search;
+}
