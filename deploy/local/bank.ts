@@ -181,7 +181,7 @@ export function startIdentityProvider(options: IdentityProviderOptions): Child {
     env: {
       ...process.env,
       IDP_PORT: String(options.port),
-      IDP_KEYS_FILE: options.keysFile,
+      IDP_KEYS_PATH: options.keysFile,
       IDP_CLIENT_SECRET: options.clientSecret,
       IDP_AUDIENCE: AUDIENCE,
       IDP_USER_PASSWORD: options.userPassword,

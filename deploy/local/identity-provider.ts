@@ -6,16 +6,16 @@
  *   bound:<client_id>    client credentials, every scope, bound to that client of the bank by the claim bank_client_id
  *   dashboard            authorization code with PKCE (S256): people sign in, users.ts names them and their scopes
  * Without a `scope` parameter a machine's token carries all scopes of its client; a person's carries what was asked for and
- * the person may, in their name (sub, name). Environment: IDP_PORT, IDP_KEYS_FILE, IDP_CLIENT_SECRET, IDP_AUDIENCE,
- * IDP_USER_PASSWORD (of all people), IDP_DASHBOARD_REDIRECT_URIS and IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS (separated by
- * spaces; of a loopback address every port is meant).
+ * the person may, in their name (sub, name). Its environment: idpConfig below.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import Provider, { errors, interactionPolicy } from 'oidc-provider';
 import type { Account, Adapter, AdapterPayload, ClientMetadata, Configuration, Grant, JWKS, KoaContextWithOIDC } from 'oidc-provider';
+import { z } from 'zod';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { loadConfig, port, url } from '#libs/service/config.ts';
 import { DASHBOARD_CLIENT, MAIN_CLIENT } from './bank.ts';
 import { writeAtomically } from './local-dir.ts';
 import { createSignIn, pageHeaders, SIGN_IN_PATH, signOut, withoutSelfSubmission } from './sign-in.ts';
@@ -175,23 +175,29 @@ function configuration(keys: Keys, settings: Settings): Configuration {
   };
 }
 
-function setting(name: string): string {
-  const value = process.env[name];
-  if (value === undefined || value === '') throw new Error(`${name} is not set`);
-  return value;
-}
+const uris = z.string().transform((text) => text.split(' ').filter((item) => item !== ''));
 
-const list = (name: string): string[] => setting(name).split(' ').filter((item) => item !== '');
+export const idpConfig = z.object({
+  IDP_HOST: z.string().default('127.0.0.1').describe('Address that it listens on'),
+  IDP_PORT: port.describe('Port that it listens on'),
+  IDP_ISSUER: url('http').optional().describe('Where browsers and gateways reach it; default: 127.0.0.1 and IDP_PORT'),
+  IDP_KEYS_PATH: z.string().describe('File with its signing key, made at the first start'),
+  IDP_CLIENT_SECRET: z.string().describe('The secret of every client'),
+  IDP_AUDIENCE: z.string().describe('The aud of access tokens'),
+  IDP_USER_PASSWORD: z.string().describe('The password of all people'),
+  IDP_DASHBOARD_REDIRECT_URIS: uris.describe('Separated by spaces; of a loopback address every port is meant'),
+  IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS: uris.describe('Likewise'),
+});
 
 function main(): void {
-  const port = Number(setting('IDP_PORT'));
+  const config = loadConfig(idpConfig);
   const settings: Settings = {
-    secret: setting('IDP_CLIENT_SECRET'),
-    audience: setting('IDP_AUDIENCE'),
-    redirectUris: list('IDP_DASHBOARD_REDIRECT_URIS'),
-    postLogoutRedirectUris: list('IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS'),
+    secret: config.IDP_CLIENT_SECRET,
+    audience: config.IDP_AUDIENCE,
+    redirectUris: config.IDP_DASHBOARD_REDIRECT_URIS,
+    postLogoutRedirectUris: config.IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS,
   };
-  const provider = new Provider(`http://127.0.0.1:${port}`, configuration(loadKeys(setting('IDP_KEYS_FILE')), settings));
+  const provider = new Provider(config.IDP_ISSUER ?? `http://127.0.0.1:${config.IDP_PORT}`, configuration(loadKeys(config.IDP_KEYS_PATH), settings));
   provider.on('server_error', (_ctx, error) => console.error(error));
   const headers = pageHeaders([...settings.redirectUris, ...settings.postLogoutRedirectUris]);
   provider.use(async (ctx, next) => {
@@ -199,10 +205,10 @@ function main(): void {
     await next();
   });
   provider.use(withoutSelfSubmission);
-  const signIn = createSignIn(provider, setting('IDP_USER_PASSWORD'), headers);
+  const signIn = createSignIn(provider, config.IDP_USER_PASSWORD, headers);
   const rest = provider.callback();
   const server = createServer((request, response) => (request.url?.startsWith(SIGN_IN_PATH) ? signIn(request, response) : rest(request, response)));
-  server.listen(port, '127.0.0.1');
+  server.listen(config.IDP_PORT, config.IDP_HOST);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {
       server.close(() => process.exit(0));

@@ -61,7 +61,7 @@ export function signInPage(refusedName?: string): string {
   const refused = refusedName !== undefined;
   const described = refused && html` aria-invalid="true" aria-describedby="refused"`;
   const people = users.map(({ user_name, name, role }) => html`<dt>${user_name}</dt><dd>${name}, ${role}</dd>\n`);
-  return page('Sign in', html`<p class="note"><strong>For development only.</strong> This identity provider is part of <code>npm start</code>; no real person signs in here.</p>
+  return page('Sign in', html`<p class="note"><strong>For development only.</strong> This identity provider belongs to a bank on one machine; no real person signs in here.</p>
 ${refused && html`<p class="bad" id="refused" role="alert">That user name and password do not belong together.</p>`}
 <form method="post">
 <label for="user_name">User name</label>
@@ -74,7 +74,7 @@ ${refused && html`<p class="bad" id="refused" role="alert">That user name and pa
 <dl>
 ${people}
 </dl>
-<p>One password for all three: the start printed it, and <code>connection.json</code> has it.</p>`);
+<p>One password for all three: it was printed with the API key.</p>`);
 }
 
 /** Asks before a session ends that the caller did not prove to be its own. `form` is oidc-provider's, with the id op.logoutForm. */

@@ -1,0 +1,38 @@
+/**
+ * The job `api-key` of docker-compose.yml: makes an API key with every scope at the first start, keeps it in its volume, and
+ * prints it at each start with all that a caller needs.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { loadConfig, url } from '#libs/service/config.ts';
+import { runToEnd } from '../local/child.ts';
+import { connectionOf, summary } from '../local/connection.ts';
+import { PROJECT, writeAtomically } from '../local/local-dir.ts';
+
+const file = '/run/secrets/api-key/api_key';
+
+const keyConfig = z.object({
+  PUBLIC_URL: url('http').describe('Where callers reach the gateways'),
+  JWT_ISSUER: url('http').describe('Where callers reach the identity provider'),
+  IDP_CLIENT_SECRET: z.string().describe('The secret of its clients'),
+  IDP_USER_PASSWORD: z.string().describe('The password of its people'),
+});
+
+async function makeKey(): Promise<string> {
+  const { code, stdout, stderr } = await runToEnd(process.execPath, [join(PROJECT, 'services', 'accounts', 'bootstrap-key.ts')], { env: { ...process.env, LOG_LEVEL: 'warn' }, timeoutMs: 60_000 });
+  if (code !== 0) throw new Error(stderr.trim());
+  const key = stdout.trim();
+  writeAtomically(file, key);
+  return key;
+}
+
+try {
+  const config = loadConfig(keyConfig);
+  const api_key = existsSync(file) ? readFileSync(file, 'utf8') : await makeKey();
+  const nothing = { kafka_brokers: '', database_url: '', services: [] };
+  process.stdout.write(summary(connectionOf({ ...nothing, base_url: config.PUBLIC_URL, issuer: config.JWT_ISSUER, api_key, client_secret: config.IDP_CLIENT_SECRET, dashboard_password: config.IDP_USER_PASSWORD })));
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exitCode = 1;
+}

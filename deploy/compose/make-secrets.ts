@@ -1,0 +1,37 @@
+/**
+ * The job `secrets` of docker-compose.yml: makes the secrets that are missing, at the first start all of them. Each folder
+ * under /run/secrets is a volume, and a container mounts those it needs. They live and go with the data (`down --volumes`).
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { OWNER } from '../local/infra.ts';
+import { postgresUrl } from '../local/postgres.ts';
+
+const folder = '/run/secrets';
+
+/** What the file holds; made and kept when it is not there. In its volume everybody may read it: a container runs as who it likes. */
+function kept(file: string, make: () => string): string {
+  const path = join(folder, file);
+  if (existsSync(path)) return readFileSync(path, 'utf8');
+  const value = make();
+  writeFileSync(`${path}.new`, value, { mode: 0o444 });
+  renameSync(`${path}.new`, path);
+  return value;
+}
+
+const secret = (file: string, bytes = 32): string => kept(file, () => randomBytes(bytes).toString('hex'));
+const databaseUrl = (user: string, password: string): string => postgresUrl(5432, user, password, OWNER, 'postgres');
+
+secret('postgres/superuser_password');
+const owner = secret('postgres/owner_password');
+kept('migrations/database_url', () => databaseUrl(OWNER, owner));
+for (const service of ['ledger', 'accounts']) {
+  const password = secret(`migrations/${service}_password`);
+  kept(`${service}/database_url`, () => databaseUrl(`${OWNER}_${service}`, password));
+}
+for (const name of ['api_key_pepper', 'idempotency_secret', 'session_secret']) secret(`gateway/${name}`);
+const client = secret('identity-provider/client_secret');
+kept('gateway/dashboard_client_secret', () => client);
+// Short enough to be typed.
+secret('identity-provider/user_password', 8);

@@ -1,0 +1,15 @@
+/** The image's HEALTHCHECK: whether the process in this container is ready, and if not, for what it waits. */
+import { get } from 'node:http';
+
+const port = process.env.HEALTH_PORT || 9090;
+get({ host: '127.0.0.1', port, path: '/readyz', timeout: 2500 }, (response) => {
+  process.exitCode = response.statusCode === 200 ? 0 : 1;
+  response.pipe(process.stdout);
+})
+  .on('timeout', function () {
+    this.destroy(new Error('no answer'));
+  })
+  .on('error', ({ message }) => {
+    console.log(message);
+    process.exitCode = 1;
+  });
