@@ -89,7 +89,7 @@ describe('Dead letters: list and show', () => {
   it('the metric counts those that are open', async () => {
     const metrics = await (await fetch(new URL('/metrics', world.bank.process('accounts').health_url))).text();
     const open = (await letters('&state=open')).length;
-    expect(metrics).toMatch(new RegExp(`^accounts_dead_letters_open\\{[^}]*\\} ${open}$`, 'm'));
+    expect(metrics).toMatch(new RegExp(`^corebanking_dead_letters_open\\{[^}]*\\} ${open}$`, 'm'));
   });
 });
 

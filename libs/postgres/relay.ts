@@ -33,6 +33,8 @@ export interface RelayOptions {
   maxRows?: number;
   /** How long published rows are kept, to be replayed from. */
   retainMs?: number;
+  /** Told of what every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
+  observe?: (messages: readonly OutgoingMessage[], begunAt: number) => void;
 }
 
 const heartbeatMs = 800;
@@ -74,7 +76,7 @@ export class Relay {
   #purging = false;
 
   constructor(options: RelayOptions) {
-    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxRows: 1000, retainMs: 60 * 60 * 1000, ...options };
+    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxRows: 1000, retainMs: 60 * 60 * 1000, observe: () => undefined, ...options };
     this.#lease = createLease(options.pool, randomUUID());
     this.#notifier = new Notifier(options.pool, options.schema);
   }
@@ -206,11 +208,13 @@ export class Relay {
 
   /** False where the lease was lost before. */
   async #publish(messages: OutgoingMessage[], firstBatch: string): Promise<boolean> {
-    const { publisher, publishTimeoutMs } = this.#options;
+    const { publisher, publishTimeoutMs, observe } = this.#options;
     if (this.#stopping || !this.#lease.held()) return this.#startOver();
     this.#publishing = { batch_id: firstBatch, rows: messages.length };
+    const begunAt = performance.now();
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
     this.#publishing = undefined;
+    observe(messages, begunAt);
     return true;
   }
 

@@ -22,6 +22,8 @@ export interface Clock {
   now(): number;
   /** Ok while this host's clock has been compared, and differs from the database's by no more than 5 s. */
   check(): CheckResult;
+  /** This host's clock less the database's; undefined before the first comparison. */
+  skewMs(): number | undefined;
   /** Compares at once, then every 5 s (each second until it has succeeded); resolves after the first attempt. */
   start(): Promise<void>;
   stop(): void;
@@ -83,6 +85,7 @@ export function createClock({ read, logger, own = Date.now, monotonic = () => pe
   return {
     now,
     check,
+    skewMs: () => (known === undefined ? undefined : own() - now()),
     start: turn,
     stop() {
       stopped = true;

@@ -51,11 +51,11 @@ test('metrics of Node, own ones, and a gauge that fails is left out', async () =
   metrics.gauge('lag', 'Lag', () => 7);
   metrics.gauge('broken', 'Broken', () => Promise.reject(new Error('away')));
   const text = await (await fetch(`${base}/metrics`)).text();
-  expect(text).toContain('things_total{kind="a",service="test"} 2');
-  expect(text).toContain('took_seconds_bucket{le="0.025",service="test"} 1');
-  expect(text).toContain('lag{service="test"} 7');
+  expect(text).toContain('corebanking_things_total{kind="a",service="test"} 2');
+  expect(text).toContain('corebanking_took_seconds_bucket{le="0.025",service="test"} 1');
+  expect(text).toContain('corebanking_lag{service="test"} 7');
   expect(text).toContain('nodejs_eventloop_lag_seconds');
-  expect(text).not.toMatch(/^broken/m);
+  expect(text).not.toMatch(/^corebanking_broken/m);
 });
 
 test('other paths and methods', async () => {

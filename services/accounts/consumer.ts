@@ -37,8 +37,17 @@ export interface ConsumerDeps {
   deadLetters: DeadLetterTopics;
   wakeRelay(): void;
   now(): Date;
-  /** Told of `count` messages of that name which were handled together since startedAt (of performance.now). */
-  observe(name: string, count: number, startedAt: number): void;
+  observe(handled: Handled): void;
+}
+
+/** Messages of one name that were handled together. */
+export interface Handled {
+  name: string;
+  messages: ReceivedMessage[];
+  /** Of performance.now. */
+  startedAt: number;
+  /** Of the commands among them that were decided, or of those whose sagas they ended. */
+  outcomes: Executed['outcomes'];
 }
 
 type Handle = (messages: ReceivedMessage[]) => Promise<void>;
@@ -98,10 +107,10 @@ async function handleGroup(deps: ConsumerDeps, group: Item[], onDone: (done: Ite
   if (decoded.kind === 'bad') return onDone(group, await setAside(deps, message, decoded));
   const startedAt = performance.now();
   try {
-    const { answers, wrote } = await execute(deps, group.map((item) => item.decoded));
+    const { answers, wrote, outcomes } = await execute(deps, group.map((item) => item.decoded));
     onDone(group, answers);
     if (wrote) deps.wakeRelay();
-    deps.observe(nameOf(decoded), group.length, startedAt);
+    deps.observe({ name: nameOf(decoded), messages: group.map((item) => item.message), startedAt, outcomes });
   } catch (error) {
     if (!isPoison(error)) throw error;
     if (group.length > 1) {
@@ -120,11 +129,11 @@ async function execute(deps: ConsumerDeps, group: Decoded[]): Promise<Executed> 
   const requests = group.filter((decoded) => decoded.kind === 'request');
   const [request] = requests;
   if (!request) return applyLedgerReplies(group.filter((decoded) => decoded.kind === 'ledger_reply'), options);
-  if (request.name === 'record_audit') return { answers: [], wrote: await recordAudits(deps.pool, requests.map(({ data }) => data as AuditRecord)) };
+  if (request.name === 'record_audit') return { answers: [], wrote: await recordAudits(deps.pool, requests.map(({ data }) => data as AuditRecord)), outcomes: [] };
   if (request.name !== 'record_api_key_use') return executeCommands(request.name, requests, options);
   const use = request.data as MessageData<'record_api_key_use'>;
   await recordUse(deps.pool, use.key_id, use.used_at);
-  return { answers: [], wrote: false };
+  return { answers: [], wrote: false, outcomes: [] };
 }
 
 function nameOf(decoded: Exclude<Decoded, { kind: 'bad' }>): string {
@@ -144,7 +153,7 @@ export function queryConsumer(deps: ConsumerDeps): Handle {
       const decoded = decode(message, 'accounts.queries', deps.prefix);
       if (decoded.kind === 'ledger_reply') throw new TypeError('decode knows no replies among queries');
       if (decoded.kind === 'bad') sent.push(...(await setAside(deps, message, decoded)).map((answer) => send(deps, answer)));
-      else if (isLate(decoded.context, deps.now())) deps.observe('late_query', 1, startedAt);
+      else if (isLate(decoded.context, deps.now())) deps.observe({ name: 'late_query', messages: [message], startedAt, outcomes: [] });
       else waiting.push({ message, request: decoded });
     }
     const groups = [...Map.groupBy(waiting, ({ request, message }) => (Object.hasOwn(batchedQueryHandlers, request.name) ? request.name : message)).values()];
@@ -155,7 +164,7 @@ export function queryConsumer(deps: ConsumerDeps): Handle {
           deps.logger.error({ err: error, message: group[0]?.request.name }, 'a query that cannot be answered');
           return group.map(() => internalError);
         });
-        deps.observe(group[0]?.request.name ?? '', group.length, startedAt);
+        deps.observe({ name: group[0]?.request.name ?? '', messages: group.map(({ message }) => message), startedAt, outcomes: [] });
         for (const [i, { request }] of group.entries()) {
           const body = bodies[i] ?? internalError;
           if (request.address) sent.push(send(deps, { address: request.address, body }));
@@ -198,7 +207,6 @@ const internalError: ReplyBody = { ok: false, refusal: refusal('internal_error',
 async function setAside(deps: ConsumerDeps, message: ReceivedMessage, why: { code: string; reason: string; address: ReplyAddress | undefined }): Promise<Answer[]> {
   await deps.deadLetter(message, why);
   deps.logger.error({ code: why.code, reason: why.reason, topic: message.topic, partition: message.partition, offset: String(message.offset) }, 'put among the dead letters');
-  deps.observe('dead_letter', 1, performance.now());
   return why.address ? [{ address: why.address, body: internalError }] : [];
 }
 

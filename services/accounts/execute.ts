@@ -5,6 +5,7 @@ import type { MessageName } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { outcomeOf } from '#libs/service/measures.ts';
 import { auditOf } from './audit.ts';
 import { handle } from './handlers.ts';
 import type { Surroundings } from './handlers.ts';
@@ -25,6 +26,8 @@ export interface Executed {
   answers: Answer[];
   /** Whether the outbox was written to: wake the relay. */
   wrote: boolean;
+  /** Commands and what became of them (outcomeOf of libs/service/measures.ts, or `begun`). */
+  outcomes: { name: string; outcome: string }[];
 }
 
 export interface Command {
@@ -47,15 +50,21 @@ export function executeCommands(name: MessageName, commands: readonly Command[],
     const known = await claim(client, commands.map(({ context: { message_id: id, fingerprint, correlation_id } }) => ({ id, fingerprint, correlation_id })));
     const answers: Answer[] = [];
     const fresh: Command[] = [];
+    const repeated: Executed['outcomes'] = [];
     for (const command of commands) {
       const before = known.get(command.context.message_id);
       if (!before) fresh.push(command);
-      else reply(answers, command.address, await repeat(client, command, before));
+      else {
+        const answer = await repeat(client, command, before);
+        repeated.push({ name, outcome: answer?.ok === false && answer.refusal.code === 'idempotency_key_reused' ? answer.refusal.code : 'replayed' });
+        reply(answers, command.address, answer);
+      }
     }
     const outcomes = await decide(client, name, fresh, options);
     const effects = effectsOf(fresh, outcomes, options, answers);
     if (fresh.length > 0) await writeEffects(client, effects);
-    return { answers, wrote: effects.events.length + effects.audits.length > 0 };
+    const decided = outcomes.map((outcome) => ({ name, outcome: outcome.kind === 'begun' ? 'begun' : outcomeOf(outcome.body) }));
+    return { answers, wrote: effects.events.length + effects.audits.length > 0, outcomes: [...repeated, ...decided] };
   });
 }
 
@@ -113,14 +122,14 @@ function reply(answers: Answer[], address: ReplyAddress | undefined, body: Reply
  */
 export async function applyLedgerReplies(replies: readonly { step_id: string; body: ReplyBody }[], { pool, now }: Pick<ExecuteOptions, 'pool' | 'now'>): Promise<Executed> {
   const decided = new Map(replies.filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500).map(({ step_id, body }) => [step_id, body]));
-  if (decided.size === 0) return { answers: [], wrote: false };
+  if (decided.size === 0) return { answers: [], wrote: false, outcomes: [] };
   return transaction(pool, async (client) => {
     const steps = new Map((await takeSteps(client, [...decided.keys()].sort())).map((step) => [step.step_id, step]));
     const finished = [...decided].flatMap(([stepId, body]): Finished[] => {
       const step = steps.get(stepId);
       return step ? [{ step, body }] : [];
     });
-    if (finished.length === 0) return { answers: [], wrote: false };
+    if (finished.length === 0) return { answers: [], wrote: false, outcomes: [] };
     const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
     const changes = finished.filter(({ step }) => step.message === 'change_ledger_account_status');
     const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
@@ -129,17 +138,22 @@ export async function applyLedgerReplies(replies: readonly { step_id: string; bo
   });
 }
 
+/** The command whose saga a step belongs to. */
+const commandOf = { open_ledger_account: 'open_account', change_ledger_account_status: 'change_account_status' } as const;
+
 async function conclude(client: PoolClient, finished: Finished[], outcomes: Outcome[], now: string): Promise<Executed> {
   const bodies = new Map<string, ReplyBody>();
   const kept: Effects['kept'] = [];
   const unkept: string[] = [];
   const events: OutboxEvent[] = [];
   const audits: AuditRecord[] = [];
+  const decided: Executed['outcomes'] = [];
   for (const [i, { step }] of finished.entries()) {
     const outcome = outcomes[i];
     if (outcome?.kind !== 'decided') throw new TypeError('a saga of accounts has one step');
     const id = step.context.message_id;
     bodies.set(id, outcome.body);
+    decided.push({ name: commandOf[step.message], outcome: outcomeOf(outcome.body) });
     if (outcome.kept) {
       kept.push({ id, body: outcome.body });
       audits.push(auditOf(step.context, outcome.body, outcome.details, now));
@@ -152,5 +166,5 @@ async function conclude(client: PoolClient, finished: Finished[], outcomes: Outc
     const body = bodies.get(command_id);
     return body ? [{ address, body: replayed ? { ...body, replayed } : body }] : [];
   });
-  return { answers, wrote: events.length + audits.length > 0 };
+  return { answers, wrote: events.length + audits.length > 0, outcomes: decided };
 }

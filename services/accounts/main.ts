@@ -19,14 +19,14 @@ import { readTime } from '#libs/postgres/time.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
+import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
-import type { Metrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import type { RunContext } from '#libs/service/run.ts';
 import { accountsConfig } from './config.ts';
 import { commandConsumer, queryConsumer } from './consumer.ts';
 import type { ConsumerDeps } from './consumer.ts';
-import { countOpenDeadLetters } from './dead-letter-store.ts';
+import { handlingMetrics, measureBacklogs } from './measure.ts';
 import { schema } from './schema.ts';
 import { createSweeper } from './sweeper.ts';
 
@@ -59,19 +59,24 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const replays = createPublisher(kafka, { logger, name: 'replays' });
   onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
   const outbox = { topicName: (topic: string) => topicName(prefix, topic as TopicName), source: source.accounts, logger };
-  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema, retainMs: config.OUTBOX_RETENTION_HOURS * hourMs });
+  const countPublished = measureOutbox(metrics, () => relay);
+  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema, retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, observe: (messages) => countPublished(messages.length) });
   onStop('outbox relay', () => relay.stop());
   const replayer = createReplayer({ ...outbox, pool, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
   onStop('replayer', () => replayer.stop());
   const sweeper = createSweeper({ pool, prefix, wakeRelay: () => relay.wake(), logger });
   onStop('sweeper', () => sweeper.stop());
 
+  const countDeadLetter = deadLetterCounter(metrics, prefix);
   const deps: Omit<ConsumerDeps, 'concurrency'> = {
     pool,
     prefix,
     logger,
     publish: (message) => replies.publish(message, { timeoutMs: publishTimeoutMs }),
-    deadLetter: (message, why) => deadLetter(replies, message, why),
+    deadLetter: async (message, why) => {
+      await deadLetter(replies, message, why);
+      countDeadLetter(message.topic, why.code);
+    },
     deadLetters: {
       read: (topic, partition, offset) =>
         readMessage(kafka, { topic, partition, offset }, deadLetterTimeoutMs).catch((error: unknown) => {
@@ -82,10 +87,12 @@ run('accounts', async ({ logger, instance, onStop }) => {
     },
     wakeRelay: () => relay.wake(),
     now: () => new Date(clock.now()),
-    observe: observer(metrics),
+    observe: handlingMetrics(metrics),
   };
   const consumers = createConsumers(kafka, config, deps);
-  measure(metrics, pool, relay);
+  measureBacklogs(metrics, pool);
+  measurePools(metrics, { pool });
+  measureClock(metrics, clock);
   onStop('consumers', () => Promise.all(Object.values(consumers).map((consumer) => consumer.stop())));
 
   const health = createHealthServer({
@@ -146,24 +153,4 @@ function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<Consumer
       maxBatch: 50,
     }),
   };
-}
-
-function observer(metrics: Metrics): ConsumerDeps['observe'] {
-  const handled = metrics.counter('accounts_messages_total', 'Messages handled, by name', ['name']);
-  const duration = metrics.histogram('accounts_batch_seconds', 'From the start of handling a batch of one name to its commit or answer', ['name']);
-  return (name, count, startedAt) => {
-    handled.inc({ name }, count);
-    duration.observe({ name }, (performance.now() - startedAt) / 1000);
-  };
-}
-
-function measure(metrics: Metrics, pool: Pool, relay: ReturnType<typeof createRelay>): void {
-  metrics.gauge('accounts_outbox_unpublished', 'Outbox rows not yet published', async () => (await relay.stats()).rows);
-  metrics.gauge('accounts_outbox_oldest_seconds', 'Age of the oldest of them', async () => (await relay.stats()).oldest_age_ms / 1000);
-  metrics.gauge('accounts_saga_steps', 'Steps that the ledger has not answered', async () => {
-    const result = await pool.query<{ steps: bigint }>('select count(*) as steps from saga_steps');
-    return Number(result.rows[0]?.steps ?? 0);
-  });
-  metrics.gauge('accounts_dead_letters_open', 'Dead letters about which nothing was decided', () => countOpenDeadLetters(pool));
-  metrics.gauge('accounts_database_waiting', 'Callers that wait for a connection', () => pool.waitingCount);
 }

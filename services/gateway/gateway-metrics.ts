@@ -1,5 +1,8 @@
 import type { Operations } from '#libs/contracts/administration.ts';
+import { memo } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
+import type { ConsumerLag } from './consumer-lag.ts';
+import type { Forwarder } from './forward.ts';
 import { createRecentRequests } from './recent-requests.ts';
 
 /** What this process counts. Labels are endpoints, statuses, codes and message names: few values, whatever callers send. */
@@ -14,10 +17,9 @@ export interface GatewayMetrics {
   recent(): Operations['requests'];
 }
 
-/** Counters and histograms, with the objects of each label kept: finding them anew costs more than counting. */
 export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const requests = metrics.counter('gateway_requests_total', 'Answers by endpoint and status', ['endpoint', 'status']);
-  const durations = metrics.histogram('gateway_request_seconds', 'Time from request to answer, by endpoint', ['endpoint']);
+  const durations = metrics.histogram('gateway_request_duration_seconds', 'Time from request to answer, by endpoint', ['endpoint']);
   const refusals = metrics.counter('gateway_refusals_total', 'Answers other than success, by error code', ['code']);
   const turnedAway = metrics.counter('gateway_turned_away_total', 'Requests refused because of overload or a wrong clock, by reason', ['reason']);
   const replies = metrics.histogram('gateway_reply_wait_seconds', 'Time from publishing a message to its reply, or to giving up', ['message']);
@@ -43,14 +45,23 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   };
 }
 
-function memo<T>(make: (key: string) => T): (key: string) => T {
-  const made = new Map<string, T>();
-  return (key) => {
-    let value = made.get(key);
-    if (value === undefined) {
-      value = make(key);
-      made.set(key, value);
-    }
-    return value;
-  };
+export interface GatewayState {
+  requester: { pending(): number };
+  publisher: { queued(): number };
+  pending: { size(): number };
+  consumerLag: ConsumerLag;
+  /** Undefined until the gateway has started. */
+  forwarder(): Forwarder | undefined;
+}
+
+/** What is read at each scrape. */
+export function measureGateway(metrics: Metrics, { requester, publisher, pending, consumerLag, forwarder }: GatewayState): void {
+  metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
+  metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
+  metrics.gauge('gateway_pending_answers', 'Ids answered 202 whose outcome nobody has asked for yet', () => pending.size());
+  metrics.gauges('gateway_breaker_open', '1 while this gateway does not ask that service, because it does not reply', ['target'], () =>
+    (forwarder()?.breakers() ?? []).map(({ service, state }) => ({ labels: { target: service }, value: Number(state === 'open') })));
+  // Here and not in the consumers: it must be seen where they are gone.
+  metrics.gauges('consumer_lag_messages', "Messages that a group of the bank's own has not committed, the same in every gateway", ['group', 'topic', 'partition'], async () =>
+    (await consumerLag()).map(({ group, topic, partition, lag }) => ({ labels: { group, topic, partition: String(partition) }, value: lag })));
 }

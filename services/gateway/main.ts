@@ -14,6 +14,7 @@ import { createRequester } from '#libs/kafka/request-reply.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
+import { measureClock } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -29,7 +30,8 @@ import { createCursors } from './cursor.ts';
 import { createEndedSessions } from './dashboard/ended-sessions.ts';
 import type { DashboardOptions } from './dashboard/dashboard.ts';
 import { createForwarder, encodeNotice } from './forward.ts';
-import { createGatewayMetrics } from './gateway-metrics.ts';
+import type { Forwarder } from './forward.ts';
+import { createGatewayMetrics, measureGateway } from './gateway-metrics.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createKeySet } from './jwks.ts';
 import { createPendingAnswers } from './pending.ts';
@@ -49,9 +51,10 @@ run('gateway', async ({ logger, instance, onStop }) => {
   const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics, admission });
   const pending = createPendingAnswers();
   const clock = createClock({ read: createTimeReader((message, options) => requester.request(message, options), config.TOPIC_PREFIX), logger });
-  metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
-  metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
-  metrics.gauge('gateway_pending_answers', 'Ids answered 202 whose outcome nobody has asked for yet', () => pending.size());
+  const consumerLag = createConsumerLag(kafka, config.TOPIC_PREFIX);
+  let forwarder: Forwarder | undefined;
+  measureGateway(metrics, { requester, publisher, pending, consumerLag, forwarder: () => forwarder });
+  measureClock(metrics, clock);
 
   let state: 'starting' | 'running' | 'draining' = 'starting';
   const health = createHealthServer({
@@ -81,7 +84,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   onStop('clock', () => clock.stop());
   await clock.start();
 
-  const forwarder = createForwarder({
+  const asking = createForwarder({
     request: (message, options) => requester.request(message, options),
     admission,
     now: clock.now,
@@ -89,9 +92,10 @@ run('gateway', async ({ logger, instance, onStop }) => {
     logger,
     metrics: gatewayMetrics,
   });
-  onStop('breakers', () => forwarder.stop());
+  forwarder = asking;
+  onStop('breakers', () => asking.stop());
   const auditRecords = createAuditRecords({ publisher, prefix: config.TOPIC_PREFIX, logger });
-  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder, pending, consumerLag: createConsumerLag(kafka, config.TOPIC_PREFIX), apiKeys, dashboard: dashboard?.options, auditRecords, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
+  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder: asking, pending, consumerLag, apiKeys, dashboard: dashboard?.options, auditRecords, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
   state = 'running';

@@ -9,7 +9,7 @@ import type { Publisher } from '#libs/kafka/publish.ts';
 import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable, tookTooLong } from '#libs/postgres/transaction.ts';
-import { runBatch } from './engine.ts';
+import { type BatchTimes, runBatch } from './engine.ts';
 import type { Command, CommandName } from './decision.ts';
 import type { Query } from './queries.ts';
 import { type Poison, sendReplies, setAside } from './replies.ts';
@@ -36,7 +36,15 @@ export interface CommandDependencies {
   pace?: { full: number; ms: number };
   /** The command partitions held. */
   partitions: () => number[];
-  observe?: (batch: { commands: Command[]; replies: ReplyBody[]; seconds: number }) => void;
+  observe?: (batch: DecidedBatch) => void;
+  onDeadLetter?: (topic: string, code: string) => void;
+}
+
+/** Commands with their replies, in the same order, and when what was done. */
+export interface DecidedBatch {
+  commands: Command[];
+  replies: ReplyBody[];
+  times: BatchTimes;
 }
 
 type Content = { command: Command } | { query: Query } | { poison: Poison };
@@ -87,12 +95,11 @@ interface Received {
  */
 async function execute(batch: Received[], deps: CommandDependencies): Promise<void> {
   const commands = batch.map(({ command }) => command);
-  const begun = performance.now();
   try {
-    const { replies, outbox } = await runBatch(deps.pool, commands, slotOf(batch, deps));
+    const { replies, outbox, times } = await runBatch(deps.pool, commands, slotOf(batch, deps));
     sendReplies(commands.map(({ context }, i) => ({ context, reply: replies[i] as ReplyBody })), deps);
     if (outbox) deps.wake(outbox);
-    deps.observe?.({ commands, replies, seconds: (performance.now() - begun) / 1000 });
+    deps.observe?.({ commands, replies, times });
   } catch (error) {
     const [only, second] = batch;
     if (isUnavailable(error) && (second === undefined || !tookTooLong(error))) throw error;

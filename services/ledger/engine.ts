@@ -41,13 +41,26 @@ export interface Outcome {
   replies: ReplyBody[];
   /** What it wrote into the outbox, if anything. */
   outbox: CommittedBatch | undefined;
+  times: BatchTimes;
+}
+
+/** When a batch had come how far (performance.now), of the attempt that was committed. */
+export interface BatchTimes {
+  begun: number;
+  /** Its accounts are locked: until here it waited for other writers. */
+  locked: number;
+  /** All is read. */
+  read: number;
+  committed: number;
 }
 
 /** Decides and commits a batch: its outcome is durable when this resolves. */
 export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<Outcome> {
   for (let collisions = 0; ; collisions++) {
     try {
-      return await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot));
+      const outcome = await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot));
+      outcome.times.committed = performance.now();
+      return outcome;
     } catch (error) {
       if (uniqueViolation(error) === undefined || collisions >= maxCollisions) throw error;
     }
@@ -55,23 +68,29 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number): P
 }
 
 async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number): Promise<Outcome> {
-  const books = await openBooks(client, commands, slot);
+  const times = { begun: performance.now(), locked: 0, read: 0, committed: 0 };
+  const books = await openBooks(client, commands, slot, times);
+  times.read = performance.now();
   const decisions = commands.map((command) => decide(command, books));
   const outbox = await write(client, finish, commands, decisions, books);
-  return { replies: decisions.map((decision) => decision.reply), outbox };
+  return { replies: decisions.map((decision) => decision.reply), outbox, times };
 }
 
-async function openBooks(client: PoolClient, commands: Command[], slot: number): Promise<Books> {
+async function openBooks(client: PoolClient, commands: Command[], slot: number, times: BatchTimes): Promise<Books> {
   const reversed = commands.flatMap((c) => (c.name === 'reverse_transaction' && isId('transaction', c.data.reverses_transaction_id) ? [c.data.reverses_transaction_id] : []));
   const originals = reversed.length === 0 ? [] : await readTransactions(client, reversed);
   const records = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)]));
   const steps = commands.flatMap((c) => (c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)]));
   const numbers = commands.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
+  const locked = <T>(held: T): T => {
+    times.locked = performance.now();
+    return held;
+  };
   // All of it in one round trip, one after the other: each of those behind the locks begins after they were got, and so
   // sees what their former holders committed.
   const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
-    lockAccounts(client, touchedAccounts(commands, originals)),
-    lockSlots(client, commands, originals, slot),
+    lockAccounts(client, touchedAccounts(commands, originals)).then(locked),
+    lockSlots(client, commands, originals, slot).then(locked),
     look(client, records),
     reversed.length === 0 ? new Map<string, string>() : readReversals(client, reversed),
     steps.length === 0 ? new Map<string, { fingerprint: string | null; outcome: ReplyBody }>() : readOutcomes(client, steps),
@@ -140,7 +159,7 @@ async function write(client: PoolClient, finish: Finish, commands: Command[], de
   const moved = [...books.moved];
   const shown = new Set([...opened, ...moved.filter((account) => account.client_id !== null)]);
   const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
-  const events = [...decisions.flatMap((d) => eventsOf(d, books.now)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
+  const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
   await Promise.all([
     opened.length > 0 && insertAccounts(client, opened, books.now),
     restated.length > 0 && updateStatuses(client, restated),

@@ -9,18 +9,18 @@ import { type AccountState, type EntryRecord, isTransferLeg, toEntry, toTransact
  * Events of decisions (contract: design of the topics): one per customer Transaction, keyed by account, complete; one per
  * Transfer; and the latest balance of each account that the batch moved. ce_id of a transaction's event is its id's bits.
  */
-export function eventsOf(decision: Decision, now: string): OutboxEvent[] {
+export function eventsOf(decision: Decision, now: string, traceparent?: string): OutboxEvent[] {
   // An account that its sender may not know has no part in this.
   const shown = decision.transactions.filter((record) => record.failure_code !== 'account_not_found');
   // Both legs of a transfer tell all its entries: written out once.
   const entries = decision.entries.length === 0 ? '' : JSON.stringify(decision.entries.map(toEntry));
-  const events = shown.map((record) => transactionEvent(record, decision.entries, entries, now));
+  const events = shown.map((record) => transactionEvent(record, decision.entries, entries, now, traceparent));
   const [first] = decision.transactions;
-  if (first && first.status === 'Completed' && isTransferLeg(first)) events.push(transferEvent(first, now));
+  if (first && first.status === 'Completed' && isTransferLeg(first)) events.push(transferEvent(first, now, traceparent));
   return events;
 }
 
-function transactionEvent(record: TransactionRecord, records: EntryRecord[], entries: string, now: string): OutboxEvent {
+function transactionEvent(record: TransactionRecord, records: EntryRecord[], entries: string, now: string, traceparent: string | undefined): OutboxEvent {
   const own = records.find((entry) => entry.account_id === record.account_id);
   const transaction = JSON.stringify(toTransaction(record));
   const completed = record.status === 'Completed' && own !== undefined;
@@ -33,7 +33,7 @@ function transactionEvent(record: TransactionRecord, records: EntryRecord[], ent
     key: record.account_id,
     type: record.status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1',
     time: now,
-    headers: context(record),
+    headers: context(record, traceparent),
     payload,
   };
 }
@@ -43,7 +43,7 @@ export function transferEventId(bits: string): string {
   return hash('sha256', `transfer ${bits}${siblingBits(bits)}`).slice(0, 32);
 }
 
-function transferEvent(record: TransactionRecord, now: string): OutboxEvent {
+function transferEvent(record: TransactionRecord, now: string, traceparent: string | undefined): OutboxEvent {
   const transfer = toTransfer(record);
   return {
     id: transferEventId(idBits(record.transaction_id)),
@@ -51,13 +51,13 @@ function transferEvent(record: TransactionRecord, now: string): OutboxEvent {
     key: transfer.transfer_id,
     type: 'corebanking.transfer.completed.v1',
     time: now,
-    headers: context(record),
+    headers: context(record, traceparent),
     payload: JSON.stringify({ transfer, operation_id: record.operation_id }),
   };
 }
 
-function context(record: TransactionRecord): Record<string, string> {
-  return { 'request-id': record.request_id };
+function context({ request_id }: TransactionRecord, traceparent: string | undefined): Record<string, string> {
+  return traceparent === undefined ? { 'request-id': request_id } : { 'request-id': request_id, traceparent };
 }
 
 /** The state of an account after the batch, for the compacted topic. */

@@ -13,10 +13,12 @@ import { createReplayer } from '#libs/postgres/replayer.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
+import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import { commandHandler } from './commands.ts';
 import { loadLedgerConfig } from './config.ts';
+import { batchMetrics, measureBooks } from './measure.ts';
 import { queryHandler } from './serve-queries.ts';
 import { createVerifier } from './verifications.ts';
 
@@ -55,7 +57,8 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
 
   const outbox = { topicName: (name: string) => topicName(prefix, name as TopicName), source: source.ledger, logger };
-  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema: 'ledger', retainMs: config.OUTBOX_RETENTION_HOURS * hourMs });
+  const countPublished = measureOutbox(metrics, () => relay);
+  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema: 'ledger', retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, observe: (messages) => countPublished(messages.length) });
   onStop('relay', () => relay.stop());
   const replayer = createReplayer({ ...outbox, pool: reads, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
   onStop('replayer', () => replayer.stop());
@@ -63,9 +66,11 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const verifier = createVerifier({ pool: verifyPool, reads, wake: (batch) => relay.wake(batch), now: () => clock.now(), logger });
   onStop('verifier', () => verifier.stop());
 
-  const batchSize = metrics.histogram('ledger_batch_commands', 'Commands per batch', [], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]);
-  const batchSeconds = metrics.histogram('ledger_batch_seconds', 'Seconds per batch, commit included');
-  const outcomes = metrics.counter('ledger_commands_total', 'Commands by name and outcome', ['name', 'outcome']);
+  const countBatch = batchMetrics(metrics);
+  const onDeadLetter = deadLetterCounter(metrics, prefix);
+  measurePools(metrics, { writes, reads });
+  measureClock(metrics, clock);
+  measureBooks(metrics, reads, () => relay.active());
   const commands = consume(kafka, {
     groupId: `${prefix}ledger`,
     topics: [topicName(prefix, 'ledger.commands')],
@@ -81,14 +86,8 @@ run('ledger', async ({ logger, instance, onStop }) => {
       pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
       wake: (batch) => relay.wake(batch),
       partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
-      observe: ({ commands: batch, replies: answers, seconds }) => {
-        batchSize.observe(batch.length);
-        batchSeconds.observe(seconds);
-        batch.forEach(({ name }, i) => {
-          const answer = answers[i];
-          if (answer) outcomes.inc({ name, outcome: answer.replayed ? 'replayed' : answer.ok ? 'done' : answer.refusal.code });
-        });
-      },
+      observe: countBatch,
+      onDeadLetter,
     }),
   });
   const queries = consume(kafka, {
@@ -97,7 +96,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, wake: (batch) => relay.wake(batch) }),
+    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, wake: (batch) => relay.wake(batch), onDeadLetter }),
   });
 
   const health = createHealthServer({

@@ -9,6 +9,8 @@ import type { OutgoingMessage, Publisher } from '#libs/kafka/publish.ts';
 interface ReplyDependencies {
   publisher: Publisher;
   logger: Logger;
+  /** Told of each message put among the dead letters. */
+  onDeadLetter?: (topic: string, code: string) => void;
 }
 
 const publishTimeoutMs = 10_000;
@@ -38,6 +40,7 @@ export async function setAside(message: ReceivedMessage, { code, reason, address
   const { topic, partition, offset, headers } = message;
   deps.logger.warn({ topic, partition, offset: String(offset), request_id: headers['request-id'], code, reason }, 'dead letter');
   await deadLetter(deps.publisher, message, { code, reason });
+  deps.onDeadLetter?.(topic, code);
   if (address) publish([replyMessage(address, failure, source.ledger, new Date().toISOString())], deps);
 }
 

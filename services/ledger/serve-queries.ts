@@ -21,6 +21,7 @@ export interface QueryDependencies {
   now: () => number;
   verifier: Pick<Verifier, 'verify'>;
   wake: ReplayDependencies['wake'];
+  onDeadLetter?: (topic: string, code: string) => void;
 }
 
 /**

@@ -1,0 +1,55 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { Clock } from './clock.ts';
+import { kept, memo } from './metrics.ts';
+import type { Metrics } from './metrics.ts';
+
+/** What more than one service measures, under the same names; the label `service` tells them apart. */
+
+/** How a command ended, in a label's few words: `done`, `replayed` (a duplicate), or the code of the refusal. */
+export function outcomeOf(reply: ReplyBody): string {
+  if (reply.replayed === true) return 'replayed';
+  return reply.ok ? 'done' : reply.refusal.code;
+}
+
+/** Counts commands; an outcome is one of outcomeOf, or `begun` where a saga decides it later, under the same name. */
+export function commandCounter(metrics: Metrics): (name: string, outcome: string) => void {
+  const commands = metrics.counter('commands_total', 'Commands by name and outcome: done, begun (a saga, counted again when it ends), replayed (a duplicate), or the code of the refusal', ['name', 'outcome']);
+  const of = memo((name) => memo((outcome) => commands.labels(name, outcome)));
+  return (name, outcome) => of(name)(outcome).inc();
+}
+
+/** Counts what was put among the dead letters. Topics are named without the common prefix. */
+export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: string, code: string) => void {
+  const letters = metrics.counter('dead_letters_total', 'Messages put among the dead letters, by the topic they came from and why', ['topic', 'code']);
+  return (topic, code) => letters.inc({ topic: topic.slice(prefix.length), code });
+}
+
+const askedOnceMs = 1_000;
+
+export interface OutboxSource {
+  stats(): Promise<{ rows: number; oldest_age_ms: number }>;
+  active(): boolean;
+}
+
+/** The outbox of a service; rows and age are the same whichever of its processes is asked. Returns what counts published messages. */
+export function measureOutbox(metrics: Metrics, relay: () => OutboxSource): (messages: number) => void {
+  const stats = kept(() => relay().stats(), askedOnceMs);
+  metrics.gauge('outbox_rows', 'Outbox rows that are committed and not marked as published yet, over all processes of the service', async () => (await stats()).rows);
+  metrics.gauge('outbox_oldest_age_seconds', 'Age of the oldest of them; 0 where there is none', async () => (await stats()).oldest_age_ms / 1000);
+  metrics.gauge('outbox_relay_active', "1 in the process that publishes the service's outbox, 0 in those that stand by", () => Number(relay().active()));
+  const published = metrics.counter('outbox_published_total', 'Messages of the outbox that every replica of the broker has');
+  return (messages) => published.inc(messages);
+}
+
+/** Who waits for a connection to Postgres. */
+export function measurePools(metrics: Metrics, pools: Record<string, { waitingCount: number }>): void {
+  metrics.gauges('database_waiting', 'Callers that wait for a free connection to Postgres, by pool', ['pool'], () =>
+    Object.entries(pools).map(([pool, { waitingCount }]) => ({ labels: { pool }, value: waitingCount })));
+}
+
+export function measureClock(metrics: Metrics, clock: Pick<Clock, 'skewMs'>): void {
+  metrics.gauge('clock_skew_seconds', "By how much this host's clock is ahead of the database's", () => {
+    const skewMs = clock.skewMs();
+    return skewMs === undefined ? undefined : skewMs / 1000;
+  });
+}

@@ -1,0 +1,49 @@
+import type { Pool } from '#libs/postgres/pool.ts';
+import { commandCounter, outcomeOf } from '#libs/service/measures.ts';
+import { kept } from '#libs/service/metrics.ts';
+import type { Metrics } from '#libs/service/metrics.ts';
+import type { DecidedBatch } from './commands.ts';
+import { readLastVerification } from './verifications.ts';
+
+/** Counts batches and their commands. */
+export function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
+  const sizes = metrics.histogram('ledger_batch_commands', 'Commands per batch', [], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]);
+  const seconds = metrics.histogram('ledger_batch_duration_seconds', 'From the begin of the transaction of a batch to its commit');
+  const waits = metrics.histogram('ledger_lock_wait_seconds', "From the begin of a batch's transaction until its accounts are locked: a round trip, and the wait for other writers");
+  const count = commandCounter(metrics);
+  return ({ commands, replies, times: { begun, locked, committed } }) => {
+    sizes.observe(commands.length);
+    seconds.observe((committed - begun) / 1000);
+    waits.observe((locked - begun) / 1000);
+    replies.forEach((reply, i) => count(commands[i]?.name ?? '', outcomeOf(reply)));
+  };
+}
+
+/** A look at every balance: a million take some tenths of a second. */
+const balancesEveryMs = 60_000;
+const askedOnceMs = 1_000;
+
+/** Assets less liabilities of each currency, in minor units: 0, or money has come from nowhere. */
+async function readDifferences(pool: Pool): Promise<{ currency: string; difference: number }[]> {
+  const { rows } = await pool.query<{ currency: string; difference: number }>(
+    `select currency, sum(case class when 'asset' then balance_minor else -balance_minor end)::float8 as difference from accounts group by currency`,
+  );
+  return rows;
+}
+
+/** What the ledger that publishes knows of the books; the others leave it to that one. */
+export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boolean): void {
+  const differences = kept(() => readDifferences(pool), balancesEveryMs);
+  const verification = kept(() => readLastVerification(pool), askedOnceMs);
+  const ended = async () => {
+    const last = isOnDuty() ? await verification() : null;
+    return last?.state === 'passed' || last?.state === 'broken' ? last : undefined;
+  };
+  metrics.gauges('books_difference_minor', 'Assets less liabilities over all balances, in minor units, looked at once a minute: must be 0. From the ledger that publishes', ['currency'], async () =>
+    isOnDuty() ? (await differences()).map(({ currency, difference }) => ({ labels: { currency }, value: difference })) : []);
+  metrics.gauge('books_findings', 'Rules that the last check of the books found broken: must be 0. From the ledger that publishes, once there was a check', async () => (await ended())?.findings.length);
+  metrics.gauge('books_verified_age_seconds', 'How long ago that check ended', async () => {
+    const ended_at = (await ended())?.ended_at;
+    return ended_at == null ? undefined : (Date.now() - Date.parse(ended_at)) / 1000;
+  });
+}
