@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { auditRecordSchema, replayedTopic } from './administration.ts';
-import { accountMasterSchema, accountStatus, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
+import { accountMasterSchema, accountStatus, accountType, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
 import type { TopicName } from './topics.ts';
 
 /**
@@ -48,10 +48,20 @@ export const events = {
     'clients',
     z.object({ client_id: z.string(), client_type: z.string(), changed_fields: z.array(z.string()), updated_at: z.string() }),
   ),
-  /** The latest state of an account's balance; the topic is compacted. */
+  /** The latest state of an account, from its opening on, after every posting and change of status; the topic is compacted. */
   'corebanking.balance.v1': event(
     'balances',
-    z.object({ account_id: z.string(), account_number: z.string(), currency: z.string(), balance: money, sequence: z.number().int(), updated_at: z.string() }),
+    z.object({
+      account_id: z.string(),
+      account_number: z.string(),
+      account_type: accountType,
+      currency: z.string(),
+      status: accountStatus,
+      status_version: z.number().int(),
+      balance: money,
+      sequence: z.number().int(),
+      updated_at: z.string(),
+    }),
   ),
   /** Every audit record, keyed by its actor. */
   'corebanking.audit.recorded.v1': event('audit', auditRecordSchema),
@@ -71,6 +81,20 @@ export const events = {
     }),
   ),
 };
+
+/** Headers of an event: CloudEvents 1.0 in Kafka's binary content mode, and by what it is found in logs and traces. */
+export const eventHeadersSchema = z.object({
+  ce_specversion: z.literal('1.0').describe('CloudEvents version'),
+  ce_id: z.guid().describe('The same on every publication of the event, and in a replay: by it consumers know repeats'),
+  ce_type: z.string().regex(/^corebanking\.[a-z_]+(\.[a-z_]+)?\.v\d+$/).describe('The event type, with its version'),
+  ce_source: z.string().regex(/^\/core-banking\/(ledger|accounts)$/).describe('The service that published it'),
+  ce_time: z.iso.datetime({ precision: 3 }).describe('When it happened, by the clock of the bank; UTC with three decimals'),
+  ce_subject: z.string().describe('The message key'),
+  'content-type': z.literal('application/json').describe('Of the value'),
+  'request-id': z.string().optional().describe('X-Request-Id of the request that led to it, as in logs and in the audit'),
+  traceparent: z.string().optional().describe('W3C trace context of that request'),
+  'replay-id': z.string().optional().describe('In side topics only: the replay that published it again'),
+});
 
 export type EventType = keyof typeof events;
 export type EventData<T extends EventType> = z.infer<(typeof events)[T]['data']>;

@@ -157,7 +157,7 @@ async function write(client: PoolClient, finish: Finish, commands: Command[], de
   const transactions = decisions.flatMap((d) => d.transactions);
   const entries = decisions.flatMap((d) => d.entries);
   const moved = [...books.moved];
-  const shown = new Set([...opened, ...moved.filter((account) => account.client_id !== null)]);
+  const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
   const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
   const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
   await Promise.all([

@@ -20,7 +20,7 @@ export const eventRules = {
   repeats: 'what was published again has the same bytes under the same ce_id',
   sequence: 'per account, the events of Completed transactions come in sequence, without a gap',
   missing: 'each Completed and Failed transaction and each transfer has its event, published or in the outbox',
-  balances: 'the latest balance told of each account is its balance',
+  balances: 'the latest balance and status told of each account are its own',
 } as const;
 
 export type ComparedTopic = 'transactions' | 'transfers' | 'balances';
@@ -32,8 +32,9 @@ export interface Told {
   /** First copies that the snapshot knows. */
   failed: bigint;
   transfers: bigint;
-  /** The sequence of the latest message in `balances`. */
+  /** The sequence, and the version of the status, of the latest message in `balances`. */
   balance?: bigint;
+  status?: number;
 }
 
 export interface EventAudit {
@@ -90,7 +91,7 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
   });
   if (read.length === 0) return;
   const booked = await entriesOf(read.map(({ data }) => data), audit.pool);
-  const { rows } = await audit.pool.query<{ account_id: string; account_number: string; currency: string }>('select account_id, account_number, currency from accounts where account_id = any($1::uuid[])', [
+  const { rows } = await audit.pool.query<{ account_id: string; account_number: string; account_type: string; currency: string; status: string; status_version: number }>('select account_id, account_number, account_type, currency, status, status_version from accounts where account_id = any($1::uuid[])', [
     uuidArray(read.map(({ data }) => data.account_id)),
   ]);
   const accounts = new Map(rows.map((row) => [prefixed('acc', row.account_id), row]));
@@ -100,8 +101,12 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
     if (account === undefined || (entry === undefined && data.sequence !== 0)) audit.find(eventRules.committed, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence });
     else {
       const balance = fromMinor(entry?.balance_after_minor ?? 0n, account.currency);
-      if (data.balance !== balance || data.currency !== account.currency || data.account_number !== account.account_number || message.key !== data.account_id) audit.find(eventRules.same, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence, told: data.balance, booked: balance });
-      toldOf(data.account_id, audit).balance = BigInt(data.sequence);
+      const isOther = data.balance !== balance || message.key !== data.account_id || (['account_number', 'account_type', 'currency'] as const).some((name) => data[name] !== account[name]);
+      const isOtherStatus = data.status_version > account.status_version || (data.status_version === account.status_version && data.status !== account.status);
+      if (isOther || isOtherStatus) audit.find(eventRules.same, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence, told: `${data.balance} ${data.status}`, booked: `${balance} ${account.status}` });
+      const told = toldOf(data.account_id, audit);
+      told.balance = BigInt(data.sequence);
+      told.status = data.status_version;
     }
   }
 }

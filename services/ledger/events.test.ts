@@ -121,15 +121,15 @@ describe('a repeat', () => {
 });
 
 describe('the balance of an account', () => {
-  it('is its latest state, by account, with an id per sequence', () => {
+  it('is its latest state, by account, with an id per sequence and status', () => {
     const account = { ...accountOf(1, 'Savings', 'JPY', 'Active', 700n), last_sequence: 4n };
     const event = balanceEvent(account, committedAt);
     expect({ ...event, id: '', payload: payloadOf(event) }).toEqual({
       id: '', topic: 'balances', key: account.account_id, type: 'corebanking.balance.v1', time: committedAt,
-      payload: { account_id: account.account_id, account_number: 'X-1', currency: 'JPY', balance: '700', sequence: 4, updated_at: committedAt },
+      payload: { account_id: account.account_id, account_number: 'X-1', account_type: 'Savings', currency: 'JPY', status: 'Active', status_version: 1, balance: '700', sequence: 4, updated_at: committedAt },
     });
-    const others = [{ ...account, last_sequence: 5n }, { ...account, account_id: b.account_id }].map((other) => balanceEvent(other, committedAt).id);
-    expect(new Set([event.id, ...others]).size).toBe(3);
+    const others = [{ ...account, last_sequence: 5n }, { ...account, status_version: 2 }, { ...account, account_id: b.account_id }].map((other) => balanceEvent(other, committedAt).id);
+    expect(new Set([event.id, ...others]).size).toBe(4);
     expect(balanceEvent(account, now).id).toBe(event.id);
   });
 });

@@ -7,7 +7,7 @@ import { type AccountState, type EntryRecord, isTransferLeg, toEntry, toTransact
 
 /**
  * Events of decisions (contract: design of the topics): one per customer Transaction, keyed by account, complete; one per
- * Transfer; and the latest balance of each account that the batch moved. ce_id of a transaction's event is its id's bits.
+ * Transfer; and the latest balance of each account that the batch opened, moved or gave another status. ce_id of a transaction's event is its id's bits.
  */
 export function eventsOf(decision: Decision, now: string, traceparent?: string): OutboxEvent[] {
   // An account that its sender may not know has no part in this.
@@ -63,7 +63,7 @@ function context({ request_id }: TransactionRecord, traceparent: string | undefi
 /** The state of an account after the batch, for the compacted topic. */
 export function balanceEvent(account: AccountState, now: string): OutboxEvent {
   return {
-    id: hash('sha256', `balance ${account.account_id} ${account.last_sequence}`).slice(0, 32),
+    id: hash('sha256', `balance ${account.account_id} ${account.last_sequence} ${account.status_version}`).slice(0, 32),
     topic: 'balances',
     key: account.account_id,
     type: 'corebanking.balance.v1',
@@ -71,7 +71,10 @@ export function balanceEvent(account: AccountState, now: string): OutboxEvent {
     payload: JSON.stringify({
       account_id: account.account_id,
       account_number: account.account_number,
+      account_type: account.account_type,
       currency: account.currency,
+      status: account.status,
+      status_version: account.status_version,
       balance: fromMinor(account.balance_minor, account.currency),
       sequence: Number(account.last_sequence),
       updated_at: now,

@@ -75,7 +75,7 @@ async function readPending(snapshot: PoolClient): Promise<Map<string, Counts>> {
 }
 
 const bookedAccounts = `declare booked no scroll cursor for
-  select a.account_id, a.last_sequence, coalesce(t.failed, 0) as failed, coalesce(t.transfers, 0) as transfers from accounts a left join (
+  select a.account_id, a.last_sequence, a.status_version, coalesce(t.failed, 0) as failed, coalesce(t.transfers, 0) as transfers from accounts a left join (
     select account_id, count(*) filter (where status = 'Failed' and failure_code <> 'account_not_found') as failed,
       count(*) filter (where status = 'Completed' and transaction_id = operation_id and reverses_transaction_id is null and transaction_type in ('Transfer', 'Loan Payment')) as transfers
     from transactions group by account_id
@@ -86,7 +86,7 @@ async function compareAccounts(snapshot: PoolClient, pending: Map<string, Counts
   const cut = { transactions: headIsGone('transactions'), transfers: headIsGone('transfers') };
   await snapshot.query(bookedAccounts);
   for (;;) {
-    const { rows } = await snapshot.query<{ account_id: string; last_sequence: bigint; failed: bigint; transfers: bigint }>({ text: `fetch ${accountsAtOnce} from booked`, query_timeout } as { text: string });
+    const { rows } = await snapshot.query<{ account_id: string; last_sequence: bigint; status_version: number; failed: bigint; transfers: bigint }>({ text: `fetch ${accountsAtOnce} from booked`, query_timeout } as { text: string });
     for (const row of rows) {
       const account_id = prefixed('acc', row.account_id);
       const known: Told = told.get(account_id) ?? { failed: 0n, transfers: 0n };
@@ -97,7 +97,7 @@ async function compareAccounts(snapshot: PoolClient, pending: Map<string, Counts
       if (!cut.transactions || known.sequence !== undefined) missing('Completed transactions', row.last_sequence, known.sequence ?? 0n, waits.completed);
       if (!cut.transactions) missing('Failed transactions', row.failed, known.failed, waits.failed);
       if (!cut.transfers) missing('transfers', row.transfers, known.transfers, waits.transfers);
-      if (waits.balances === 0n && (known.balance ?? -1n) < row.last_sequence) {
+      if (waits.balances === 0n && ((known.balance ?? -1n) < row.last_sequence || (known.status ?? 0) < row.status_version)) {
         find(eventRules.balances, { account_id, last_sequence: row.last_sequence, latest_told: known.balance ?? null });
       }
     }

@@ -1,0 +1,53 @@
+import type { EventData, EventType } from './events.ts';
+
+/** One event of each type as consumers get it: in the schemas, in AsyncAPI and on docs/events.md. */
+
+const bits = '0195f0c2a1b27c3d8e4f5a6b7c8d9e0f';
+const other = '1195f0c2a1b27c3d8e4f5a6b7c8d9e0f';
+const client_id = `cli_${bits}`;
+const account_id = `acc_${bits}`;
+const transaction_id = `txn_${bits}`;
+const operation_id = `opr_${bits}`;
+const at = '2026-01-02T03:04:05.678Z';
+const booked = '2026-01-02T03:04:05.681Z';
+
+const deposit = {
+  transaction_id, account_id, transaction_type: 'Deposit' as const, amount: '25.00', currency: 'USD', description: 'Cash', reference: 'R-1', status: 'Completed' as const, created_at: at, direction: 'credit' as const,
+};
+const entry = { operation_id, transaction_id, amount: '25.00', currency: 'USD', created_at: booked };
+const ids = { vault: `acc_2${bits.slice(1)}`, teller: `acc_3${bits.slice(1)}` };
+
+export const eventExamples: { [T in EventType]: EventData<T> } = {
+  'corebanking.transaction.completed.v1': {
+    transaction: deposit, sequence: 12, balance_after: '125.50', operation_id,
+    entries: [
+      { entry_id: `ent_${bits}-12`, account_id, sequence: 12, direction: 'credit', side: 'CR', balance_after: '125.50', ...entry },
+      { entry_id: `ent_${ids.teller.slice(4)}-7`, account_id: ids.teller, sequence: 7, direction: 'credit', side: 'DR', balance_after: '25.00', ...entry },
+      { entry_id: `ent_${ids.teller.slice(4)}-8`, account_id: ids.teller, sequence: 8, direction: 'debit', side: 'CR', balance_after: '0.00', ...entry },
+      { entry_id: `ent_${ids.vault.slice(4)}-4`, account_id: ids.vault, sequence: 4, direction: 'credit', side: 'DR', balance_after: '925.00', ...entry },
+    ],
+  },
+  'corebanking.transaction.failed.v1': {
+    transaction: { ...deposit, transaction_type: 'Withdrawal', amount: '5000.00', description: null, reference: null, status: 'Failed', direction: 'debit', failure_code: 'insufficient_funds' },
+  },
+  'corebanking.transfer.completed.v1': {
+    transfer: { transfer_id: `trf_${bits}`, from_account_id: account_id, to_account_id: `acc_${other}`, amount: '10.00', currency: 'USD', description: 'Rent', status: 'Completed', created_at: at },
+    operation_id,
+  },
+  'corebanking.account.opened.v1': {
+    account: { account_id, client_id, account_number: 'SAV-1234567897', account_type: 'Savings', currency: 'USD', status: 'Active', created_at: at, updated_at: at },
+  },
+  'corebanking.account.status_changed.v1': {
+    account_id, client_id, transition_id: `tra_${bits}`, from_status: 'Active', to_status: 'Frozen', reason: 'fraud', status_version: 2, actor: 'jwt:https://issuer.example|alice', changed_at: booked,
+  },
+  'corebanking.client.created.v1': { client_id, client_type: 'Retail', created_at: at },
+  'corebanking.client.updated.v1': { client_id, client_type: 'Retail', changed_fields: ['email'], updated_at: at },
+  'corebanking.balance.v1': { account_id, account_number: 'SAV-1234567897', account_type: 'Savings', currency: 'USD', status: 'Active', status_version: 1, balance: '125.50', sequence: 12, updated_at: booked },
+  'corebanking.audit.recorded.v1': {
+    audit_id: `aud_${bits}`, created_at: at, actor: 'jwt:https://issuer.example|alice', action: 'change_account_status', resource_id: account_id, outcome: 'success', request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+    details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' }, address: null,
+  },
+  'corebanking.api_key.v1': {
+    key_id: `key_${bits}`, family_id: `key_${bits}`, secret_hash: 'ab'.repeat(32), scopes: ['accounts:read'], environment: 'live', client_id: null, expires_at: '2027-01-02T03:04:05.678Z', revoked_at: null, version: 1,
+  },
+};
