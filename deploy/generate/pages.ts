@@ -1,4 +1,14 @@
+import { asyncApiDocument } from '#libs/contracts/asyncapi.ts';
+import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
+import packageJson from '../../package.json' with { type: 'json' };
 import { metricsPage } from './metrics.ts';
 
+const json = (document: object): string => `${JSON.stringify(document, null, 2)}\n`;
+const eventSchemas = Object.entries(eventSchemaFiles()).map(([file, schema]) => [`events/${file}`, () => json(schema)] as const);
+
 /** Pages of docs/ by their names. */
-export const pages: Record<string, () => string> = { 'metrics.md': metricsPage };
+export const pages: Record<string, () => string> = {
+  'metrics.md': metricsPage,
+  'asyncapi.json': () => json(asyncApiDocument(packageJson.version)),
+  ...Object.fromEntries(eventSchemas),
+};

@@ -38,7 +38,8 @@ export interface MessageContext {
   reply_partition?: number;
 }
 
-const names = {
+/** The header of each field. */
+export const headerNames = {
   message_id: 'ce_id',
   type: 'ce_type',
   source: 'ce_source',
@@ -57,7 +58,7 @@ const names = {
   reply_topic: 'reply-topic',
 } as const;
 
-const pairs = Object.entries(names) as [keyof typeof names, string][];
+const pairs = Object.entries(headerNames) as [keyof typeof headerNames, string][];
 
 /** Headers of a message. Absent fields are left out. */
 export function toHeaders(context: MessageContext): Record<string, string> {
@@ -74,7 +75,7 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** The context that a message's headers carry, or undefined when a required one is missing or malformed. */
 export function fromHeaders(headers: Record<string, string>): MessageContext | undefined {
-  const context: Partial<Record<keyof typeof names, string>> & { reply_partition?: number } = {};
+  const context: Partial<Record<keyof typeof headerNames, string>> & { reply_partition?: number } = {};
   for (const [field, header] of pairs) {
     const value = headers[header];
     if (value !== undefined) context[field] = value;

@@ -1,0 +1,153 @@
+import { headerNames, replySchema, replyType } from './envelope.ts';
+import { refusalSchema } from './errors.ts';
+import { eventExamples } from './event-examples.ts';
+import { eventSchema, eventSummaries, type JsonSchema, replayEndedJsonSchema, wireSchema } from './event-schemas.ts';
+import { eventHeadersSchema, events, type EventType, replayEndedType } from './events.ts';
+import { messages, messageType, type MessageName } from './messages.ts';
+import { type ReplayedTopic, replayedBy, sideTopic, type TopicDefinition, type TopicName, topics } from './topics.ts';
+
+/** The AsyncAPI 3 document: nothing in it is written twice, it is the tables of topics, events and messages in other words. */
+
+const description = `What the bank publishes on Kafka, and how its parts talk to each other.
+
+For consumers are the channels tagged \`events\` and \`replays\`: CloudEvents 1.0 in binary content mode, at least once, the same
+\`ce_id\` on a repeat, in order per key, never one for what was not booked. Within a type version (\`.v1\`) there are only
+additions: take fields that you do not know. Guarantees, sequences, the snapshot in \`balances\` and replays: docs/events.md.
+
+Commands, queries and replies (tagged \`internal\`) are the bank's own and may change with every release: use REST instead.`;
+
+/** What a topic is for, where its messages do not tell. */
+const about: Partial<Record<TopicName, { title: string; key: string }>> = {
+  transactions: { title: 'One event per transaction of a customer', key: 'account_id' },
+  transfers: { title: 'One event per transfer', key: 'transfer_id' },
+  accounts: { title: 'Openings and changes of status', key: 'account_id' },
+  clients: { title: 'Clients, without personal data', key: 'client_id' },
+  balances: { title: 'The latest balance of each account: compacted, read it from the beginning for the present state', key: 'account_id' },
+  audit: { title: 'Every audit record', key: 'actor' },
+  'api-keys': { title: 'Internal: the API keys, for gateways', key: 'key_id' },
+  replies: { title: 'Internal: answers to commands and queries, each in the partition that its request named', key: 'none' },
+};
+
+const ref = (...path: string[]): JsonSchema => ({ $ref: `#/${path.map((part) => part.replaceAll('/', '~1')).join('/')}` });
+
+export function asyncApiDocument(version: string): JsonSchema {
+  const eventTypes = Object.keys(events) as EventType[];
+  const requests = Object.keys(messages) as MessageName[];
+  const eventTopics = [...new Set(eventTypes.map((type) => events[type].topic))];
+  const requestTopics = [...new Set(requests.map((name) => messages[name].topic))];
+  const replayed = Object.keys(replayedBy) as ReplayedTopic[];
+  const typesOf = (topic: TopicName) => eventTypes.filter((type) => events[type].topic === topic);
+  const isInternal = (topic: TopicName) => !replayed.some((name) => name === topic);
+  return {
+    asyncapi: '3.0.0',
+    info: { title: 'Core Banking', version, description },
+    defaultContentType: 'application/json',
+    servers: { kafka: { host: '{brokers}', protocol: 'kafka', variables: { brokers: { default: 'localhost:9092', description: 'KAFKA_BROKERS' } } } },
+    channels: {
+      ...Object.fromEntries(eventTopics.map((topic) => [topic, channel(topic, typesOf(topic), isInternal(topic) ? 'internal' : 'events')])),
+      ...Object.fromEntries(replayed.map((topic) => [sideTopic(topic), channel(sideTopic(topic), [...typesOf(topic), replayEndedType], 'replays')])),
+      ...Object.fromEntries(requestTopics.map((topic) => [topic, channel(topic, requests.filter((name) => messages[name].topic === topic), 'internal')])),
+      replies: channel('replies', requests.map(replyName), 'internal'),
+    },
+    operations: {
+      ...Object.fromEntries([...eventTopics, ...replayed.map(sideTopic)].map((topic) => [`publish_${topic.replace('-', '_').replace('.', '_')}`, publication(topic, isInternal)])),
+      ...Object.fromEntries(requests.map((name) => [name, exchange(name)])),
+    },
+    components: {
+      messages: {
+        ...Object.fromEntries(eventTypes.map((type) => [type, eventMessage(type, eventSummaries[type], eventSchema(type), eventExamples[type])])),
+        [replayEndedType]: eventMessage(replayEndedType, 'The end of a replay', replayEndedJsonSchema()),
+        ...Object.fromEntries(requests.map((name) => [name, requestMessage(name)])),
+        ...Object.fromEntries(requests.map((name) => [replyName(name), replyMessageOf(name)])),
+      },
+      schemas: { EventHeaders: wireSchema(eventHeadersSchema), RequestHeaders: requestHeaders(), Refusal: wireSchema(refusalSchema) },
+      correlationIds: { reply: { description: 'A reply has that of its request', location: `$message.header#/${headerNames.correlation_id}` } },
+    },
+  };
+}
+
+function replyName(name: MessageName): string {
+  return `${name}.reply`;
+}
+
+function channel(topic: TopicName, messageNames: string[], tag: string): JsonSchema {
+  const { partitions, config }: TopicDefinition = topics[topic];
+  const topicConfiguration: JsonSchema = {};
+  for (const [name, value] of Object.entries(config)) {
+    if (name === 'cleanup.policy') topicConfiguration[name] = [value];
+    else if (['retention.ms', 'max.message.bytes'].includes(name)) topicConfiguration[name] = Number(value);
+  }
+  const own = about[topic];
+  return {
+    address: `{prefix}${topic}`,
+    ...(own ? { title: own.title, description: `Key: ${own.key}.` } : tag === 'replays' ? { title: 'Events published again', description: 'Keys and ce_ids are those of the events; the header replay-id names the replay.' } : {}),
+    messages: Object.fromEntries(messageNames.map((name) => [name, ref('components', 'messages', name)])),
+    parameters: { prefix: { default: '', description: 'TOPIC_PREFIX' } },
+    tags: [{ name: tag }],
+    bindings: { kafka: { partitions, topicConfiguration, bindingVersion: '0.5.0' } },
+  };
+}
+
+function publication(topic: TopicName, isInternal: (topic: TopicName) => boolean): JsonSchema {
+  const tag = topic.endsWith('.replay') ? 'replays' : isInternal(topic) ? 'internal' : 'events';
+  return { action: 'send', channel: ref('channels', topic), tags: [{ name: tag }] };
+}
+
+/** The service receives a command or query and answers it. */
+function exchange(name: MessageName): JsonSchema {
+  const { topic, kind } = messages[name];
+  return {
+    action: 'receive',
+    title: `${kind} ${name}`,
+    channel: ref('channels', topic),
+    messages: [ref('channels', topic, 'messages', name)],
+    reply: { channel: ref('channels', 'replies'), messages: [ref('channels', 'replies', 'messages', replyName(name))] },
+    tags: [{ name: 'internal' }],
+  };
+}
+
+function eventMessage(type: string, summary: string, schema: JsonSchema, example?: unknown): JsonSchema {
+  const { $schema: _dialect, ...payload } = schema;
+  const key = { type: 'string', description: 'Orders the events of one thing; ce_subject repeats it' };
+  return {
+    name: type, title: type, summary, contentType: 'application/json', headers: ref('components', 'schemas', 'EventHeaders'), payload,
+    bindings: { kafka: { key, bindingVersion: '0.5.0' } },
+    ...(example === undefined ? {} : { examples: [{ payload: example }] }),
+  };
+}
+
+function requestMessage(name: MessageName): JsonSchema {
+  return { name: messageType(name), title: name, contentType: 'application/json', headers: ref('components', 'schemas', 'RequestHeaders'), correlationId: ref('components', 'correlationIds', 'reply'), payload: wireSchema(messages[name].data, 'input') };
+}
+
+function replyMessageOf(name: MessageName): JsonSchema {
+  const [done] = replySchema.options;
+  const success = wireSchema(done.extend({ data: messages[name].result }));
+  const refused = { type: 'object', properties: { ok: { type: 'boolean', const: false }, replayed: { type: 'boolean' }, refusal: ref('components', 'schemas', 'Refusal') }, required: ['ok', 'refusal'] };
+  return { name: replyType, title: `Reply to ${name}`, contentType: 'application/json', headers: ref('components', 'schemas', 'RequestHeaders'), correlationId: ref('components', 'correlationIds', 'reply'), payload: { oneOf: [success, refused] } };
+}
+
+const meanings: Record<keyof typeof headerNames, string> = {
+  message_id: 'Of a command: the id of what it creates, the same on every repeat',
+  type: 'corebanking.<command|query>.<name>.v1, or corebanking.reply.v1',
+  source: 'Who sent it',
+  time: 'When the request was accepted',
+  subject: 'The message key',
+  request_id: 'X-Request-Id',
+  actor: 'Who asked',
+  deadline: 'After this moment a command is not begun any more',
+  reply_by: 'Until this moment somebody waits for the reply',
+  idempotency_key: 'Idempotency-Key',
+  fingerprint: 'Of path parameters and body: another one under the same id is refused',
+  staff: 'true where a member of staff asks in person',
+  bound_client_id: 'The client that the caller is bound to',
+  traceparent: 'W3C trace context',
+  correlation_id: 'Of the reply that is waited for',
+  reply_topic: 'Where the reply goes; absent where nobody waits',
+};
+
+function requestHeaders(): JsonSchema {
+  const texts = (Object.keys(meanings) as (keyof typeof headerNames)[]).map((field) => [headerNames[field], { type: 'string', description: meanings[field] }]);
+  const partition = { type: 'string', pattern: '^\\d{1,5}$', description: 'The partition of the reply topic in which the sender listens' };
+  return { type: 'object', properties: { ...Object.fromEntries(texts), 'reply-partition': partition }, required: ['ce_id', 'ce_type', 'ce_time'] };
+}

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import { eventExamples } from './event-examples.ts';
+import { events, type EventType, replayEndedSchema, replayEndedType } from './events.ts';
+
+/** The JSON Schemas (draft-07) of what consumers get: docs/events/<type>.schema.json, and the payloads of AsyncAPI. */
+
+export type JsonSchema = { [keyword: string]: unknown };
+
+/** What each type tells, and when. */
+export const eventSummaries: Record<EventType, string> = {
+  'corebanking.transaction.completed.v1': 'A transaction was booked on an account: complete, with every entry of its operation. One per account: a transfer has two',
+  'corebanking.transaction.failed.v1': 'A transaction was refused and kept as Failed; nothing was booked',
+  'corebanking.transfer.completed.v1': 'A transfer was booked on both accounts. A reversal of it has no event of its own here, but those of its two transactions',
+  'corebanking.account.opened.v1': 'An account was opened and takes postings. Its initial deposit, if any, is a transaction',
+  'corebanking.account.status_changed.v1': 'An account was activated, deactivated or frozen',
+  'corebanking.client.created.v1': 'A client was created. No personal data',
+  'corebanking.client.updated.v1': 'Fields of a client were changed: their names, without their values',
+  'corebanking.balance.v1': 'The state of an account after what was booked last; the topic keeps the latest of each account for ever',
+  'corebanking.audit.recorded.v1': 'An act that is kept for auditors',
+  'corebanking.api_key.v1': 'Internal, for gateways: what they need to check a key; the topic keeps the latest of each for ever',
+};
+
+/** A word means the same wherever it stands; a test tells which field has none. */
+const fields: Record<string, string> = {
+  account: 'The account as REST shows it, without its balance',
+  account_id: 'acc_ and 32 hex digits',
+  account_number: 'The number that people use, such as SAV-1234567897',
+  account_type: 'Savings, Checking, Current or Loan',
+  action: 'The operation, as OpenAPI names it',
+  actor: 'Who asked: key:<family of the API key>, jwt:<issuer>|<subject>, or system',
+  address: "The caller's network address, where the gateway itself refused",
+  amount: 'Always positive; a decimal string',
+  audit_id: 'aud_ and 32 hex digits',
+  balance: 'Of a Loan: what is outstanding; a decimal string',
+  balance_after: 'The balance of the account behind this entry; a decimal string',
+  changed_at: 'From this moment on the new status holds; ISO 8601 UTC',
+  changed_fields: 'Names of fields as in REST',
+  client_id: 'cli_ and 32 hex digits',
+  client_type: 'Retail or Corporate',
+  counterparty_account_id: 'The other account of a transfer',
+  created_at: 'Of an entry: when it was booked; else when the request was accepted; ISO 8601 UTC',
+  currency: 'ISO 4217',
+  description: 'Free text of the caller',
+  details: 'Short facts; no personal data, no secrets',
+  direction: 'credit: the balance of this account rises; debit: it falls',
+  entries: 'Every entry of the operation, those of Teller and Vault too; debits and credits (side) are equal',
+  entry_id: 'ent_, the digits of the account, and the sequence',
+  environment: 'live or test',
+  event_count: 'Different events published by the replay, over all partitions',
+  expires_at: 'ISO 8601 UTC',
+  failure: 'Why it failed',
+  failure_code: 'The error code, where status is Failed',
+  family_id: 'The key from which this one came by rotation',
+  from: 'Written at this moment or later; ISO 8601 UTC',
+  from_account_id: 'The source',
+  from_status: 'Before',
+  key_id: 'key_ and 32 hex digits',
+  operation_id: 'opr_ and 32 hex digits: what is booked together',
+  outcome: 'success, or the error code of the refusal',
+  reason: 'Why it was frozen',
+  reference: "The caller's own reference",
+  replay_id: 'rpl_ and 32 hex digits',
+  request_id: 'X-Request-Id',
+  resource_id: 'What it was about',
+  reversed_by_transaction_id: 'The reversal of this transaction',
+  reverses_transaction_id: 'The transaction that this one reverses',
+  revoked_at: 'ISO 8601 UTC',
+  scopes: 'What the key may do',
+  secret_hash: 'HMAC of the key',
+  sequence: 'Counts the entries of the account, without a gap, from 1; in a balance: that of the last entry it has in it, 0 before the first',
+  side: 'Accounting side',
+  state: 'completed: the side topic has all events of the period',
+  status: 'Of a transaction: Completed or Failed; of an account: Active, Inactive or Frozen',
+  status_version: 'Rises with every change; 1 at the opening',
+  to: 'Written before this moment; ISO 8601 UTC',
+  to_account_id: 'The destination',
+  to_status: 'After',
+  topic: 'Without the common prefix',
+  transaction: 'The transaction as REST shows it, with amounts as strings',
+  transaction_id: 'txn_ and 32 hex digits',
+  transaction_type: 'Deposit, Withdrawal, Transfer or Loan Payment; a reversal has that of what it reverses',
+  transfer: 'The transfer as REST shows it, with its amount as a string',
+  transfer_id: 'trf_ and 32 hex digits',
+  transition_id: 'tra_ and 32 hex digits',
+  updated_at: 'ISO 8601 UTC',
+  version: 'Rises with every change of the key',
+};
+
+/** Draft-07 of a zod schema as it is on the wire. What is said to come may have more than it says: within a version there are additions. */
+export function wireSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): JsonSchema {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, target: 'draft-7', unrepresentable: 'any' }) as JsonSchema;
+  return adjusted(rest) as JsonSchema;
+}
+
+/** What only REST or zod needs is left out; fields are described. */
+function adjusted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(adjusted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([name, item]) => !['money', 'input_default', 'input_examples'].includes(name) && !(name === 'additionalProperties' && item === false) && Math.abs(Number(item)) !== Number.MAX_SAFE_INTEGER);
+  return Object.fromEntries(entries.map(([name, item]) => [name, name === 'properties' ? described(item as Record<string, JsonSchema>) : adjusted(item)]));
+}
+
+function described(properties: Record<string, JsonSchema>): Record<string, JsonSchema> {
+  return Object.fromEntries(Object.entries(properties).map(([name, property]) => {
+    const made = adjusted(property) as JsonSchema;
+    return [name, fields[name] === undefined ? made : { description: fields[name], ...made }];
+  }));
+}
+
+/** The file of an event type: a schema of the message's value, with an example. */
+export function eventSchema(type: EventType): JsonSchema {
+  return { $schema: 'http://json-schema.org/draft-07/schema#', title: type, description: eventSummaries[type], ...wireSchema(events[type].data), examples: [eventExamples[type]] };
+}
+
+/** Of the message that ends a replay in each partition of a side topic. */
+export function replayEndedJsonSchema(): JsonSchema {
+  const example: z.infer<typeof replayEndedSchema> = { replay_id: 'rpl_0195f0c2a1b27c3d8e4f5a6b7c8d9e0f', topic: 'transactions', from: '2026-01-02T00:00:00.000Z', to: '2026-01-03T00:00:00.000Z', account_id: null, state: 'completed', failure: null, event_count: 1234 };
+  return { $schema: 'http://json-schema.org/draft-07/schema#', title: replayEndedType, description: 'The last message of a replay in each partition of its side topic', ...wireSchema(replayEndedSchema), examples: [example] };
+}
+
+/** Every schema, by its file's name in docs/events. */
+export function eventSchemaFiles(): Record<string, JsonSchema> {
+  const types = Object.keys(events) as EventType[];
+  return Object.fromEntries([...types.map((type) => [`${type}.schema.json`, eventSchema(type)]), [`${replayEndedType}.schema.json`, replayEndedJsonSchema()]]);
+}
