@@ -1,15 +1,19 @@
-import { randomUUID } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, describe, expect, it } from 'vitest';
 import { topicName } from '#libs/contracts/topics.ts';
 import { metricPrefix } from '#libs/service/metrics.ts';
 import { describeMetrics } from '../deploy/generate/metrics.ts';
+import { startCollector } from './support/collector.ts';
+import type { SentSpan } from './support/collector.ts';
 import { expectError, newKey, retail } from './support/client.ts';
 import { again, caughtUp, publish, readTopic } from './support/kafka.ts';
 import { scrape } from './support/metrics.ts';
 import { eventually, useBank } from './support/world.ts';
 
 /** What SREs see of a running bank: its metrics say what was done, and what is wrong. */
-const world = useBank();
+const collector = await startCollector();
+afterAll(() => collector.stop());
+const world = useBank({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
 const { api } = world;
 
 const look = (name: 'gateway' | 'ledger' | 'accounts') => scrape(world.bank.process(name));
@@ -127,5 +131,81 @@ describe('Metrics', () => {
     // The gateway's own looks at the bank's clock come late too.
     await eventually(async () => ((await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0) >= late + 4);
     await eventually(async () => (await api.get(`/accounts/${account_id}`)).status === 200 && (await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'ledger' }) === 0);
+  });
+});
+
+describe('Traces', () => {
+  const newTrace = () => randomBytes(16).toString('hex');
+  const traceparent = (trace: string, flags = '01') => `00-${trace}-${'c'.repeat(16)}-${flags}`;
+  const shown = ({ service, name }: SentSpan) => `${service.replace('core-banking-', '')}: ${name}`;
+  /** Each span with those above it. */
+  const tree = (spans: SentSpan[]) => {
+    const byId = new Map(spans.map((span) => [span.spanId, span]));
+    const path = (span: SentSpan): string => {
+      const above = byId.get(span.parentSpanId ?? '');
+      return above ? `${path(above)} > ${shown(span)}` : shown(span);
+    };
+    return spans.map(path).toSorted();
+  };
+
+  it('one spans a posting from HTTP over command, batch and SQL to reply and event', async () => {
+    const { account_id } = await api.newAccount();
+    const trace = newTrace();
+    const posted = await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3 }, { traceparent: traceparent(trace), 'x-request-id': trace });
+    expect(posted.status).toBe(201);
+    const spans = await eventually(async () => collector.of(trace).length >= 10 && collector.of(trace));
+    const http = 'gateway: POST /transactions';
+    const asked = `${http} > gateway: request create_transaction`;
+    const batch = `${asked} > ledger: process create_transaction > ledger: batch`;
+    expect(tree(spans)).toEqual([
+      http, asked,
+      `${asked} > ledger: process create_transaction`, batch, `${batch} > ledger: SQL lock accounts`, `${batch} > ledger: SQL read`, `${batch} > ledger: SQL write and commit`, `${batch} > ledger: decide`,
+      `${asked} > ledger: publish replies`, `${asked} > ledger: publish transactions`,
+    ].toSorted());
+    expect(spans.find(({ name }) => name === 'POST /transactions')?.parentSpanId).toBe('c'.repeat(16));
+    for (const span of spans) expect(BigInt(span.endTimeUnixNano), span.name).toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
+    const event = (await readTopic(world.bank, 'transactions')).find(({ headers }) => headers['request-id'] === trace);
+    expect(event?.headers['traceparent']?.split('-')[1]).toBe(trace);
+  });
+
+  it('one spans a saga over both services and back', async () => {
+    const { client_id } = await api.client();
+    const trace = newTrace();
+    expect((await api.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }, { traceparent: traceparent(trace) })).status).toBe(201);
+    const names = ['gateway: POST /accounts', 'gateway: request open_account', 'accounts: process open_account', 'accounts: publish ledger.commands', 'ledger: process open_ledger_account', 'ledger: publish accounts.commands', 'accounts: process ledger_reply', 'accounts: publish replies', 'accounts: publish accounts'];
+    await eventually(async () => names.every((name) => collector.of(trace).some((span) => shown(span) === name)));
+    expect(collector.of(trace).map(shown)).toEqual(expect.arrayContaining(names));
+  });
+
+  it('commands of one batch have a trace each, linked to the batch', async () => {
+    const { account_id } = await api.newAccount();
+    const client = await world.pool.connect();
+    await client.query('begin');
+    await client.query('select from accounts where account_id = $1::uuid for update', [account_id.slice(4)]);
+    const traces = Array.from({ length: 4 }, newTrace);
+    // The first one waits for the lock; what comes meanwhile is one batch.
+    const posted = traces.map((trace) => api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }, { traceparent: traceparent(trace) }));
+    await eventually(async () => (await look('gateway')).value('corebanking_gateway_pending_replies') === traces.length);
+    await client.query('commit');
+    client.release();
+    expect((await Promise.all(posted)).map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+    const processed = () => traces.flatMap((trace) => collector.of(trace).filter(({ name }) => name === 'process create_transaction'));
+    await eventually(async () => processed().length === traces.length);
+    const batches = () => traces.flatMap((trace) => collector.of(trace).filter(({ name }) => name === 'batch'));
+    const linked = processed().flatMap(({ links }) => links ?? []);
+    expect(batches().length + linked.length).toBe(traces.length);
+    for (const { traceId, spanId } of linked) expect(batches()).toContainEqual(expect.objectContaining({ traceId, spanId }));
+  });
+
+  it('nothing is sent of what its caller does not sample, and its event says so', async () => {
+    const { account_id } = await api.newAccount();
+    const [dark, light] = [newTrace(), newTrace()];
+    for (const [trace, flags] of [[dark, '00'], [light, '01']] as const) {
+      expect((await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3 }, { traceparent: traceparent(trace, flags), 'x-request-id': trace })).status).toBe(201);
+    }
+    await eventually(async () => collector.of(light).length >= 10);
+    expect(collector.of(dark)).toEqual([]);
+    const event = (await readTopic(world.bank, 'transactions')).find(({ headers }) => headers['request-id'] === dark);
+    expect(event?.headers['traceparent']).toMatch(new RegExp(`^00-${dark}-[0-9a-f]{16}-00$`));
   });
 });

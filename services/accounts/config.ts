@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { databaseConfig, kafkaConfig, outboxConfig, processConfig, wholeNumber } from '#libs/service/config.ts';
+import { tracingConfig } from '#libs/service/tracing.ts';
 
 /** What accounts reads from the environment. */
 export const accountsConfig = z.object({
   ...processConfig,
   ...kafkaConfig,
   ...databaseConfig,
+  ...tracingConfig,
   ...outboxConfig,
   COMMAND_CONCURRENCY: wholeNumber(1, 100).prefault('6').describe('Partitions whose commands run at the same time'),
   QUERY_CONCURRENCY: wholeNumber(1, 100).prefault('4').describe('Batches of queries that run at the same time'),

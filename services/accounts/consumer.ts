@@ -167,7 +167,7 @@ export function queryConsumer(deps: ConsumerDeps): Handle {
         deps.observe({ name: group[0]?.request.name ?? '', messages: group.map(({ message }) => message), startedAt, outcomes: [] });
         for (const [i, { request }] of group.entries()) {
           const body = bodies[i] ?? internalError;
-          if (request.address) sent.push(send(deps, { address: request.address, body }));
+          if (request.address) sent.push(send(deps, { address: request.address, body, context: request.context }));
         }
       });
     } finally {
@@ -211,9 +211,9 @@ async function setAside(deps: ConsumerDeps, message: ReceivedMessage, why: { cod
 }
 
 /** Never rejects: the decision is committed, and a caller who misses the reply repeats the request. */
-async function send(deps: ConsumerDeps, { address, body }: Answer): Promise<void> {
+async function send(deps: ConsumerDeps, { address, body, context }: Answer): Promise<void> {
   try {
-    await deps.publish(replyMessage(address, body, source.accounts, deps.now().toISOString()));
+    await deps.publish(replyMessage(address, body, source.accounts, deps.now().toISOString(), context));
   } catch (error) {
     deps.logger.warn({ err: error, correlation_id: address.correlation_id }, 'a reply was lost');
   }

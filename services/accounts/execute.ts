@@ -20,6 +20,8 @@ import { finishStatusChange } from './status.ts';
 export interface Answer {
   address: ReplyAddress;
   body: ReplyBody;
+  /** Of the command. */
+  context?: MessageContext;
 }
 
 export interface Executed {
@@ -57,7 +59,7 @@ export function executeCommands(name: MessageName, commands: readonly Command[],
       else {
         const answer = await repeat(client, command, before);
         repeated.push({ name, outcome: answer?.ok === false && answer.refusal.code === 'idempotency_key_reused' ? answer.refusal.code : 'replayed' });
-        reply(answers, command.address, answer);
+        reply(answers, command, answer);
       }
     }
     const outcomes = await decide(client, name, fresh, options);
@@ -81,7 +83,8 @@ async function decide(client: PoolClient, name: MessageName, fresh: Command[], s
 
 function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surroundings, answers: Answer[]): Effects {
   const effects: Effects = { kept: [], unkept: [], waiters: [], steps: [], events: [], audits: [] };
-  for (const [i, { context, address }] of fresh.entries()) {
+  for (const [i, command] of fresh.entries()) {
+    const { context, address } = command;
     const outcome = outcomes[i];
     const id = context.message_id;
     if (!outcome) continue;
@@ -96,7 +99,7 @@ function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surro
       effects.audits.push(auditOf(context, outcome.body, outcome.details, now));
     } else effects.unkept.push(id);
     effects.events.push(...outcome.events);
-    reply(answers, address, outcome.body);
+    reply(answers, command, outcome.body);
   }
   return effects;
 }
@@ -112,8 +115,8 @@ async function repeat(client: PoolClient, { context, address }: Command, known: 
   return { ok: false, refusal: refusal('outcome_unknown', 'too many requests wait for this one: repeat it later with the same Idempotency-Key') };
 }
 
-function reply(answers: Answer[], address: ReplyAddress | undefined, body: ReplyBody | undefined): void {
-  if (address && body) answers.push({ address, body });
+function reply(answers: Answer[], { address, context }: Command, body: ReplyBody | undefined): void {
+  if (address && body) answers.push({ address, body, context });
 }
 
 /**
@@ -142,7 +145,7 @@ export async function applyLedgerReplies(replies: readonly { step_id: string; bo
 const commandOf = { open_ledger_account: 'open_account', change_ledger_account_status: 'change_account_status' } as const;
 
 async function conclude(client: PoolClient, finished: Finished[], outcomes: Outcome[], now: string): Promise<Executed> {
-  const bodies = new Map<string, ReplyBody>();
+  const bodies = new Map<string, { body: ReplyBody; context: MessageContext }>();
   const kept: Effects['kept'] = [];
   const unkept: string[] = [];
   const events: OutboxEvent[] = [];
@@ -152,7 +155,7 @@ async function conclude(client: PoolClient, finished: Finished[], outcomes: Outc
     const outcome = outcomes[i];
     if (outcome?.kind !== 'decided') throw new TypeError('a saga of accounts has one step');
     const id = step.context.message_id;
-    bodies.set(id, outcome.body);
+    bodies.set(id, { body: outcome.body, context: step.context });
     decided.push({ name: commandOf[step.message], outcome: outcomeOf(outcome.body) });
     if (outcome.kept) {
       kept.push({ id, body: outcome.body });
@@ -163,8 +166,8 @@ async function conclude(client: PoolClient, finished: Finished[], outcomes: Outc
   await closeCommands(client, kept, unkept);
   const waiters = await takeWaiters(client, [...bodies.keys()], events, audits);
   const answers = waiters.flatMap(({ command_id, replayed, ...address }): Answer[] => {
-    const body = bodies.get(command_id);
-    return body ? [{ address, body: replayed ? { ...body, replayed } : body }] : [];
+    const decision = bodies.get(command_id);
+    return decision ? [{ ...decision, address, body: replayed ? { ...decision.body, replayed } : decision.body }] : [];
   });
   return { answers, wrote: events.length + audits.length > 0, outcomes: decided };
 }

@@ -23,11 +23,13 @@ import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#l
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import type { RunContext } from '#libs/service/run.ts';
+import { createTracing, publishTracer } from '#libs/service/tracing.ts';
 import { accountsConfig } from './config.ts';
 import { commandConsumer, queryConsumer } from './consumer.ts';
 import type { ConsumerDeps } from './consumer.ts';
 import { handlingMetrics, measureBacklogs } from './measure.ts';
 import { schema } from './schema.ts';
+import { handlingTracer } from './trace.ts';
 import { createSweeper } from './sweeper.ts';
 
 type Config = ReturnType<typeof accountsConfig.parse>;
@@ -44,6 +46,8 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const config = loadConfig(accountsConfig);
   const prefix = config.TOPIC_PREFIX;
   const metrics = createMetrics('accounts');
+  const tracing = await createTracing('accounts', config, logger);
+  onStop('tracing', () => tracing?.stop());
   const { pool, relayPool } = createPools(config, logger);
   onStop('database pools', () => Promise.all([pool.end(), relayPool.end()]));
   await checkDatabase(pool);
@@ -59,20 +63,30 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const replays = createPublisher(kafka, { logger, name: 'replays' });
   onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
   const outbox = { topicName: (topic: string) => topicName(prefix, topic as TopicName), source: source.accounts, logger };
+  const tracePublished = publishTracer(tracing, prefix);
   const countPublished = measureOutbox(metrics, () => relay);
-  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema, retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, observe: (messages) => countPublished(messages.length) });
+  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema, retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, observe: (messages, begunAt) => {
+    countPublished(messages.length);
+    tracePublished?.(messages, begunAt);
+  } });
   onStop('outbox relay', () => relay.stop());
   const replayer = createReplayer({ ...outbox, pool, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
   onStop('replayer', () => replayer.stop());
   const sweeper = createSweeper({ pool, prefix, wakeRelay: () => relay.wake(), logger });
   onStop('sweeper', () => sweeper.stop());
 
+  const count = handlingMetrics(metrics);
+  const trace = tracing && handlingTracer(tracing);
   const countDeadLetter = deadLetterCounter(metrics, prefix);
   const deps: Omit<ConsumerDeps, 'concurrency'> = {
     pool,
     prefix,
     logger,
-    publish: (message) => replies.publish(message, { timeoutMs: publishTimeoutMs }),
+    async publish(message) {
+      const begunAt = performance.now();
+      await replies.publish(message, { timeoutMs: publishTimeoutMs });
+      tracePublished?.([message], begunAt);
+    },
     deadLetter: async (message, why) => {
       await deadLetter(replies, message, why);
       countDeadLetter(message.topic, why.code);
@@ -87,7 +101,10 @@ run('accounts', async ({ logger, instance, onStop }) => {
     },
     wakeRelay: () => relay.wake(),
     now: () => new Date(clock.now()),
-    observe: handlingMetrics(metrics),
+    observe(handled) {
+      count(handled);
+      trace?.(handled);
+    },
   };
   const consumers = createConsumers(kafka, config, deps);
   measureBacklogs(metrics, pool);

@@ -5,6 +5,7 @@ import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Clock } from '#libs/service/clock.ts';
+import type { Tracing } from '#libs/service/tracing.ts';
 import type { Admission } from './admission.ts';
 import { createAuthenticate } from './auth.ts';
 import { checkCodings, parseBody } from './body.ts';
@@ -24,6 +25,7 @@ import { addRoutes } from './routes.ts';
 import type { RouteDependencies } from './routes.ts';
 import { createTokenVerifier } from './tokens.ts';
 import type { TokenOptions } from './tokens.ts';
+import { traceRequests } from './trace.ts';
 
 export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   admission: Pick<Admission, 'refuses' | 'hold'>;
@@ -39,6 +41,7 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   auditRecords: AuditRecords;
   logger: Logger;
   metrics: GatewayMetrics;
+  tracing?: Tracing | undefined;
   /** True from the moment this process is told to stop: every answer then closes its connection. */
   isDraining?: () => boolean;
 }
@@ -80,6 +83,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     frameworkErrors: (_error, request, reply) => entrance.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
   });
   app.decorateRequest('caller', null);
+  app.decorateRequest('span', null);
   // It verifies only: the secret, which it insists on, signs nothing.
   await app.register(fastifyJwt, { secret: randomUUID() });
   const verifyToken = createTokenVerifier(app.jwt, deps.tokens, now);
@@ -96,6 +100,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.server.on('request', rememberLatest);
   // Node would answer an unknown Expect 417 with an empty body, before anybody has said who they are.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
+  if (deps.tracing) traceRequests(app, deps.tracing);
   app.addHook('onRequest', entrance.onRequest);
   app.addHook('onResponse', (request, reply, done) => {
     forgetLatest(request.raw);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { flag, kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+import { tracingConfig } from '#libs/service/tracing.ts';
 import { asymmetricAlgorithms } from './tokens.ts';
 
 const secret = z.string().min(16, 'must have at least 16 characters');
@@ -8,6 +9,7 @@ export const gatewayConfig = z
   .object({
     ...processConfig,
     ...kafkaConfig,
+    ...tracingConfig,
     HOST: z.string().default('0.0.0.0').describe('Address of the public API'),
     PORT: port.prefault('3000').describe('Port of the public API'),
     JWT_ISSUER: z.string().optional().describe('The iss of accepted tokens; without it only API keys are accepted'),

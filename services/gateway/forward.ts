@@ -10,6 +10,8 @@ import type { TopicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply.ts';
 import type { Reply, Requester } from '#libs/kafka/request-reply.ts';
+import { isSampled } from '#libs/service/tracing.ts';
+import type { Tracing } from '#libs/service/tracing.ts';
 import type { Admission } from './admission.ts';
 import { createBreaker } from './breaker.ts';
 import type { Breaker } from './breaker.ts';
@@ -67,13 +69,14 @@ export interface ForwarderOptions {
   prefix: string;
   logger: Logger;
   metrics: GatewayMetrics;
+  tracing?: Tracing | undefined;
 }
 
 const notSent: Outcome = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
 
 /** Turns requests into messages and their replies into outcomes. Never rejects. */
-export function createForwarder({ request, admission, now, prefix, logger, metrics }: ForwarderOptions): Forwarder {
+export function createForwarder({ request, admission, now, prefix, logger, metrics, tracing }: ForwarderOptions): Forwarder {
   const breakers = {
     ledger: createBreaker({ name: 'ledger', logger, isSilence }),
     accounts: createBreaker({ name: 'accounts', logger, isSilence }),
@@ -104,14 +107,26 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
     }
   };
 
+  /** The wait for a reply as a span of its own, below which everything lies that the message sets off. */
+  const traced = async (name: MessageName, topic: TopicName, id: string, origin: Origin, send: (origin: Origin) => Promise<Outcome>): Promise<Outcome> => {
+    if (!tracing || !isSampled(origin.traceparent)) return send(origin);
+    const attributes = { 'messaging.system': 'kafka', 'messaging.destination.name': topic, 'messaging.message.id': id, request_id: origin.requestId };
+    const span = tracing.begin(`request ${name}`, { kind: 'client', traceparent: origin.traceparent, attributes });
+    const outcome = await send({ ...origin, traceparent: span.traceparent });
+    span.end(outcome.kind === 'failed' ? { failed: outcome.stage } : { attributes: { outcome: outcome.kind === 'refused' ? outcome.refusal.code : 'done' } });
+    return outcome;
+  };
+
   return {
     query(name, data, key, origin, bucket) {
       const topic = bucket === undefined ? messages[name].topic : 'ledger.commands';
       const partition = commandPartition(bucket ?? bucketOf(key));
-      return ask(name, topic, encode({ name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) }, origin, topicName(prefix, topic), partition), origin);
+      const query = { name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) };
+      return traced(name, topic, query.id, origin, (from) => ask(name, topic, encode(query, from, topicName(prefix, topic), partition), from));
     },
     command(command, origin) {
-      return ask(command.name, messages[command.name].topic, encodeCommand(command, origin, prefix), origin);
+      const { topic } = messages[command.name];
+      return traced(command.name, topic, command.id, origin, (from) => ask(command.name, topic, encodeCommand(command, from, prefix), from));
     },
     breakers: () => (['ledger', 'accounts'] as const).map((service) => ({ service, state: breakers[service].isOpen() ? ('open' as const) : ('closed' as const) })),
     stop() {

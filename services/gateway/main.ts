@@ -17,6 +17,7 @@ import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
+import { createTracing } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createAdmission } from './admission.ts';
 import type { Admission } from './admission.ts';
@@ -42,6 +43,8 @@ import type { TokenOptions } from './tokens.ts';
 run('gateway', async ({ logger, instance, onStop }) => {
   const config = loadGatewayConfig();
   const metrics = createMetrics('gateway');
+  const tracing = await createTracing('gateway', config, logger);
+  onStop('tracing', () => tracing?.stop());
   const gatewayMetrics = createGatewayMetrics(metrics);
   const brokers = kafkaOptions(config, `gateway-${instance}`);
   const kafka = createKafka(brokers, logger);
@@ -91,11 +94,12 @@ run('gateway', async ({ logger, instance, onStop }) => {
     prefix: config.TOPIC_PREFIX,
     logger,
     metrics: gatewayMetrics,
+    tracing,
   });
   forwarder = asking;
   onStop('breakers', () => asking.stop());
   const auditRecords = createAuditRecords({ publisher, prefix: config.TOPIC_PREFIX, logger });
-  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder: asking, pending, consumerLag, apiKeys, dashboard: dashboard?.options, auditRecords, logger, metrics: gatewayMetrics, isDraining: () => state === 'draining' });
+  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder: asking, pending, consumerLag, apiKeys, dashboard: dashboard?.options, auditRecords, logger, metrics: gatewayMetrics, tracing, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
   state = 'running';

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints, isPaged } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
+import type { Span } from '#libs/service/tracing.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import type { Caller } from './caller.ts';
 import { createPlanners } from './commands.ts';
@@ -12,6 +13,7 @@ import { Refused, refuse, refuseViolations, unavailable } from './errors.ts';
 import { type Origin, type Outcome, replyWaitMs } from './forward.ts';
 import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
+import { givenTraceparent } from './trace.ts';
 import { readOperations } from './operations.ts';
 import { presenterOf } from './present.ts';
 import { readAccount, readAccounts, readBalance, readOne, readPage, readPosting } from './reads.ts';
@@ -23,6 +25,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the gate before anything else looks at the request. */
     caller: Caller | null;
+    /** Where requests are traced. */
+    span: Span | null;
   }
   interface FastifyContextConfig {
     endpoint?: EndpointName;
@@ -65,12 +69,8 @@ function callerOf(request: FastifyRequest): Caller {
   return request.caller;
 }
 
-const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-
 function originOf(request: FastifyRequest, idempotencyKey?: string, bodyFingerprint?: string): Origin {
-  const { traceparent } = request.headers;
-  const isTrace = typeof traceparent === 'string' && traceparentForm.test(traceparent);
-  return { caller: callerOf(request), requestId: request.id, traceparent: isTrace ? traceparent : undefined, answerBy: performance.now() + replyWaitMs, idempotencyKey, fingerprint: bodyFingerprint };
+  return { caller: callerOf(request), requestId: request.id, traceparent: request.span?.traceparent ?? givenTraceparent(request), answerBy: performance.now() + replyWaitMs, idempotencyKey, fingerprint: bodyFingerprint };
 }
 
 function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): Handler {

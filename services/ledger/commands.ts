@@ -12,7 +12,7 @@ import { isUnavailable, tookTooLong } from '#libs/postgres/transaction.ts';
 import { type BatchTimes, runBatch } from './engine.ts';
 import type { Command, CommandName } from './decision.ts';
 import type { Query } from './queries.ts';
-import { type Poison, sendReplies, setAside } from './replies.ts';
+import { type Poison, type ReplyDependencies, sendReplies, setAside } from './replies.ts';
 import { answerQueries } from './serve-queries.ts';
 
 /**
@@ -37,7 +37,8 @@ export interface CommandDependencies {
   /** The command partitions held. */
   partitions: () => number[];
   observe?: (batch: DecidedBatch) => void;
-  onDeadLetter?: (topic: string, code: string) => void;
+  onDeadLetter?: ReplyDependencies['onDeadLetter'];
+  onReplies?: ReplyDependencies['onReplies'];
 }
 
 /** Commands with their replies, in the same order, and when what was done. */

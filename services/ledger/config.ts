@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { databaseConfig, kafkaConfig, loadConfig, outboxConfig, processConfig, wholeNumber } from '#libs/service/config.ts';
+import { tracingConfig } from '#libs/service/tracing.ts';
 
 export const ledgerConfig = z.object({
   ...processConfig,
   ...kafkaConfig,
   ...databaseConfig,
+  ...tracingConfig,
   ...outboxConfig,
   BATCH_MAX: wholeNumber(1, 5000).prefault('500').describe('Most commands decided and written in one transaction'),
   BATCH_PACE_MS: wholeNumber(0, 100).prefault('4').describe('Batches that are not full begin at least so many milliseconds apart: under load fewer and larger ones, which cost less'),

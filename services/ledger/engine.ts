@@ -51,6 +51,7 @@ export interface BatchTimes {
   locked: number;
   /** All is read. */
   read: number;
+  decided: number;
   committed: number;
 }
 
@@ -68,10 +69,11 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number): P
 }
 
 async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number): Promise<Outcome> {
-  const times = { begun: performance.now(), locked: 0, read: 0, committed: 0 };
+  const times = { begun: performance.now(), locked: 0, read: 0, decided: 0, committed: 0 };
   const books = await openBooks(client, commands, slot, times);
   times.read = performance.now();
   const decisions = commands.map((command) => decide(command, books));
+  times.decided = performance.now();
   const outbox = await write(client, finish, commands, decisions, books);
   return { replies: decisions.map((decision) => decision.reply), outbox, times };
 }

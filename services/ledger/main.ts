@@ -16,10 +16,12 @@ import { createHealthServer } from '#libs/service/health.ts';
 import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
+import { createTracing, publishTracer } from '#libs/service/tracing.ts';
 import { commandHandler } from './commands.ts';
 import { loadLedgerConfig } from './config.ts';
 import { batchMetrics, measureBooks } from './measure.ts';
 import { queryHandler } from './serve-queries.ts';
+import { batchTracer } from './trace.ts';
 import { createVerifier } from './verifications.ts';
 
 const queryConcurrency = 4;
@@ -35,6 +37,8 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const config = loadLedgerConfig();
   const prefix = config.TOPIC_PREFIX;
   const metrics = createMetrics('ledger');
+  const tracing = await createTracing('ledger', config, logger);
+  onStop('tracing', () => tracing?.stop());
   const database = { url: config.DATABASE_URL, application_name: `ledger ${instance}`, schema: 'ledger', statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
   // One writer per process is enough.
   const writes = createPool({ ...database, max: 2, pipeline: true, options: plansForBatches }, logger);
@@ -57,8 +61,12 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
 
   const outbox = { topicName: (name: string) => topicName(prefix, name as TopicName), source: source.ledger, logger };
+  const tracePublished = publishTracer(tracing, prefix);
   const countPublished = measureOutbox(metrics, () => relay);
-  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema: 'ledger', retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, observe: (messages) => countPublished(messages.length) });
+  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema: 'ledger', retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, observe: (messages, begunAt) => {
+    countPublished(messages.length);
+    tracePublished?.(messages, begunAt);
+  } });
   onStop('relay', () => relay.stop());
   const replayer = createReplayer({ ...outbox, pool: reads, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
   onStop('replayer', () => replayer.stop());
@@ -67,6 +75,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('verifier', () => verifier.stop());
 
   const countBatch = batchMetrics(metrics);
+  const traceBatch = tracing && batchTracer(tracing);
   const onDeadLetter = deadLetterCounter(metrics, prefix);
   measurePools(metrics, { writes, reads });
   measureClock(metrics, clock);
@@ -86,8 +95,12 @@ run('ledger', async ({ logger, instance, onStop }) => {
       pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
       wake: (batch) => relay.wake(batch),
       partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
-      observe: countBatch,
+      observe: (batch) => {
+        countBatch(batch);
+        traceBatch?.(batch);
+      },
       onDeadLetter,
+      onReplies: tracePublished,
     }),
   });
   const queries = consume(kafka, {
@@ -96,7 +109,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, wake: (batch) => relay.wake(batch), onDeadLetter }),
+    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, wake: (batch) => relay.wake(batch), onDeadLetter, onReplies: tracePublished }),
   });
 
   const health = createHealthServer({

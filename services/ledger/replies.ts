@@ -6,11 +6,13 @@ import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import type { OutgoingMessage, Publisher } from '#libs/kafka/publish.ts';
 
-interface ReplyDependencies {
+export interface ReplyDependencies {
   publisher: Publisher;
   logger: Logger;
   /** Told of each message put among the dead letters. */
   onDeadLetter?: (topic: string, code: string) => void;
+  /** Told of replies that the broker has taken; `begunAt` (performance.now) is when they were handed to the publisher. */
+  onReplies?: ((messages: readonly OutgoingMessage[], begunAt: number) => void) | undefined;
 }
 
 const publishTimeoutMs = 10_000;
@@ -45,7 +47,9 @@ export async function setAside(message: ReceivedMessage, { code, reason, address
 }
 
 /** Never rejects. */
-function publish(outgoing: OutgoingMessage[], { publisher, logger }: ReplyDependencies): void {
+function publish(outgoing: OutgoingMessage[], { publisher, logger, onReplies }: ReplyDependencies): void {
   if (outgoing.length === 0) return;
-  publisher.publishAll(outgoing, { timeoutMs: publishTimeoutMs }).catch((error: unknown) => logger.warn({ err: error, replies: outgoing.length }, 'replies could not be sent'));
+  const begunAt = performance.now();
+  const published = publisher.publishAll(outgoing, { timeoutMs: publishTimeoutMs });
+  (onReplies ? published.then(() => onReplies(outgoing, begunAt)) : published).catch((error: unknown) => logger.warn({ err: error, replies: outgoing.length }, 'replies could not be sent'));
 }

@@ -10,7 +10,7 @@ import { isUnavailable } from '#libs/postgres/transaction.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 import { createReplay, type ReplayCommand, type ReplayDependencies } from './replays.ts';
 import type { Verifier, VerifyCommand } from './verifications.ts';
-import { failure, sendReplies, setAside } from './replies.ts';
+import { failure, type ReplyDependencies, sendReplies, setAside } from './replies.ts';
 
 export interface QueryDependencies {
   pool: Pool;
@@ -21,7 +21,8 @@ export interface QueryDependencies {
   now: () => number;
   verifier: Pick<Verifier, 'verify'>;
   wake: ReplayDependencies['wake'];
-  onDeadLetter?: (topic: string, code: string) => void;
+  onDeadLetter?: ReplyDependencies['onDeadLetter'];
+  onReplies?: ReplyDependencies['onReplies'];
 }
 
 /**
@@ -46,7 +47,7 @@ export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessag
   };
 }
 
-type Answering = Pick<QueryDependencies, 'pool' | 'publisher' | 'logger' | 'now'>;
+type Answering = Pick<QueryDependencies, 'pool' | 'publisher' | 'logger' | 'now' | 'onReplies'>;
 
 /** Never rejects: a read that fails is answered so, and what nobody waits for any more is not answered. */
 export async function answerQueries(queries: Query[], deps: Answering): Promise<void> {
