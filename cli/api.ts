@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { ConfigError, loadConfig, url } from '#libs/service/config.ts';
-import { type Bank, BankError, createBank, NoAnswerError } from '../clients/typescript/index.ts';
+import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
+import { ConfigError, kafkaConfig, kafkaOptions, loadConfig, url } from '#libs/service/config.ts';
+import { createLogger } from '#libs/service/logger.ts';
+import { type Bank, BankError, type BankOptions, createBank, NoAnswerError } from '../clients/typescript/index.ts';
 
 /** Why a command did not do what it was asked; ends the process with that code. */
 export class Failure extends Error {
@@ -15,18 +18,22 @@ export class Failure extends Error {
 }
 
 const cliConfig = z.object({
+  ...kafkaConfig,
+  KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe('Brokers whose events are shown; default: those of the local bank, where BANK_URL is not set'),
   BANK_URL: url('http', 'https').optional().describe('Base URL of the bank'),
   BANK_API_KEY: z.string().optional().describe('API key that the command line uses'),
   LOCAL_DIR: z.string().default(join(import.meta.dirname, '..', '.local')).describe('Where the local bank keeps connection.json'),
 });
 
-/** The bank to talk to, and the key. Throws a Failure that says what is missing. */
-function connection(): { base_url: string; api_key: string } {
+/** The bank to talk to, its key, and its brokers where they are known. Throws a Failure that says what is missing. */
+function connection() {
   try {
-    const { BANK_URL: base_url, BANK_API_KEY: api_key, LOCAL_DIR } = loadConfig(cliConfig);
-    if (base_url !== undefined && api_key !== undefined) return { base_url, api_key };
+    const config = loadConfig(cliConfig);
+    const { BANK_URL: base_url, BANK_API_KEY: api_key, KAFKA_BROKERS: brokers } = config;
+    if (base_url !== undefined && api_key !== undefined) return { base_url, api_key, brokers, config };
     if (base_url !== undefined || api_key !== undefined) throw new Failure(2, 'BANK_URL and BANK_API_KEY are given together, or neither');
-    return JSON.parse(readFileSync(join(LOCAL_DIR, 'connection.json'), 'utf8')) as { base_url: string; api_key: string };
+    const local = JSON.parse(readFileSync(join(config.LOCAL_DIR, 'connection.json'), 'utf8')) as { base_url: string; api_key: string; kafka_brokers: string };
+    return { base_url: local.base_url, api_key: local.api_key, brokers: brokers ?? local.kafka_brokers.split(','), config };
   } catch (error) {
     if (error instanceof ConfigError) throw new Failure(2, error.message);
     if (error instanceof Failure) throw error;
@@ -35,15 +42,31 @@ function connection(): { base_url: string; api_key: string } {
 }
 
 /** A client of the bank to talk to. Throws a Failure that says what is missing. */
-export function openBank(): Bank {
+export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs'> = {}): Bank {
   const { base_url, api_key } = connection();
-  return createBank({ baseUrl: base_url, apiKey: api_key, attempts: 3, deadlineMs: 30_000 });
+  return createBank({ baseUrl: base_url, apiKey: api_key, attempts: 3, deadlineMs: 30_000, ...options });
+}
+
+/** The brokers of the bank, and what its topics' names begin with; undefined where no brokers are named. */
+export function openKafka(): { kafka: KafkaClient; prefix: string; logger: ReturnType<typeof createLogger> } | undefined {
+  const { brokers, config } = connection();
+  if (brokers === undefined) return undefined;
+  const logger = createLogger({ service: 'bank', instance: 'cli', level: 'silent' });
+  return { kafka: createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'bank-cli'), logger), prefix: config.TOPIC_PREFIX, logger };
 }
 
 /** What a call of the bank threw, as a Failure with the bank's own words; anything else as it is. */
 export function failureOf(error: unknown): unknown {
   if (error instanceof BankError) return new Failure(error.status < 500 ? 1 : 3, printable(`${error.status} ${error.code}: ${error.message}`));
   return error instanceof NoAnswerError ? new Failure(3, error.message) : error;
+}
+
+/** A parser of options: a whole number within bounds. */
+export function wholeNumber(min: number, max: number) {
+  return (text: string): number => {
+    if (/^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
+    throw new InvalidArgumentError(`must be a whole number from ${min} to ${max}.`);
+  };
 }
 
 /** Text from outside, for a terminal: control characters, which could drive it, are shown as their code points. */
@@ -57,4 +80,21 @@ export function print(text: string): void {
 
 export function printJson(data: unknown): void {
   process.stdout.write(`${JSON.stringify(data, null, 2)}\n`);
+}
+
+/** For who watches, beside what is printed: on stderr. */
+export function say(text: string): void {
+  process.stderr.write(`${printable(text)}\n`);
+}
+
+/** Says on stderr how far something is: one line that is written over on a terminal, elsewhere a line for each tenth. */
+export function createProgress(title: string, total: number): (done: number) => void {
+  let told = -1;
+  return (done) => {
+    const tenth = Math.floor((done * 10) / Math.max(total, 1));
+    const line = `${title}: ${done} of ${total}`;
+    if (process.stderr.isTTY) process.stderr.write(`\r${line}${done === total ? '\n' : ''}`);
+    else if (tenth > told) process.stderr.write(`${line}\n`);
+    told = Math.max(told, tenth);
+  };
 }

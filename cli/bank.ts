@@ -1,17 +1,34 @@
 import { Command, CommanderError } from 'commander';
 import { Failure, failureOf } from './api.ts';
 import { addDeadLetters } from './dead-letters.ts';
+import { addDemo } from './demo.ts';
+import { addKeys } from './keys.ts';
+import { addLoad } from './load.ts';
+import { addOperations } from './operations.ts';
+import { addSeed } from './seed.ts';
+import { addTail } from './tail.ts';
 
 /**
- * `npm run bank -- <command>`: what operators do, over REST. Exit codes: 0 done; 1 the bank refused it; 2 wrong usage or
- * configuration; 3 the bank did not answer, or could not.
+ * `npm run bank -- <command>`: what operators and newcomers do, over REST and by listening to events. Results go to stdout,
+ * what is told meanwhile to stderr. Exit codes: 0 done; 1 the bank refused it; 2 wrong usage or configuration; 3 the bank
+ * did not answer, or could not.
  */
 const program = new Command('bank')
   .description('Operates a bank over its REST interface')
-  .addHelpText('after', '\nThe bank is that of BANK_URL and BANK_API_KEY, else the local one (LOCAL_DIR/connection.json).\nExit codes: 0 done, 1 refused by the bank, 2 wrong usage or configuration, 3 no answer.')
+  .addHelpText('after', `
+The bank is that of BANK_URL and BANK_API_KEY (and, for events, KAFKA_BROKERS and TOPIC_PREFIX), else the local one
+(LOCAL_DIR/connection.json). Results go to stdout, as JSON with --json; progress to stderr.
+Exit codes: 0 done, 1 refused by the bank, 2 wrong usage or configuration, 3 no answer.`)
+  .showHelpAfterError('(--help tells more)')
   .exitOverride();
 
-addDeadLetters(program);
+for (const add of [addSeed, addDemo, addKeys, addOperations, addDeadLetters, addTail, addLoad]) add(program);
+
+// Who reads no further (`| head`) has had enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
 
 try {
   await program.parseAsync();

@@ -1,10 +1,8 @@
-import { InvalidArgumentError, Option } from 'commander';
-import type { Command } from 'commander';
-import type { DeadLetter, DeadLetterContent } from '#libs/contracts/administration.ts';
+import { type Command, Option } from 'commander';
 import { deadLetterState } from '#libs/contracts/administration.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
-import type { Bank } from '../clients/typescript/index.ts';
-import { openBank, print, printJson } from './api.ts';
+import type { Bank, DeadLetter, DeadLetterContent } from '../clients/typescript/index.ts';
+import { openBank, print, printJson, wholeNumber } from './api.ts';
 
 type ListOptions = Parameters<Bank['listDeadLetters']>[0] & { limit: number; json?: true };
 
@@ -20,7 +18,7 @@ export function addDeadLetters(program: Command): void {
     .addOption(new Option('--state <state>', 'in this state only').choices(deadLetterState.options))
     .option('--from <time>', 'since then (ISO 8601)')
     .option('--to <time>', 'before then (ISO 8601)')
-    .option('--limit <number>', 'at most so many', wholeNumber, 100)
+    .option('--limit <number>', 'at most so many', wholeNumber(1, 999_999), 100)
     .addOption(json())
     .action(async ({ limit, json: asJson, ...filters }: ListOptions) => {
       const letters = await openBank().listDeadLetters(filters).toArray(limit);
@@ -56,11 +54,6 @@ export function addDeadLetters(program: Command): void {
     .action(async (id: string, { reason, json: asJson }: { reason?: string; json?: true }) => {
       decided(await openBank().dropDeadLetter({ dead_letter_id: id, reason }), asJson);
     });
-}
-
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('must be a whole number from 1 to 999999.');
-  return Number(text);
 }
 
 function line({ dead_letter_id, state, dead_at, source_topic, message, code, reason }: DeadLetter): string {

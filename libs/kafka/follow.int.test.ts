@@ -47,6 +47,18 @@ function following(topic: string, client = kafka) {
   return { follower, state, log };
 }
 
+test('from the end: what was there is left out, what comes after the call of start is not', async () => {
+  const topic = await testTopic(kafka, 'news', 3);
+  for (let i = 0; i < 9; i++) await put(topic, `key-${i}`, 'old');
+  const seen: string[] = [];
+  const follower = follow(kafka, { topic, groupId: 'news', logger, fromEnd: true, onMessage: (key, _value, _headers, { partition, offset }) => void seen.push(`${key} ${partition} ${offset}`) });
+  followers.push(follower);
+  await follower.start();
+  for (let i = 0; i < 9; i++) await put(topic, `key-${i}`, 'new');
+  await until(() => seen.length >= 9);
+  expect(new Set(seen.map((line) => line.split(' ')[0])).size).toBe(9);
+});
+
 test('start resolves with everything taken, then it sees updates and removals', async () => {
   const topic = await testTopic(kafka, 'state', 3, { 'cleanup.policy': 'compact' });
   await publisher.publishAll(Array.from({ length: 1_000 }, (_, i) => ({ topic, key: `key-${i % 100}`, value: String(i), headers: { kind: 'state' } })), { timeoutMs: 10_000 });

@@ -7,12 +7,14 @@ import { topicRanges } from './topics.ts';
 import { startTimeoutMs, withTimeout } from './wait.ts';
 
 export interface FollowOptions {
-  /** A compacted topic: the latest message of each key is its state, a null value removes the key. */
+  /** Mostly a compacted one: the latest message of each key is its state, a null value removes the key. */
   topic: string;
+  /** true: leaves out what is there already, and takes everything written from the call of start() on. */
+  fromEnd?: boolean;
   /** Names the reader; every follower gets all partitions, whatever it is called. */
   groupId: string;
   /** Takes one message; in order per key. When it throws, that is logged and the next message comes. */
-  onMessage(key: string | null, value: Buffer | null, headers: Record<string, string>): void;
+  onMessage(key: string | null, value: Buffer | null, headers: Record<string, string>, place: { partition: number; offset: bigint }): void;
   logger: Logger;
   /** Default 6 s. */
   sessionTimeoutMs?: number;
@@ -27,7 +29,7 @@ export interface Follower {
 
 const stopTimeoutMs = 5_000;
 
-/** Reads a topic from its beginning and stays with it. Keeps no offsets: a new process reads everything again. */
+/** Reads a topic, from its beginning unless said otherwise, and stays with it. Keeps no offsets: a new process reads everything again. */
 export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   const { topic, groupId, sessionTimeoutMs = 6_000 } = options;
   const logger = options.logger.child({ follows: topic });
@@ -42,7 +44,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     for (const message of batch.messages) {
       const { key, value, headers, offset } = message.received(topic, batch.partition);
       try {
-        options.onMessage(key, value, headers);
+        options.onMessage(key, value, headers, { partition: batch.partition, offset });
       } catch (error) {
         logger.error({ err: error, partition: batch.partition, offset: String(offset) }, 'a followed message was not taken');
       }
@@ -72,6 +74,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   };
   return {
     start: async ({ timeoutMs = startTimeoutMs } = {}) => {
+      if (options.fromEnd) for (const { partition, high } of await topicRanges(kafka, topic)) positions.set(partition, high);
       await supervisor.start(timeoutMs);
       try {
         await withTimeout(readAll(), timeoutMs, `reading ${topic}`);

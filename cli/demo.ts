@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { type Bank, BankError, type Timeline } from '../clients/typescript/index.ts';
+import { Failure, openBank, openKafka, print, printJson, say } from './api.ts';
+import { type Event, eventLine, followEvents } from './tail.ts';
+
+type Entry = Pick<Timeline['entries'][number], 'account_number' | 'direction' | 'side' | 'amount' | 'currency' | 'balance_after'>;
+
+/** One thing that happens, what is booked by it, and what downstream systems are told. */
+interface Scene {
+  title: string;
+  /** A refusal's code, where the bank says no. */
+  refused?: string;
+  entries: Entry[];
+  events: Event[];
+}
+
+const eventTopics = ['transactions', 'transfers', 'accounts'] as const;
+const eventsWithinMs = 15_000;
+
+/** `bank demo`: a story that shows double entry and events. */
+export function addDemo(program: Command): void {
+  program
+    .command('demo')
+    .description('Tell a story: deposit, withdrawal, transfer, freeze, a refusal, a loan and its payment, with entries and events')
+    .option('--json', 'print all of it as one JSON array in the end')
+    .addHelpText('after', '\nEach run opens a client and accounts of its own. Events are shown where brokers are known: of the local bank, or of KAFKA_BROKERS.')
+    .action(async ({ json }: { json?: true }) => {
+      const scenes: Scene[] = [];
+      await tell(openBank(), (scene) => {
+        scenes.push(scene);
+        if (!json) show(scene);
+      });
+      if (json) printJson(scenes);
+    });
+}
+
+function show({ title, refused, entries, events }: Scene): void {
+  print(`\n${title}${refused === undefined ? '' : `: refused, ${refused}`}`);
+  for (const { account_number, direction, side, amount, currency, balance_after } of entries) {
+    print(`  ${account_number.padEnd(16)} ${direction.padEnd(6)} ${side}  ${money(amount).padStart(10)} ${currency}   balance ${money(balance_after).padStart(10)}`);
+  }
+  for (const event of events) print(`  → ${event.topic}: ${eventLine(event).replace(/^\S+\s+/, '')}`);
+}
+
+const money = (amount: number): string => amount.toFixed(2);
+
+/** Collects the events that name one of the story's accounts. */
+class Listener {
+  readonly accounts = new Set<string>();
+  readonly #events: Event[] = [];
+  #told = 0;
+
+  take(event: Event): void {
+    this.#events.push(event);
+  }
+
+  /** The next `count` events about the story; those of other callers are left out. */
+  async next(count: number): Promise<Event[]> {
+    const ours = () => this.#events.filter(({ data }) => [...this.accounts].some((account) => JSON.stringify(data).includes(account)));
+    for (const end = performance.now() + eventsWithinMs; ours().length < this.#told + count;) {
+      if (performance.now() > end) throw new Failure(3, `the brokers did not bring ${count} events within ${eventsWithinMs / 1000} s`);
+      await sleep(20);
+    }
+    const events = ours().slice(this.#told, this.#told + count);
+    this.#told += count;
+    return events;
+  }
+}
+
+async function tell(bank: Bank, scene: (scene: Scene) => void): Promise<void> {
+  const listener = new Listener();
+  const isHeard = openKafka() !== undefined;
+  if (!isHeard) say('Events are not shown: KAFKA_BROKERS is not set.');
+  const following = isHeard ? await followEvents(eventTopics, false, (event) => listener.take(event)) : undefined;
+  const hear = async (count: number) => (isHeard ? listener.next(count) : []);
+  const entriesOf = async (transaction_id: string) => (await bank.getTimeline({ transaction_id })).entries;
+  try {
+    await story(bank, { scene, hear, entriesOf, knows: (account) => listener.accounts.add(account) });
+  } finally {
+    await following?.stop();
+  }
+}
+
+interface Stage {
+  scene(scene: Scene): void;
+  /** So many events of the last act. */
+  hear(count: number): Promise<Event[]>;
+  entriesOf(transactionId: string): Promise<Entry[]>;
+  knows(accountId: string): void;
+}
+
+async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Promise<void> {
+  const { client_id } = await bank.createClient({ client_type: 'Retail', first_name: 'Amina', last_name: 'Otieno', email: 'amina@example.org', contact_number: '+254700000001' });
+  const open = async (account_type: 'Savings' | 'Checking' | 'Loan', initial_deposit: number, title: string) => {
+    const { account_id } = await bank.openAccount({ client_id, account_type, currency: 'KES', initial_deposit });
+    knows(account_id);
+    const [first] = await bank.listTransactions({ account_id }).toArray(1);
+    scene({ title, entries: first === undefined ? [] : await entriesOf(first.transaction_id), events: await hear(first === undefined ? 1 : 2) });
+    return account_id;
+  };
+  const transact = async (account_id: string, transaction_type: 'Deposit' | 'Withdrawal', amount: number, title: string) => {
+    const { transaction_id } = await bank.createTransaction({ account_id, transaction_type, amount, description: title });
+    scene({ title, entries: await entriesOf(transaction_id), events: await hear(1) });
+  };
+  const transfer = async (from_account_id: string, to_account_id: string, amount: number, title: string) => {
+    const { transfer_id } = await bank.createTransfer({ from_account_id, to_account_id, amount, description: title });
+    const [leg] = await bank.listTransactions({ transfer_id }).toArray(1);
+    scene({ title, entries: leg === undefined ? [] : await entriesOf(leg.transaction_id), events: await hear(3) });
+  };
+  const refused = async (account_id: string, amount: number, title: string) => {
+    const error: unknown = await bank.createTransaction({ account_id, transaction_type: 'Withdrawal', amount, description: title }).catch((thrown: unknown) => thrown);
+    if (!(error instanceof BankError)) throw error instanceof Error ? error : new Failure(1, `${title}: the bank should have refused it`);
+    scene({ title, refused: error.code, entries: [], events: await hear(1) });
+  };
+  const status = async (account_id: string, to: 'Active' | 'Frozen', title: string) => {
+    await bank.changeAccountStatus({ account_id, status: to, ...(to === 'Frozen' ? { reason: 'fraud' } : {}) });
+    scene({ title, entries: [], events: await hear(1) });
+  };
+  const savings = await open('Savings', 1500, 'Amina opens a savings account with 1,500');
+  const checking = await open('Checking', 0, 'and a checking account');
+  await transact(savings, 'Deposit', 250.75, 'She deposits 250.75 at the counter');
+  await transact(savings, 'Withdrawal', 100, 'She withdraws 100');
+  await transfer(savings, checking, 300, 'She transfers 300 to her checking account');
+  await refused(checking, 5000, 'She asks for 5,000, and has 300');
+  await status(savings, 'Frozen', 'Her card is stolen: savings are frozen');
+  await refused(savings, 50, 'Somebody tries to withdraw 50');
+  await status(savings, 'Active', 'Her identity is checked: the account is active again');
+  const loan = await open('Loan', 2000, 'She takes out a loan of 2,000, paid out in cash');
+  await transfer(savings, loan, 500, 'and pays 500 of it back from her savings');
+}

@@ -1,0 +1,72 @@
+import { type Command, Option } from 'commander';
+import { scopes, type Scope } from '#libs/contracts/scopes.ts';
+import type { ApiKey, ApiKeyWithSecret } from '../clients/typescript/index.ts';
+import { openBank, print, printJson, say, wholeNumber } from './api.ts';
+
+interface CreateOptions {
+  scopes: Scope[];
+  expiresAt?: string;
+  client?: string;
+  environment: 'live' | 'test';
+  json?: true;
+}
+
+/** `bank keys list|create|rotate|revoke`: API keys. A new one is printed once, alone on stdout, so that a script can keep it. */
+export function addKeys(program: Command): void {
+  const group = program.command('keys').description('API keys (scope keys:manage)');
+  const json = () => new Option('--json', 'print the data as JSON');
+
+  group
+    .command('list')
+    .description('List them, newest first')
+    .option('--limit <number>', 'at most so many', wholeNumber(1, 999_999), 100)
+    .addOption(json())
+    .action(async ({ limit, json: asJson }: { limit: number; json?: true }) => {
+      const keys = await openBank().listApiKeys().toArray(limit);
+      if (asJson) return printJson(keys);
+      for (const key of keys) print(line(key));
+    });
+
+  group
+    .command('create <name>')
+    .description('Make one that may do what you name, and no more than you may')
+    .addOption(new Option('--scopes <scopes...>', 'what it may do').choices(scopes).makeOptionMandatory())
+    .option('--expires-at <time>', 'until then (ISO 8601); default: a year')
+    .option('--client <client_id>', 'for what belongs to this client only')
+    .addOption(new Option('--environment <environment>', 'written into the key').choices(['live', 'test']).default('live'))
+    .addOption(json())
+    .addHelpText('after', '\nExample:\n  bank keys create reporting --scopes accounts:read transactions:read')
+    .action(async (name: string, { scopes: granted, expiresAt, client, environment, json: asJson }: CreateOptions) => {
+      made(await openBank().createApiKey({ name, scopes: granted, environment, expires_at: expiresAt, client_id: client }), asJson);
+    });
+
+  group
+    .command('rotate <key_id>')
+    .description('Replace one; the old key stays valid for a while')
+    .option('--overlap-seconds <number>', 'for so long', wholeNumber(0, 30 * 86_400), 3600)
+    .addOption(json())
+    .action(async (id: string, { overlapSeconds, json: asJson }: { overlapSeconds: number; json?: true }) => {
+      made(await openBank().rotateApiKey({ key_id: id, overlap_seconds: overlapSeconds }), asJson);
+    });
+
+  group
+    .command('revoke <key_id>')
+    .description('End one; within two seconds no gateway takes it any more')
+    .addOption(json())
+    .action(async (id: string, { json: asJson }: { json?: true }) => {
+      const key = await openBank().revokeApiKey({ key_id: id });
+      if (asJson) return printJson(key);
+      print(`${key.key_id} ${key.status}`);
+    });
+}
+
+function line({ key_id, status, expires_at, name, scopes: granted, client_id }: ApiKey): string {
+  return [key_id, status.padEnd(7), `until ${expires_at}`, name, granted.join(' '), ...(client_id === null ? [] : [`for ${client_id}`])].join('  ');
+}
+
+function made(key: ApiKeyWithSecret, asJson: true | undefined): void {
+  if (asJson) return printJson(key);
+  say(line(key));
+  say('The key itself, shown this once:');
+  print(key.api_key ?? '(shown at its making only)');
+}

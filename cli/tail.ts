@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { Argument, type Command } from 'commander';
+import { replayedTopic } from '#libs/contracts/administration.ts';
+import { parseJson } from '#libs/contracts/exchange.ts';
+import { sideTopic, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { follow, type Follower } from '#libs/kafka/follow.ts';
+import { Failure, openKafka, print, say, wholeNumber } from './api.ts';
+
+/** What can be followed: topics made for downstream systems. Others hold hashes of keys, or are the bank's own. */
+const tailed = [...replayedTopic.options, ...replayedTopic.options.map(sideTopic)] as const satisfies TopicName[];
+
+export interface Event {
+  topic: string;
+  partition: number;
+  offset: number;
+  key: string | null;
+  headers: Record<string, string>;
+  data: unknown;
+}
+
+const startTimeoutMs = 20_000;
+
+/**
+ * Follows topics, and resolves when everything written from the call on will be taken. Throws a Failure where no brokers are
+ * named or none answers.
+ */
+export async function followEvents(topics: readonly TopicName[], fromBeginning: boolean, take: (event: Event) => void): Promise<{ stop(): Promise<void> }> {
+  const opened = openKafka();
+  if (opened === undefined) throw new Failure(2, 'KAFKA_BROKERS is not set: with BANK_URL, events are read from the brokers that it names (and TOPIC_PREFIX)');
+  const { kafka, prefix, logger } = opened;
+  const followers: Follower[] = topics.map((topic) => follow(kafka, {
+    topic: topicName(prefix, topic),
+    groupId: `${prefix}bank-cli-${randomUUID()}`,
+    fromEnd: !fromBeginning,
+    logger,
+    onMessage: (key, value, headers, { partition, offset }) => take({ topic, partition, offset: Number(offset), key, headers, data: parseJson(value) ?? null }),
+  }));
+  const stop = async () => void (await Promise.all(followers.map((follower) => follower.stop())));
+  try {
+    await Promise.all(followers.map((follower) => follower.start({ timeoutMs: startTimeoutMs })));
+  } catch (error) {
+    await stop();
+    throw new Failure(3, `no answer from the brokers: ${(error as Error).message}`);
+  }
+  return { stop };
+}
+
+interface TailOptions {
+  fromBeginning?: true;
+  account?: string;
+  count?: number;
+  json?: true;
+}
+
+/** `bank tail <topic>`: events as they come, until Ctrl-C. */
+export function addTail(program: Command): void {
+  program
+    .command('tail')
+    .description('Follow the events of a topic until Ctrl-C')
+    .addArgument(new Argument('<topic>', 'whose events').choices(tailed))
+    .option('--from-beginning', 'also what the topic keeps already')
+    .option('--account <account_id>', 'only what names this account')
+    .option('--count <number>', 'end after so many', wholeNumber(1, 999_999_999))
+    .option('--json', 'one JSON object a line: topic, partition, offset, key, headers, data')
+    .addHelpText('after', '\nExamples:\n  bank tail transactions\n  bank tail balances --from-beginning --json | jq .data')
+    .action(tail);
+}
+
+async function tail(topic: TopicName, { fromBeginning, account, count = Infinity, json }: TailOptions): Promise<void> {
+  const enough = Promise.withResolvers<void>();
+  let shown = 0;
+  const following = await followEvents([topic], fromBeginning === true, (event) => {
+    if (shown >= count || (account !== undefined && event.key !== account && !JSON.stringify(event.data).includes(account))) return;
+    if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
+    else print(eventLine(event));
+    shown += 1;
+    if (shown >= count) enough.resolve();
+  });
+  say(`following ${topic} …`);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => enough.resolve());
+  await enough.promise;
+  await following.stop();
+}
+
+/** An event for people, in one line. */
+export function eventLine({ headers, key, data }: Event): string {
+  const type = (headers['ce_type'] ?? '').replace(/^corebanking\./, '').replace(/\.v\d+$/, '');
+  return [headers['ce_time'] ?? '', type.padEnd(22), key ?? '', summary(data)].join('  ');
+}
+
+function summary(data: unknown): string {
+  const { transaction, transfer, account, ...rest } = (data ?? {}) as Record<string, Record<string, unknown> | undefined>;
+  const one = transaction ?? transfer ?? account;
+  const own = one === undefined ? rest : { ...one, ...('balance_after' in rest ? { balance_after: rest['balance_after'] } : {}) };
+  const told = ['transaction_type', 'account_number', 'account_type', 'amount', 'currency', 'direction', 'status', 'failure_code', 'balance_after', 'balance', 'from_status', 'to_status', 'reason', 'client_type', 'action', 'outcome', 'state', 'event_count'];
+  return told.flatMap((name) => (own[name] === undefined || own[name] === null ? [] : [String(own[name])])).join(' ');
+}
