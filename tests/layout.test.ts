@@ -23,7 +23,7 @@ function importsOf(file: string): string[] {
   });
 }
 
-const own = (name: string) => /^(libs|services|deploy|tests|clients|cli)\//.test(name);
+const own = (name: string) => /^(libs|services|deploy|tests|clients|cli|examples)\//.test(name);
 
 function wrong(folder: string, allowed: (name: string) => boolean): string[] {
   return sources(folder)
@@ -50,6 +50,11 @@ describe('layout', () => {
 
   it('the TypeScript client is a package for others: it imports nothing but itself', () => {
     expect(wrong('clients/typescript', (name) => name.startsWith('clients/typescript/'))).toEqual([]);
+  });
+
+  it('the consumer package imports contracts, and nothing else of ours; the examples import it', () => {
+    expect(wrong('clients/consumer', (name) => !own(name) || name.startsWith('clients/consumer/') || name.startsWith('libs/contracts/'))).toEqual([]);
+    expect(wrong('examples', (name) => !own(name) || name.startsWith('examples/') || name === 'clients/consumer/index.ts')).toEqual([]);
   });
 
   it('one folder imports kafkajs, one pg; tests go through them too', () => {

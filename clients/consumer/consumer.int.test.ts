@@ -1,0 +1,258 @@
+import { randomUUID } from 'node:crypto';
+import net from 'node:net';
+import { type IHeaders, Kafka, logLevel, type KafkaMessage } from 'kafkajs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { EventData } from '../../libs/contracts/events.ts';
+import { eventually } from '../../tests/support/eventually.ts';
+import { type BankConsumer, type ConsumerOptions, createConsumer, type DeadLetter, type Gap } from './index.ts';
+
+/** The consumer against a real broker, with kafkajs as it is published. */
+const completed = 'corebanking.transaction.completed.v1';
+const kafka = new Kafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), logLevel: logLevel.NOTHING });
+const producer = kafka.producer();
+const admin = kafka.admin();
+const testPrefix = `consumer-${randomUUID().slice(0, 8)}.`;
+let tests = 0;
+let topicPrefix: string;
+let consumers: BankConsumer[];
+const silent = { info: () => undefined, warn: () => undefined };
+
+beforeAll(() => Promise.all([producer.connect(), admin.connect()]));
+// At the end only: clients that know a topic do not get over its deletion.
+afterAll(async () => {
+  await admin.deleteTopics({ topics: (await admin.listTopics()).filter((name) => name.startsWith(testPrefix)) });
+  await Promise.all([producer.disconnect(), admin.disconnect()]);
+});
+beforeEach(async () => {
+  topicPrefix = `${testPrefix}${++tests}.`;
+  consumers = [];
+  await admin.createTopics({ topics: [{ topic: `${topicPrefix}transactions`, numPartitions: 4 }], waitForLeaders: true });
+});
+afterEach(() => Promise.all(consumers.map((consumer) => consumer.stop())));
+
+type Options = Omit<ConsumerOptions, 'kafka' | 'groupId'> & { kafka?: Partial<ConsumerOptions['kafka']> };
+
+function consumer({ kafka: config, ...options }: Options): BankConsumer {
+  const made = createConsumer({ kafka: { brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), ...config }, groupId: `${topicPrefix}group`, topicPrefix, logger: silent, ...options });
+  consumers.push(made);
+  return made;
+}
+
+interface Sent {
+  key: string;
+  value: string;
+  partition: number;
+  headers: IHeaders;
+}
+
+/** An event as the ledger publishes it, of the account `acc_<name>`. */
+function event(name: string, sequence: number, partition: number, change: { id?: string; type?: string; value?: string } = {}): Sent {
+  const account_id = `acc_${name}`;
+  const data: EventData<typeof completed> = {
+    transaction: { transaction_id: `txn_${name}_${sequence}`, account_id, transaction_type: 'Deposit', amount: '1.00', currency: 'USD', description: null, reference: null, status: 'Completed', created_at: '2026-01-01T00:00:00.000Z', direction: 'credit' },
+    sequence, balance_after: `${sequence}.00`, operation_id: `opr_${name}_${sequence}`, entries: [],
+  };
+  return {
+    key: account_id, partition, value: change.value ?? JSON.stringify({ ...data, added_later: 'unknown' }),
+    headers: { ce_specversion: '1.0', ce_id: change.id ?? `${name}-${sequence}`, ce_type: change.type ?? completed, ce_source: '/core-banking/ledger', ce_subject: account_id, ce_time: '2026-01-01T00:00:00.000Z' },
+  };
+}
+
+const send = (...messages: Sent[]) => producer.send({ topic: `${topicPrefix}transactions`, messages });
+const range = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+
+describe('a handler that fails', () => {
+  it('is called again, in order, while the other partitions go on', async () => {
+    await send(...range(3).flatMap((n) => [event('a', n, 0), event('b', n, 1)]));
+    const done: string[] = [];
+    let failures = 0;
+    const handle = ({ id }: { id: string }) => {
+      if (id === 'a-2' && (!done.includes('b-3') || failures < 2)) {
+        failures += 1;
+        throw new Error('not yet');
+      }
+      done.push(id);
+    };
+    await consumer({ handlers: { [completed]: handle }, retry: { attempts: Infinity, firstPauseMs: 20, maxPauseMs: 50 } }).start();
+    await eventually(async () => done.length >= 6);
+    expect(done.filter((id) => id.startsWith('a'))).toEqual(['a-1', 'a-2', 'a-3']);
+    expect(done.indexOf('b-3')).toBeLessThan(done.indexOf('a-2'));
+    expect(failures).toBeGreaterThanOrEqual(2);
+  });
+
+  it('makes a dead letter as Spring does: bytes unchanged, why in headers; what follows goes on', async () => {
+    const poison = event('a', 2, 3);
+    const noJson = event('a', 9, 3, { id: 'no-json', value: '{"transaction":' });
+    await send(event('a', 1, 3), poison, noJson, event('a', 3, 3));
+    const attempts: string[] = [];
+    const letters: DeadLetter[] = [];
+    const gaps: Gap[] = [];
+    const handle = ({ id }: { id: string }) => {
+      attempts.push(id);
+      if (id === 'a-2') throw new TypeError('never', { cause: new RangeError('deeper') });
+    };
+    await consumer({ handlers: { [completed]: handle }, retry: { attempts: 3, firstPauseMs: 20 }, onDeadLetter: (letter) => void letters.push(letter), onGap: (gap) => void gaps.push(gap) }).start();
+    await eventually(async () => attempts.includes('a-3'));
+    expect(attempts).toEqual(['a-1', 'a-2', 'a-2', 'a-2', 'a-3']);
+    expect(gaps).toEqual([]);
+    expect(letters.map(({ error }) => error.name)).toEqual(['TypeError', 'InvalidEventError']);
+    const [first, second] = await readAll(`${topicPrefix}transactions.DLT`, 2);
+    expect(first).toMatchObject({ partition: 3, key: poison.key, value: poison.value });
+    expect(second).toMatchObject({ partition: 3, key: noJson.key, value: noJson.value });
+    expect(texts(first?.headers)).toMatchObject({
+      ...poison.headers, 'kafka_dlt-original-topic': `${topicPrefix}transactions`, 'kafka_dlt-original-consumer-group': `${topicPrefix}group`,
+      'kafka_dlt-exception-fqcn': 'TypeError', 'kafka_dlt-exception-message': 'never', 'kafka_dlt-exception-cause-fqcn': 'RangeError', 'kafka_dlt-exception-stacktrace': expect.stringContaining('TypeError: never'),
+    });
+    const bytes = (name: string) => first?.headers?.[name] as Buffer;
+    expect(bytes('kafka_dlt-original-partition').readInt32BE()).toBe(3);
+    expect(bytes('kafka_dlt-original-offset').readBigInt64BE()).toBe(1n);
+    expect(Number(bytes('kafka_dlt-original-timestamp').readBigInt64BE())).toBeGreaterThan(1.7e12);
+  });
+});
+
+describe('order', () => {
+  it('repeats are handled once, gaps are told, unknown types are skipped or caught, newer versions told once', async () => {
+    const newer = completed.replace('.v1', '.v2');
+    await send(
+      event('a', 1, 0), event('a', 2, 0), event('a', 1, 0), event('a', 2, 0, { id: 'another id' }), event('a', 5, 0),
+      event('a', 1, 0, { id: 'n1', type: newer }), event('a', 2, 0, { id: 'n2', type: newer }), event('a', 1, 0, { id: 'o', type: 'corebanking.other.v1', value: '{"x":1}' }), event('b', 3, 0), event('c', 2, 0), event('a', 6, 0),
+    );
+    const done: string[] = [];
+    const gaps: Gap[] = [];
+    const told: string[] = [];
+    const others: [string, unknown][] = [];
+    const lastSequence = async (account: string) => ({ acc_b: 3, acc_c: 0 })[account];
+    await consumer({
+      handlers: { [completed]: ({ id, data }) => void done.push(`${id} ${data.transaction.amount}`) },
+      otherwise: ({ type, data }) => void others.push([type, data]),
+      onGap: (gap) => void gaps.push(gap), onNewerVersion: (type, handled) => void told.push(type, handled), store: { lastSequence },
+    }).start();
+    await eventually(async () => done.includes('a-6 1.00'));
+    expect(done).toEqual(['a-1 1.00', 'a-2 1.00', 'a-5 1.00', 'c-2 1.00', 'a-6 1.00']);
+    expect(gaps).toEqual([{ account_id: 'acc_a', from: 3, to: 4 }, { account_id: 'acc_c', from: 1, to: 1 }]);
+    expect(told).toEqual([newer, completed]);
+    expect(others.map(([type]) => type)).toEqual([newer, newer, 'corebanking.other.v1']);
+    expect(others.at(-1)?.[1]).toEqual({ x: 1 });
+  });
+});
+
+describe('members of a group', () => {
+  it('a stop lets a long handler finish, without a rebalance meanwhile, and the next member goes on behind it', async () => {
+    await send(...range(3).map((n) => event('a', n, 0)));
+    const done: string[] = [];
+    let begun = 0;
+    let joins = 0;
+    const handle = async ({ id }: { id: string }) => {
+      begun += 1;
+      await new Promise((resolve) => { setTimeout(resolve, 3_000); });
+      done.push(id);
+    };
+    const first = consumer({ handlers: { [completed]: handle }, sessionTimeoutMs: 2_000, logger: { ...silent, info: () => void (joins += 1) } });
+    await first.start();
+    await eventually(async () => begun === 1);
+    expect(first.health()).toEqual({ ok: true });
+    await first.stop();
+    expect([done, begun, joins]).toEqual([['a-1'], 1, 1]);
+    expect(first.health().ok).toBe(false);
+    await consumer({ handlers: { [completed]: ({ id }) => void done.push(id) } }).start();
+    await eventually(async () => done.length >= 3);
+    expect(done).toEqual(['a-1', 'a-2', 'a-3']);
+  });
+
+  it('come and go, and nothing is lost or out of order', async () => {
+    const accounts = range(12);
+    const sequences = range(25);
+    const sendSequences = (wanted: number[]) => send(...wanted.flatMap((n) => accounts.map((account) => event(String(account), n, account % 4))));
+    await sendSequences(sequences.slice(0, 10));
+    const done: { account: string; sequence: number; by: number }[] = [];
+    const gaps: Gap[] = [];
+    const member = (by: number) => consumer({
+      handlers: {
+        [completed]: async ({ data }) => {
+          await new Promise((resolve) => { setTimeout(resolve, 10); });
+          done.push({ account: data.transaction.account_id, sequence: data.sequence, by });
+        },
+      },
+      onGap: (gap) => void gaps.push(gap), parallelism: 4,
+    });
+    const [first, second] = [member(1), member(2)];
+    await first.start();
+    await eventually(async () => done.length > 20);
+    await second.start();
+    await sendSequences(sequences.slice(10));
+    await eventually(async () => done.some(({ by }) => by === 2));
+    await first.stop();
+    await eventually(async () => new Set(done.map(({ account, sequence }) => `${account} ${sequence}`)).size === accounts.length * sequences.length, 30_000);
+    for (const [account, events] of Map.groupBy(done, (event) => event.account)) expect([...new Set(events.map(({ sequence }) => sequence))], account).toEqual(sequences);
+    expect(gaps).toEqual([]);
+    expect(new Set(done.map(({ by }) => by)).size).toBe(2);
+  });
+
+  it('come back by themselves: brokers that were away, connections that are dead', async () => {
+    const proxy = await openProxy();
+    const done: string[] = [];
+    const ends: string[] = [];
+    const logger = { ...silent, warn: (fields: object) => void ends.push(String((fields as { err?: Error }).err?.message)) };
+    await send(event('a', 1, 0));
+    await consumer({ handlers: { [completed]: ({ id }) => void done.push(id) }, kafka: { socketFactory: proxy.socketFactory }, sessionTimeoutMs: 2_000, logger }).start();
+    await eventually(async () => done.length === 1);
+    await proxy.close();
+    await send(event('a', 2, 0));
+    await eventually(async () => ends.length > 0, 30_000);
+    expect(done).toEqual(['a-1']);
+    await proxy.reopen();
+    await eventually(async () => done.includes('a-2'), 20_000);
+    proxy.stall();
+    await send(event('a', 3, 0));
+    await eventually(async () => done.includes('a-3'), 30_000);
+    await proxy.close();
+    expect(done).toEqual(['a-1', 'a-2', 'a-3']);
+    expect(ends.at(-1)).toMatch(/^nothing heard for \d+ ms/);
+  });
+});
+
+/** A way to the broker that can be cut, or stand still as when a host vanishes: then only new connections pass. */
+async function openProxy() {
+  const [host = '', brokerPort] = (process.env['KAFKA_BROKERS'] ?? '').split(',')[0]?.split(':') ?? [];
+  const sockets = new Set<net.Socket>();
+  const server = net.createServer((near) => {
+    const far = net.connect(Number(brokerPort), host);
+    for (const [socket, other] of [[near, far], [far, near]] as const) {
+      sockets.add(socket);
+      socket.pipe(other);
+      socket.on('error', () => undefined).on('close', () => other.destroy());
+    }
+  });
+  const listen = (port: number) => new Promise<void>((resolve) => { server.listen(port, '127.0.0.1', resolve); });
+  await listen(0);
+  const { port } = server.address() as net.AddressInfo;
+  return {
+    socketFactory: ({ onConnect }: { onConnect: () => void }) => net.connect(port, '127.0.0.1', onConnect),
+    reopen: () => listen(port),
+    close: () => {
+      const closed = new Promise((resolve) => { server.close(resolve); });
+      for (const socket of sockets) socket.destroy();
+      return closed;
+    },
+    stall: () => {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
+  };
+}
+
+const texts = (headers: IHeaders = {}) => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+
+/** The first `count` messages of a topic, in the order of their offsets. */
+async function readAll(topic: string, count: number): Promise<(Omit<KafkaMessage, 'key' | 'value'> & { partition: number; key: string; value: string })[]> {
+  const reader = kafka.consumer({ groupId: `${topicPrefix}reader`, maxWaitTimeInMs: 100 });
+  const read: Awaited<ReturnType<typeof readAll>> = [];
+  await reader.connect();
+  await reader.subscribe({ topics: [topic], fromBeginning: true });
+  await reader.run({ eachMessage: async ({ partition, message }) => void read.push({ ...message, partition, key: String(message.key), value: String(message.value) }) });
+  try {
+    await eventually(async () => read.length >= count);
+  } finally {
+    await reader.disconnect();
+  }
+  return read.sort((a, b) => Number(a.offset) - Number(b.offset));
+}

@@ -1,0 +1,67 @@
+import type { KafkaConfig } from 'kafkajs';
+import type { DeadLetter } from './dead-letter.ts';
+import type { Gap, Handlers, OtherEvent, SequencedEvent } from './event.ts';
+
+/** Where the consumer says what happens to it; pino and console have this shape. */
+export interface Logger {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface ConsumerOptions {
+  /** How to reach the brokers, as kafkajs takes it; at least `brokers`. */
+  kafka: KafkaConfig;
+  groupId: string;
+  /** TOPIC_PREFIX of the bank. Default none. */
+  topicPrefix?: string;
+  /** Reads the side topics that replays go to, instead of the live ones. Default false. */
+  fromReplays?: boolean;
+  /**
+   * What to do with an event, by type; the topics of these types are read. The next event of the same partition, and so of
+   * the same account, waits until it has resolved. When it throws, it is called again (see `retry`).
+   */
+  handlers: Handlers;
+  /** Gets the events on these topics that have no handler; without it they are skipped. */
+  otherwise?(event: OtherEvent): Promise<void> | void;
+  /** Where a group begins that has read nothing yet. Default true: at the oldest event kept. */
+  fromBeginning?: boolean;
+  /** Partitions that are handled at the same time. Default 1; order is kept by partition, whatever the number. */
+  parallelism?: number;
+  /**
+   * After this many attempts an event becomes a dead letter; Infinity: never, its partition waits. Meanwhile the other
+   * partitions go on. Default 5, with pauses that double from 200 ms to 10 s.
+   */
+  retry?: { attempts?: number; firstPauseMs?: number; maxPauseMs?: number };
+  /** Ending of the topic that takes dead letters. Default `.DLT`; newer versions of Spring Kafka read `-dlt`. */
+  deadLetterSuffix?: string;
+  /** What is remembered of a partition: ids of events, and accounts with their sequences. Default 10,000 of each. */
+  memory?: number;
+  /** What your own database knows of events that were handled; without it, memory alone. */
+  store?: {
+    /** The account's last sequence there; 0: none, so the first must be 1; undefined: not known. Asked when memory does not know the account. */
+    lastSequence?(accountId: string): Promise<number | undefined>;
+    /** Whether the event with this ce_id was handled. */
+    isHandled?(id: string): Promise<boolean>;
+    /** Called when its handler has resolved. */
+    markHandled?(id: string): Promise<void>;
+  };
+  /** Called before the handler of the event behind the gap; when it throws, both are tried again. Default: a warning. */
+  onGap?(gap: Gap, event: SequencedEvent): Promise<void> | void;
+  /** Once per type: events of a newer version than the one that has a handler. Default: a warning. */
+  onNewerVersion?(type: string, handled: string): void;
+  /** When an event has become a dead letter. Default: a warning. */
+  onDeadLetter?(letter: DeadLetter): void;
+  /** Default: console. */
+  logger?: Logger;
+  /** After this time without a heartbeat the others take over. Default 10 s; the broker's minimum is 6 s unless configured. */
+  sessionTimeoutMs?: number;
+}
+
+export interface BankConsumer {
+  /** Resolves when the group is joined; tries until then, and comes back by itself after every failure. Rejects when stopped. */
+  start(): Promise<void>;
+  /** Lets running handlers finish, commits, leaves the group; at most `timeoutMs` (default 30 s). The same promise when called again. */
+  stop(options?: { timeoutMs?: number }): Promise<void>;
+  /** Not ok when nothing was heard from the brokers for two session time-outs. For a liveness probe. */
+  health(): { ok: boolean; reason?: string };
+}
