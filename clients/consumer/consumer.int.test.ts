@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import net from 'node:net';
 import { type IHeaders, Kafka, logLevel, type KafkaMessage } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { EventData } from '../../libs/contracts/events.ts';
 import { eventually } from '../../tests/support/eventually.ts';
 import { type BankConsumer, type ConsumerOptions, createConsumer, type DeadLetter, type Gap } from './index.ts';
+import { openProxy } from './proxy.fixture.ts';
 
 /** The consumer against a real broker, with kafkajs as it is published. */
 const completed = 'corebanking.transaction.completed.v1';
-const kafka = new Kafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), logLevel: logLevel.NOTHING });
+const brokers = process.env['KAFKA_BROKERS'] ?? '';
+const kafka = new Kafka({ brokers: brokers.split(','), logLevel: logLevel.NOTHING });
 const producer = kafka.producer();
 const admin = kafka.admin();
 const testPrefix = `consumer-${randomUUID().slice(0, 8)}.`;
@@ -33,7 +34,7 @@ afterEach(() => Promise.all(consumers.map((consumer) => consumer.stop())));
 type Options = Omit<ConsumerOptions, 'kafka' | 'groupId'> & { kafka?: Partial<ConsumerOptions['kafka']> };
 
 function consumer({ kafka: config, ...options }: Options): BankConsumer {
-  const made = createConsumer({ kafka: { brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), ...config }, groupId: `${topicPrefix}group`, topicPrefix, logger: silent, ...options });
+  const made = createConsumer({ kafka: { brokers: brokers.split(','), ...config }, groupId: `${topicPrefix}group`, topicPrefix, logger: silent, ...options });
   consumers.push(made);
   return made;
 }
@@ -189,7 +190,7 @@ describe('members of a group', () => {
   });
 
   it('come back by themselves: brokers that were away, connections that are dead', async () => {
-    const proxy = await openProxy();
+    const proxy = await openProxy(brokers);
     const done: string[] = [];
     const ends: string[] = [];
     const logger = { ...silent, warn: (fields: object) => void ends.push(String((fields as { err?: Error }).err?.message)) };
@@ -210,35 +211,6 @@ describe('members of a group', () => {
     expect(ends.at(-1)).toMatch(/^nothing heard for \d+ ms/);
   });
 });
-
-/** A way to the broker that can be cut, or stand still as when a host vanishes: then only new connections pass. */
-async function openProxy() {
-  const [host = '', brokerPort] = (process.env['KAFKA_BROKERS'] ?? '').split(',')[0]?.split(':') ?? [];
-  const sockets = new Set<net.Socket>();
-  const server = net.createServer((near) => {
-    const far = net.connect(Number(brokerPort), host);
-    for (const [socket, other] of [[near, far], [far, near]] as const) {
-      sockets.add(socket);
-      socket.pipe(other);
-      socket.on('error', () => undefined).on('close', () => other.destroy());
-    }
-  });
-  const listen = (port: number) => new Promise<void>((resolve) => { server.listen(port, '127.0.0.1', resolve); });
-  await listen(0);
-  const { port } = server.address() as net.AddressInfo;
-  return {
-    socketFactory: ({ onConnect }: { onConnect: () => void }) => net.connect(port, '127.0.0.1', onConnect),
-    reopen: () => listen(port),
-    close: () => {
-      const closed = new Promise((resolve) => { server.close(resolve); });
-      for (const socket of sockets) socket.destroy();
-      return closed;
-    },
-    stall: () => {
-      for (const socket of sockets) socket.unpipe().pause();
-    },
-  };
-}
 
 const texts = (headers: IHeaders = {}) => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
 

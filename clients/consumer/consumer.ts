@@ -53,7 +53,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
       await pause(pauseMs, stopping.signal);
       pauseMs = Math.min(pauseMs * 2, maxPauseMs);
     }
-    joined.reject(new Error('the consumer was stopped'));
+    joined.resolve();
   };
   const stop = async (timeoutMs: number): Promise<void> => {
     stopping.abort();

@@ -58,7 +58,7 @@ export interface ConsumerOptions {
 }
 
 export interface BankConsumer {
-  /** Resolves when the group is joined; tries until then, and comes back by itself after every failure. Rejects when stopped. */
+  /** Resolves when the group is joined, or the consumer stopped; tries until then, and comes back by itself after every failure. */
   start(): Promise<void>;
   /** Lets running handlers finish, commits, leaves the group; at most `timeoutMs` (default 30 s). The same promise when called again. */
   stop(options?: { timeoutMs?: number }): Promise<void>;

@@ -77,9 +77,9 @@ export async function publish(bank: BankTopics, messages: OutgoingMessage[]): Pr
   await withPublisher(bank, (publisher) => publisher.publishAll(messages, { timeoutMs: 20_000 }));
 }
 
-/** Resolves when the groups of a service have committed everything that its topics hold. */
-export async function caughtUp(bank: BankTopics, group: 'ledger' | 'accounts', timeoutMs = 30_000): Promise<void> {
-  const topic = topicName(bank.topic_prefix, `${group}.commands`);
+/** Resolves when the group of a service has committed all of its commands, or another group all of `name`. */
+export async function caughtUp(bank: BankTopics, group: string, timeoutMs = 30_000, name: TopicName = `${group as 'ledger' | 'accounts'}.commands`): Promise<void> {
+  const topic = topicName(bank.topic_prefix, name);
   const groupId = `${bank.topic_prefix}${group}`;
   const kafka = kafkaOf(bank);
   await eventually(

@@ -1,0 +1,35 @@
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.time.Duration;
+import java.util.*;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+/** Prints the bank's completed transactions, each once and in order per account, and says where one is missing. */
+public class Consumer {
+  public static void main(String[] args) throws Exception {
+    var env = System.getenv();
+    var prefix = env.getOrDefault("TOPIC_PREFIX", "");
+    var settings = Map.<String, Object>of("bootstrap.servers", env.getOrDefault("KAFKA_BROKERS", "127.0.0.1:9092"), "group.id", prefix + "java-example",
+        "auto.offset.reset", "earliest", "enable.auto.commit", "false");
+    var lastSequences = new HashMap<String, Long>();
+    var json = new ObjectMapper();
+    try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
+      consumer.subscribe(List.of(prefix + "transactions"));
+      while (true) {
+        for (var message : consumer.poll(Duration.ofSeconds(1))) {
+          var headers = message.headers();
+          if (!new String(headers.lastHeader("ce_type").value()).equals("corebanking.transaction.completed.v1")) continue;
+          var event = json.readTree(message.value());
+          var sequence = event.get("sequence").asLong();
+          var last = lastSequences.getOrDefault(message.key(), sequence - 1);
+          if (sequence <= last) continue; // delivered again
+          if (sequence > last + 1) System.out.printf("%s: %d to %d are missing%n", message.key(), last + 1, sequence - 1);
+          System.out.printf("%s %d %s %s [%s]%n", message.key(), sequence, event.at("/transaction/transaction_type").asText(), event.get("balance_after").asText(),
+              new String(headers.lastHeader("ce_id").value()));
+          lastSequences.put(message.key(), sequence);
+        }
+        consumer.commitSync(); // what was read is done: after a crash it comes again
+      }
+    }
+  }
+}
