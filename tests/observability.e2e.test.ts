@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
 import { topicName } from '#libs/contracts/topics.ts';
 import { metricPrefix } from '#libs/service/metrics.ts';
@@ -131,6 +132,32 @@ describe('Metrics', () => {
     // The gateway's own looks at the bank's clock come late too.
     await eventually(async () => ((await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0) >= late + 4);
     await eventually(async () => (await api.get(`/accounts/${account_id}`)).status === 200 && (await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'ledger' }) === 0);
+  });
+});
+
+describe('Logs', () => {
+  const lines = (name: string) => readFileSync(world.bank.process(name).log, 'utf8').trim().split('\n');
+  const logged = (name: string, msg: string) => lines(name).map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['msg'] === msg);
+
+  it('are JSON, each line with its time, level, service and instance', () => {
+    for (const name of ['gateway', 'ledger', 'accounts']) {
+      for (const line of lines(name)) {
+        expect(JSON.parse(line)).toMatchObject({ time: expect.stringMatching(/Z$/), level: expect.stringMatching(/^(info|warn|error)$/), service: name, instance: name, msg: expect.any(String) });
+      }
+    }
+  });
+
+  it('name the request and its command where a line is about one', () => {
+    const command = { request_id: expect.stringMatching(/./), command_id: expect.stringMatching(/^\w+_[0-9a-f]{32}$/) };
+    expect(logged('gateway', 'no reply').filter(({ message }) => message === 'create_transaction')).toEqual(Array(4).fill(expect.objectContaining({ ...command, stage: 'no_reply' })));
+    expect(logged('ledger', 'dead letter')).toEqual(Array(2).fill(expect.objectContaining({ ...command, code: 'malformed_json', topic: topicName(world.bank.topic_prefix, 'ledger.commands') })));
+    expect(logged('accounts', 'put among the dead letters')).toEqual([expect.objectContaining(command)]);
+    expect(logged('ledger', 'the books do not balance')).toEqual([expect.objectContaining({ request_id: command.request_id, verification_id: expect.stringMatching(/^ver_/) })]);
+  });
+
+  it('hold no credentials and nothing personal', () => {
+    const all = ['gateway', 'ledger', 'accounts'].flatMap(lines).join('\n');
+    for (const secret of [world.bank.api_key, ...Object.entries(retail()).filter(([name]) => name !== 'client_type').map(([, value]) => String(value))]) expect(all).not.toContain(secret);
   });
 });
 

@@ -71,6 +71,11 @@ export function toHeaders(context: MessageContext): Record<string, string> {
   return headers;
 }
 
+/** By what a line of a log is found again: the request, and the command (or query) that it led to. */
+export function idsOf(headers: Record<string, string>): { request_id: string | undefined; command_id: string | undefined } {
+  return { request_id: headers['request-id'], command_id: headers['ce_id'] };
+}
+
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** The context that a message's headers carry, or undefined when a required one is missing or malformed. */

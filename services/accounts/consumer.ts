@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { ZodError } from 'zod';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { source } from '#libs/contracts/envelope.ts';
+import { idsOf, source } from '#libs/contracts/envelope.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { replyMessage } from '#libs/contracts/exchange.ts';
@@ -117,7 +117,7 @@ async function handleGroup(deps: ConsumerDeps, group: Item[], onDone: (done: Ite
       for (const item of group) await handleGroup(deps, [item], onDone);
       return;
     }
-    deps.logger.error({ err: error, message: nameOf(decoded), offset: String(message.offset), partition: message.partition }, 'a message that cannot be processed');
+    deps.logger.error({ err: error, message: nameOf(decoded), offset: String(message.offset), partition: message.partition, ...idsOf(message.headers) }, 'a message that cannot be processed');
     const address = decoded.kind === 'request' ? decoded.address : undefined;
     onDone(group, await setAside(deps, message, { code: 'internal_error', reason: describe(error), address }));
   }
@@ -161,7 +161,7 @@ export function queryConsumer(deps: ConsumerDeps): Handle {
       await inParallel(groups, deps.concurrency, async (group) => {
         const bodies = await readGroup(deps, group.map(({ request }) => request)).catch(async (error: unknown) => {
           if (!isPoison(error)) throw error;
-          deps.logger.error({ err: error, message: group[0]?.request.name }, 'a query that cannot be answered');
+          deps.logger.error({ err: error, message: group[0]?.request.name, ...idsOf(group[0]?.message.headers ?? {}) }, 'a query that cannot be answered');
           return group.map(() => internalError);
         });
         deps.observe({ name: group[0]?.request.name ?? '', messages: group.map(({ message }) => message), startedAt, outcomes: [] });
@@ -206,7 +206,7 @@ const internalError: ReplyBody = { ok: false, refusal: refusal('internal_error',
 /** Resolves when the message lies among the dead letters. */
 async function setAside(deps: ConsumerDeps, message: ReceivedMessage, why: { code: string; reason: string; address: ReplyAddress | undefined }): Promise<Answer[]> {
   await deps.deadLetter(message, why);
-  deps.logger.error({ code: why.code, reason: why.reason, topic: message.topic, partition: message.partition, offset: String(message.offset) }, 'put among the dead letters');
+  deps.logger.error({ code: why.code, reason: why.reason, topic: message.topic, partition: message.partition, offset: String(message.offset), ...idsOf(message.headers) }, 'put among the dead letters');
   return why.address ? [{ address: why.address, body: internalError }] : [];
 }
 
@@ -215,7 +215,7 @@ async function send(deps: ConsumerDeps, { address, body, context }: Answer): Pro
   try {
     await deps.publish(replyMessage(address, body, source.accounts, deps.now().toISOString(), context));
   } catch (error) {
-    deps.logger.warn({ err: error, correlation_id: address.correlation_id }, 'a reply was lost');
+    deps.logger.warn({ err: error, correlation_id: address.correlation_id, request_id: context?.request_id, command_id: context?.message_id }, 'a reply was lost');
   }
 }
 

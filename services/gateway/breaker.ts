@@ -40,8 +40,8 @@ export function createBreaker({ name, logger, isSilence, intervalMs = 1_000, sil
     rollingPercentilesEnabled: false,
     enableSnapshots: false,
   });
-  circuit.on('open', () => logger.warn({ service: name }, 'no reply: the breaker opens'));
-  circuit.on('close', () => logger.info({ service: name }, 'replies again: the breaker closes'));
+  circuit.on('open', () => logger.warn({ target: name }, 'no reply: the breaker opens'));
+  circuit.on('close', () => logger.info({ target: name }, 'replies again: the breaker closes'));
 
   const interval = setInterval(() => {
     const isSilent = silences > 0 && replies === 0;

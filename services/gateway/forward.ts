@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
+import { idsOf, replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
@@ -95,11 +95,11 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
       if (!reply) return notSent;
       const answer = await reply;
       end = 'answered';
-      return readReply(name, answer, logger);
+      return readReply(name, answer, message, logger);
     } catch (error) {
       const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
       if (stage !== 'not_sent') end = 'given up';
-      logger.warn({ err: error, message: name, request_id: message.headers['request-id'], stage }, 'no reply');
+      logger.warn({ err: error, message: name, ...idsOf(message.headers), stage }, 'no reply');
       return { kind: 'failed', stage };
     } finally {
       leave(end);
@@ -186,14 +186,14 @@ function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origi
   return { topic, partition, key, value: JSON.stringify(data), headers };
 }
 
-function readReply(name: MessageName, { value, headers }: Reply, logger: Logger): Outcome {
+function readReply(name: MessageName, { value, headers }: Reply, request: OutgoingMessage, logger: Logger): Outcome {
   try {
     const reply = replySchema.parse(JSON.parse(value === null ? '' : value.toString()));
     const replayed = reply.replayed === true;
     if (!reply.ok) return { kind: 'refused', refusal: reply.refusal, replayed };
     return { kind: 'done', data: messages[name].result.parse(reply.data), replayed };
   } catch (error) {
-    logger.error({ err: error, message: name, correlation_id: headers['correlation-id'] }, 'a reply cannot be read');
+    logger.error({ err: error, message: name, ...idsOf(request.headers), correlation_id: headers['correlation-id'] }, 'a reply cannot be read');
     return { kind: 'failed', stage: 'malformed' };
   }
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type MessageContext, type ReplyAddress, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { idsOf, type MessageContext, type ReplyAddress, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { replyMessage } from '#libs/contracts/exchange.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
@@ -40,7 +40,7 @@ export const failure: ReplyBody = { ok: false, refusal: refusal('internal_error'
 /** Puts a message among the dead letters, and answers it where it says where to. Rejects where the broker does not take it. */
 export async function setAside(message: ReceivedMessage, { code, reason, address }: Poison, deps: ReplyDependencies): Promise<void> {
   const { topic, partition, offset, headers } = message;
-  deps.logger.warn({ topic, partition, offset: String(offset), request_id: headers['request-id'], code, reason }, 'dead letter');
+  deps.logger.warn({ topic, partition, offset: String(offset), ...idsOf(headers), code, reason }, 'dead letter');
   await deadLetter(deps.publisher, message, { code, reason });
   deps.onDeadLetter?.(topic, code);
   if (address) publish([replyMessage(address, failure, source.ledger, new Date().toISOString())], deps);

@@ -74,13 +74,14 @@ export function createVerifier({ pool, reads, wake, now, logger }: VerifierOptio
   let running: Promise<void> = Promise.resolve();
   let holder: PoolClient | undefined;
 
-  const run = async (client: PoolClient, id: string): Promise<void> => {
+  const run = async (client: PoolClient, id: string, request_id: string): Promise<void> => {
+    const about = { verification_id: id, command_id: id, request_id };
     try {
       const findings = await verifyBooks(pool);
-      if (findings.length > 0) logger.error({ verification_id: id, rules: findings.map(({ rule }) => rule) }, 'the books do not balance');
+      if (findings.length > 0) logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, 'the books do not balance');
       await end(pool, id, findings);
     } catch (error) {
-      logger.warn({ err: error, verification_id: id }, 'a check of the books came to no end');
+      logger.warn({ ...about, err: error }, 'a check of the books came to no end');
       await end(pool, id, null).catch(() => undefined);
     } finally {
       holder = undefined;
@@ -106,7 +107,7 @@ export function createVerifier({ pool, reads, wake, now, logger }: VerifierOptio
         client.release(true);
         throw error;
       }
-      running = run(client, id);
+      running = run(client, id, context.request_id);
       return { ok: true, data: await readVerification(reads, id) };
     },
     idle: () => running,
