@@ -29,7 +29,7 @@ export function accountTable(rows: readonly Account[], sort?: Sorting): Html {
 export function transactionTable(rows: readonly Transaction[], sort?: Sorting): Html {
   return table<Transaction>('Transactions', [
     { title: 'When', ...(sort && { sort }), show: (row) => idLink(row.transaction_id, row.created_at.slice(0, 19).replace('T', ' ')) },
-    { title: 'Type', show: (row) => row.transaction_type },
+    { title: 'Type', show: (row) => html`${row.transaction_type}${row.reverses_transaction_id !== undefined && html`<br><span class="quiet">reversal</span>`}` },
     { title: 'Status', show: (row) => html`${statusOf(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet">${row.failure_code}</span>`}` },
     { title: 'Out', isNumber: true, show: (row) => (row.direction === 'debit' ? money(row.amount, row.currency) : '') },
     { title: 'In', isNumber: true, show: (row) => (row.direction === 'credit' ? money(row.amount, row.currency) : '') },
@@ -66,16 +66,18 @@ export function accountParts(accountId: string, here: string, { scopes }: Person
   return html`<nav class="parts" aria-label="Account"><ul>${parts.filter(([, , scope]) => scopes.has(scope)).map(([part, title]) => html`<li><a href="${url}/${accountId}${part}"${part === here && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>`;
 }
 
-export function accountFacts(account: Account): Html {
+/** `holder`: the name of its client, where it is known here. */
+export function accountFacts(account: Account, holder?: string): Html {
   return facts([
-    ['Balance', html`<strong class="balance">${money(account.balance, account.currency)}</strong>`], ['Status', statusOf(account.status)], ['Type', account.account_type], ['Client', idLink(account.client_id)],
+    ['Balance', html`<strong class="balance">${money(account.balance, account.currency)}</strong>`], ['Status', statusOf(account.status)], ['Type', account.account_type], ['Client', idLink(account.client_id, holder)],
     ['Id', html`<code>${account.account_id}</code>`], ['Opened', html`${timeOf(account.created_at)} UTC`], ['Last changed', html`${timeOf(account.updated_at)} UTC`],
   ]);
 }
 
 /** What can be done with the account as it is. */
 export function statusActions({ account_id, status }: Account, { scopes }: Person): Html {
-  return html`${scopes.has('accounts:status') && html`<p class="actions">${status === 'Frozen' ? html`<a role="button" href="${url}/${account_id}/unfreezing">Unfreeze</a>` : html`<a role="button" class="secondary" href="${url}/${account_id}/freezing">Freeze</a>`}</p>`}`;
+  const possible = statusChanges.filter((change) => changes[change].from.includes(status));
+  return html`${scopes.has('accounts:status') && html`<p class="actions">${possible.map((change) => html`<a role="button"${changes[change].status !== 'Active' && html` class="secondary"`} href="${url}/${account_id}/${change}">${changes[change].verb}</a> `)}</p>`}`;
 }
 
 export function openingForm(person: Person, values: URLSearchParams, wrong: Wrong): Html {
@@ -90,20 +92,39 @@ ${inputOf({ name: 'initial_deposit', label: 'First deposit', inputMode: 'decimal
 }
 
 const reasons = { fraud: 'fraud', legal: 'legal', customer_request: 'request of the customer', deceased: 'deceased', other: 'other' } as const;
-export type StatusChange = 'freezing' | 'unfreezing';
+export type StatusChange = 'freezing' | 'unfreezing' | 'activation' | 'deactivation';
+
+interface Change {
+  verb: string;
+  status: Account['status'];
+  from: readonly Account['status'][];
+  /** What it means, for whoever is about to do it. */
+  meaning: string;
+}
+
+const taken = 'From then on postings to this account and from it are taken again.';
+/** The changes of status that a page offers, by the last part of its path. */
+export const changes: Record<StatusChange, Change> = {
+  freezing: { verb: 'Freeze', status: 'Frozen', from: ['Active', 'Inactive'], meaning: 'While an account is frozen, every posting to it and from it is refused.' },
+  unfreezing: { verb: 'Unfreeze', status: 'Active', from: ['Frozen'], meaning: taken },
+  activation: { verb: 'Activate', status: 'Active', from: ['Inactive'], meaning: taken },
+  deactivation: { verb: 'Deactivate', status: 'Inactive', from: ['Active'], meaning: 'While an account is inactive, every posting to it and from it is refused.' },
+};
+export const statusChanges = Object.keys(changes) as StatusChange[];
 
 /** The confirmation: what it means, why, and a tick that nobody sets by accident. */
 export function statusForm(person: Person, account: Account, change: StatusChange, values: URLSearchParams, wrong: Wrong): Html {
-  const isFreezing = change === 'freezing';
+  const { verb, status, meaning } = changes[change];
+  const isFreezing = status === 'Frozen';
   const options = [['', isFreezing ? 'Choose one' : 'none'] as const, ...freezeReason.options.map((value) => [value, reasons[value]] as const)];
   const confirmed = reason(wrong, 'confirmed');
   return html`<form class="narrow" method="post" action="${url}/${account.account_id}/${change}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
-<p role="alert">${isFreezing ? 'While an account is frozen, every posting to it and from it is refused.' : 'From then on postings to this account and from it are taken again.'}</p>
+<p role="alert">${meaning}</p>
 ${accountFacts(account)}
 ${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
 ${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Stands in the status history, with your name.' }, values, wrong)}
-<label><input type="checkbox" name="confirmed" value="yes" required${confirmed.attributes}> ${isFreezing ? 'Freeze' : 'Unfreeze'} account ${account.account_number}${confirmed.text}</label>
-<div class="actions"><button${isFreezing && html` class="danger"`}>${isFreezing ? 'Freeze the account' : 'Unfreeze the account'}</button> <a href="${url}/${account.account_id}">Cancel</a></div>
+<label><input type="checkbox" name="confirmed" value="yes" required${confirmed.attributes}> ${verb} account ${account.account_number}${confirmed.text}</label>
+<div class="actions"><button${status !== 'Active' && html` class="danger"`}>${verb} the account</button> <a href="${url}/${account.account_id}">Cancel</a></div>
 </form>`;
 }

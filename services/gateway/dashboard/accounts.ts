@@ -1,11 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { currencies } from '#libs/contracts/money.ts';
 import { accountStatus, accountType, transactionStatus, transactionType } from '#libs/contracts/resources.ts';
-import type { Account, Entry, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
+import type { Account, Client, Entry, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
-import { accountFacts, accountParts, accountTable, entryTable, historyTable, openingForm, statusActions, statusForm, transactionTable } from './account-views.ts';
+import { accountFacts, accountParts, accountTable, changes, entryTable, historyTable, openingForm, statusActions, statusChanges, statusForm, transactionTable } from './account-views.ts';
 import type { StatusChange } from './account-views.ts';
 import { keyNamesOf } from './actors.ts';
+import { nameOf } from './client-views.ts';
 import { csvOf } from './csv.ts';
 import type { CsvColumn } from './csv.ts';
 import { enteredIn, idempotencyKeyOf, orForm } from './forms.ts';
@@ -31,7 +32,7 @@ const columns: CsvColumn<Account>[] = [
   { title: 'currency', value: (row) => row.currency }, { title: 'created_at', value: (row) => row.created_at },
 ];
 
-/** Accounts: list, open, details with transactions, entries and status history; freeze and unfreeze. */
+/** Accounts: list, open, details with transactions, entries and status history; changes of status. */
 export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
@@ -46,7 +47,7 @@ export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'o
     url: `${url}/${idIn(visit.params)}/history`, path: `/accounts/${idIn(visit.params)}/status-transitions`, filters: [], hasCsv: true,
     show: async (rows, sort) => historyTable(rows, await keyNamesOf(visit, rows.map(({ actor }) => actor)), sort),
   }));
-  for (const change of ['freezing', 'unfreezing'] as const) addStatusChange(app, change, options);
+  for (const change of statusChanges) addStatusChange(app, change, options);
 }
 
 const idIn = (params: Record<string, string>) => encodeURIComponent(params['account_id'] ?? '');
@@ -55,13 +56,19 @@ export async function accountOf({ api, params }: Visit): Promise<Account> {
   return (await api.get<Account>(`/accounts/${idIn(params)}`)).data;
 }
 
+/** Whose account it is, for those who may see clients; the API keeps a record that they did. */
+export async function holderOf({ api, person }: Visit, { client_id }: Account): Promise<Client | undefined> {
+  return person.scopes.has('clients:read') ? (await api.get<Client>(`/clients/${client_id}`)).data : undefined;
+}
+
 const latest = 10;
 
 async function showAccount(visit: Visit) {
   const { api, person, query } = visit;
   const account = await accountOf(visit);
   const id = account.account_id;
-  const [transactions, history] = await Promise.all([
+  const [holder, transactions, history] = await Promise.all([
+    holderOf(visit, account),
     person.scopes.has('transactions:read') ? api.get<Transaction[]>(`/transactions?account_id=${id}&limit=${latest}`) : undefined,
     api.get<StatusTransition[]>(`/accounts/${id}/status-transitions?limit=${latest}`),
   ]);
@@ -69,7 +76,7 @@ async function showAccount(visit: Visit) {
   return {
     title: `Account ${account.account_number}`,
     content: html`${accountParts(id, '', person)}${query.has('saved') && html`<p class="notice" role="status">It is done.</p>`}
-${accountFacts(account)}${statusActions(account, person)}
+${accountFacts(account, holder && nameOf(holder))}${statusActions(account, person)}
 ${transactions && html`<h2>Latest transactions</h2>${transactionTable(transactions.data)}${more('transactions', 'All transactions', transactions.next)}`}
 <h2>Status history</h2>${historyTable(history.data, await keyNamesOf(visit, history.data.map(({ actor }) => actor)))}${more('history', 'Whole history', history.next)}`,
   };
@@ -142,14 +149,14 @@ function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>)
 }
 
 function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pick<FrameOptions, 'origin'>): void {
-  const page = { title: change === 'freezing' ? 'Freeze an account' : 'Unfreeze an account', scope: 'accounts:status' } as const;
+  const page = { title: `${changes[change].verb} an account`, scope: 'accounts:status' } as const;
   addPage(app, `${url}/:account_id/${change}`, page, async (visit) => ({ content: statusForm(visit.person, await accountOf(visit), change, new URLSearchParams(), {}) }));
   addForm(app, `${url}/:account_id/${change}`, page, (visit) => {
     const { api, params, person, fields } = visit;
     const again = async (wrong: Parameters<typeof statusForm>[4]) => statusForm(person, await accountOf(visit), change, fields, wrong);
     return orForm(async () => {
       if (fields.get('confirmed') !== 'yes') return { status: 400, content: await again({ fields: { confirmed: ' Tick this to confirm.' } }) };
-      const body = { status: change === 'freezing' ? 'Frozen' : 'Active', ...enteredIn(['reason', 'note'], fields) };
+      const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
       await api.post<Account>(`/accounts/${idIn(params)}/status-transitions`, body, idempotencyKeyOf(fields));
       return { goTo: `${url}/${idIn(params)}?saved` };
     }, again);

@@ -8,7 +8,8 @@ import { once, problem, reason } from './forms.ts';
 import type { Wrong } from './forms.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
-import { pager, table, timeOf } from './show.ts';
+import type { Sorting } from './lists.ts';
+import { table, timeOf } from './show.ts';
 
 /** The API key pages. */
 
@@ -25,20 +26,23 @@ export interface KeyFields {
 const url = '/admin/ui/api-keys';
 const isTaken = (key: ApiKey) => key.status === 'active';
 
-export function keyList(keys: readonly ApiKey[], names: KeyNames, { next, query, notice }: { next: string | undefined; query: URLSearchParams; notice: string | undefined }): Html {
-  const list = table<ApiKey>('API keys', [
+export function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html {
+  return table<ApiKey>('API keys', [
     { title: 'Name', show: (key) => html`<strong><a href="${url}/${key.key_id}">${key.name}</a></strong><br><code>${key.key_id}</code>` },
     { title: 'Status', show: ({ status, environment }) => html`<span class="status ${status}">${status}</span><br>${environment}` },
     { title: 'Scopes', show: (key) => html`${scopeList(key)}${key.client_id !== null && html`<br>only client <code>${key.client_id}</code>`}` },
     { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : timeOf(key.last_used_at)) },
     { title: 'Expires', show: (key) => timeOf(key.revoked_at ?? key.expires_at) },
-    { title: 'Created', show: (key) => html`${timeOf(key.created_at)}<br><span class="quiet by">by ${actorOf(key.created_by, names)}</span>` },
-    { title: 'Change', show: (key) => (isTaken(key) ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>` : '') },
+    { title: 'Created', sort, show: (key) => html`${timeOf(key.created_at)}<br><span class="quiet by">by ${actorOf(key.created_by, names)}</span>` },
+    { title: 'Change', isPlain: true, show: (key) => (isTaken(key) ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>` : '') },
   ], keys, 'There is no API key yet.');
+}
+
+/** The page around the list. */
+export function keyList(list: Html, notice: string | undefined): Html {
   return html`${notice !== undefined && html`<p class="notice" role="status">${notice}</p>`}
 <p><a role="button" href="${url}/new">Create an API key</a></p>
 ${list}
-${pager(url, query, next)}
 <p class="quiet">Times are UTC. Of a key only its hash is kept: nobody can show it again.</p>`;
 }
 

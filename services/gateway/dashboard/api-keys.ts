@@ -1,25 +1,25 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { keyNamesOf } from './actors.ts';
-import { keyForm, keyList, keyPage, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
+import { keyForm, keyList, keyPage, keyTable, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
 import type { KeyFields } from './api-key-views.ts';
 import { orForm } from './forms.ts';
 import { addForm, addPage } from './frame.ts';
 import type { FrameOptions, Shown, Visit } from './frame.ts';
+import { showList } from './lists.ts';
 
 type NewKey = ApiKey & { api_key?: string };
 
 const url = '/admin/ui/api-keys';
 const scope = 'keys:manage';
-const pageSize = 50;
 
 /** API keys: list, create, rotate, revoke. A form that is sent twice does its work once. */
 export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'API keys', scope }, async (visit) => {
-    const { api, query } = visit;
-    const cursor = query.get('cursor');
-    const { data, next } = await api.get<ApiKey[]>(`/admin/api-keys?limit=${pageSize}${cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`}`);
-    return { content: keyList(data, await keyNamesOf(visit, data.map(({ created_by }) => created_by)), { next, query, notice: query.has('revoked') ? 'The key is revoked: every gateway refuses it within two seconds.' : undefined }) };
+    const { status = 200, content } = await showList<ApiKey>(visit, {
+      url, path: '/admin/api-keys', filters: [], show: async (keys, sort) => keyTable(keys, await keyNamesOf(visit, keys.map(({ created_by }) => created_by)), sort),
+    });
+    return { status, content: keyList(content, visit.query.has('revoked') ? 'The key is revoked: every gateway refuses it within two seconds.' : undefined) };
   });
 
   const create = { title: 'Create an API key', scope } as const;

@@ -7,7 +7,7 @@ import type { KeyNames } from './actors.ts';
 import { addPage } from './frame.ts';
 import { showList } from './lists.ts';
 import type { Sorting } from './lists.ts';
-import { idLink, table, timeOf } from './show.ts';
+import { resourceLink, table, timeOf } from './show.ts';
 
 const url = '/admin/ui/audit';
 
@@ -22,19 +22,19 @@ const filters = [
 /** The audit: who did or was refused what. */
 export function addAudit(app: FastifyInstance): void {
   addPage(app, url, { title: 'Audit', scope: 'audit:read' }, async (visit) => {
-    const { status = 200, content } = await showList<AuditRecord>(visit, { url, path: '/admin/audit', filters, hasDays: true, pageSize: 100, show: async (rows, sort) => records(rows, await keyNamesOf(visit, rows.map(({ actor }) => actor)), sort) });
+    const { status = 200, content } = await showList<AuditRecord>(visit, { url, path: '/admin/audit', filters, hasDays: true, pageSize: 50, show: async (rows, sort) => records(rows, { names: await keyNamesOf(visit, rows.map(({ actor }) => actor)), scopes: visit.person.scopes }, sort) });
     return { status, content: html`${content}<p class="quiet">Times are UTC. Records are never changed or deleted.</p>` };
   });
 }
 
-function records(rows: readonly AuditRecord[], names: KeyNames, sort: Sorting): Html {
+function records(rows: readonly AuditRecord[], { names, scopes }: { names: KeyNames; scopes: ReadonlySet<string> }, sort: Sorting): Html {
   const narrowed = (name: string, value: string, text = value) => html`<a href="${url}?${new URLSearchParams({ [name]: value }).toString()}"${text !== value && html` title="${value}"`}>${text}</a>`;
   return table<AuditRecord>('Audit records', [
     { title: 'When', sort, show: (row) => html`${timeOf(row.created_at)}<br><code class="long">${row.request_id}</code>` },
     { title: 'Who', show: (row) => html`<span class="long">${narrowed('actor', row.actor, actorText(row.actor, names))}</span>${row.address !== null && html`<br><span class="quiet">from ${row.address}</span>`}` },
     { title: 'Action', show: (row) => html`${narrowed('action', row.action)}<br><span class="status ${row.outcome === 'success' ? 'active' : 'refused'}">${row.outcome}</span>` },
-    { title: 'Resource', show: (row) => (row.resource_id === null ? '–' : html`<span class="long">${idLink(row.resource_id)}</span>`) },
-    { title: 'Details', show: ({ details }) => html`<div class="details">${Object.entries(details).filter(([, value]) => value !== null).map(([name, value]) => html`<div><span class="quiet">${name}</span> ${factText(value)}</div>`)}</div>` },
+    { title: 'Resource', show: (row) => (row.resource_id === null ? '–' : html`<span class="long">${resourceLink(row.resource_id, scopes)}</span>`) },
+    { title: 'Details', isPlain: true, show: ({ details }) => html`<div class="details">${Object.entries(details).filter(([, value]) => value !== null).map(([name, value]) => html`<div><span class="quiet">${name}</span> ${factText(value)}</div>`)}</div>` },
   ], rows, 'No record fits.');
 }
 

@@ -101,6 +101,8 @@ function filterForm({ filters, hasDays, url }: Filters, given: URLSearchParams):
     options
       ? html`<select name="${name}">${option('', 'any', given.get(name))}${options.map((value) => option(value, value, given.get(name)))}</select>`
       : html`<input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off">`;
+  // What has no filter is turned around by its column.
+  if (filters.length === 0 && hasDays !== true) return html``;
   return html`<details class="filter"${isFiltered && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
 ${filters.map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
 ${hasDays === true && html`<label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label><label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>`}

@@ -109,6 +109,23 @@ describe('accounts', () => {
     expect((await made.signedIn('accounts:read').get(`${account}/freezing`)).statusCode).toBe(403);
   });
 
+  it.each([
+    ['Active', ['freezing', 'deactivation']], ['Inactive', ['freezing', 'activation']], ['Frozen', ['unfreezing']],
+  ])('one that is %s offers %s', async (status, offered) => {
+    answers['get_ledger_accounts'] = ok([{ ...samples.ledger, status }]);
+    answers['list_status_transitions'] = answers['list_transactions'] = ok({ items: [] });
+    const { body } = await made.signedIn(everything).get(account);
+    expect([...body.matchAll(/href="[^"]*\/(freezing|unfreezing|activation|deactivation)"/g)].map(([, change]) => change)).toEqual(offered);
+    expect(body).toContain(`href="${client}">&lt;i&gt;Grace&lt;/i&gt; Høpper</a>`);
+  });
+
+  it.each([['deactivation', 'Inactive'], ['activation', 'Active']])('%s sends %s, and needs no reason', async (change, status) => {
+    answers['change_account_status'] = ok({ ...samples.master, status, balance: '10.50' });
+    const { session, post } = made.signedIn(everything);
+    await post(`${account}/${change}`, { csrf_token: session.csrf, idempotency_key: change, reason: '', confirmed: 'yes' });
+    expect(lastSent()).toMatchObject({ status, reason: null });
+  });
+
   it('a first deposit travels digit by digit; what is no amount is said at its field', async () => {
     answers['open_account'] = ok({ ...samples.master, balance: '0.10' });
     const { session, post } = made.signedIn(everything);

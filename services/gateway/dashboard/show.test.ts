@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { pointsOf } from './postings.ts';
-import { idLink, moneyText, pageOf, pager, plainMoney, table, timeOf } from './show.ts';
+import { idLink, moneyText, pageOf, pager, plainMoney, resourceLink, table, timeOf } from './show.ts';
 
 describe('what pages show', () => {
   it.each([
@@ -24,6 +24,15 @@ describe('what pages show', () => {
     expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], ['<a>'], '').text).toContain('<td data-title="Name"><div>&lt;a&gt;</div></td>');
   });
 
+  it('rows of a list that the API turns around can be sorted by the other columns, two at least', () => {
+    const columns = [{ title: 'When', sort: { direction: 'descending', href: '?order=asc' } as const, show: () => 'x' }, { title: 'Who', show: () => '' }, { title: 'Amount', isNumber: true, show: () => '1' }, { title: 'Change', isPlain: true, show: () => 'x' }];
+    const { text } = table('Rows', columns, ['a', 'b'], '');
+    expect([...text.matchAll(/<th scope="col"([^>]*)>/g)].map(([, attributes]) => attributes)).toEqual([' aria-sort="descending"', ' data-sort="text"', ' class="number" data-sort="number"', '']);
+    expect(text).toContain('<td data-title="Who" data-blank>');
+    expect(table('Rows', columns, ['a'], '').text).not.toContain('data-sort');
+    expect(table('Rows', columns.slice(1), ['a', 'b'], '').text).not.toContain('data-sort');
+  });
+
   it('the pager keeps filters and names the next page', () => {
     expect(pager('/p', new URLSearchParams(), undefined).text).toBe('');
     expect(pager('/p', new URLSearchParams('a=1'), 'n').text).toContain('href="/p?a=1&amp;cursor=n"');
@@ -36,7 +45,10 @@ describe('what pages show', () => {
 
   it('an id leads to the page of what it names, where there is one', () => {
     const bits = 'a'.repeat(32);
-    expect(['cli', 'acc', 'txn', 'trf', 'key'].map((prefix) => pageOf(`${prefix}_${bits}`))).toEqual([`/admin/ui/clients/cli_${bits}`, `/admin/ui/accounts/acc_${bits}`, `/admin/ui/transactions/txn_${bits}`, `/admin/ui/transfers/trf_${bits}`, undefined]);
+    const paths = ['clients/cli', 'accounts/acc', 'transactions/txn', 'transfers/trf', 'api-keys/key', 'operations/dead-letters/dlt'];
+    expect(paths.map((path) => pageOf(`${path.slice(-3)}_${bits}`))).toEqual(paths.map((path) => `/admin/ui/${path}_${bits}`));
+    expect(pageOf(`ses_${bits}`)).toBeUndefined();
+    expect([resourceLink(`key_${bits}`, new Set(['keys:manage'])).text, resourceLink(`key_${bits}`, new Set(['audit:read'])).text]).toEqual([`<a href="/admin/ui/api-keys/key_${bits}"><code>key_${bits}</code></a>`, `<code>key_${bits}</code>`]);
     expect(idLink('acc_"><b>').text).toBe('<code>acc_&quot;&gt;&lt;b&gt;</code>');
   });
 

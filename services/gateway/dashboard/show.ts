@@ -1,4 +1,5 @@
 import { currencyDigits, isCurrency } from '#libs/contracts/money.ts';
+import type { Scope } from '#libs/contracts/scopes.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
 
@@ -23,12 +24,29 @@ export function plainMoney(decimal: string, currency: string | null): string {
   return digits > 0 ? `${whole}.${fraction.padEnd(digits, '0')}` : whole;
 }
 
-const sections: Record<string, string> = { cli: 'clients', acc: 'accounts', txn: 'transactions', trf: 'transfers' };
+interface Place {
+  path: string;
+  /** Without it the page is refused. */
+  scope: Scope;
+}
+const places: Record<string, Place> = {
+  cli: { path: 'clients', scope: 'clients:read' }, acc: { path: 'accounts', scope: 'accounts:read' }, txn: { path: 'transactions', scope: 'transactions:read' },
+  trf: { path: 'transfers', scope: 'transactions:read' }, key: { path: 'api-keys', scope: 'keys:manage' }, dlt: { path: 'operations/dead-letters', scope: 'ops:manage' },
+};
+
+function placeOf(id: string): Place | undefined {
+  return /^[a-z]{3}_[0-9a-f]{32}$/.test(id) ? places[id.slice(0, 3)] : undefined;
+}
 
 /** Where the thing of this id has its page; undefined for what has none. */
 export function pageOf(id: string): string | undefined {
-  const section = /^[a-z]{3}_[0-9a-f]{32}$/.test(id) ? sections[id.slice(0, 3)] : undefined;
-  return section === undefined ? undefined : `/admin/ui/${section}/${id}`;
+  const place = placeOf(id);
+  return place && `/admin/ui/${place.path}/${id}`;
+}
+
+/** An id, with the way to its page for those who may see it. */
+export function resourceLink(id: string, scopes: ReadonlySet<string>): Html {
+  return scopes.has(placeOf(id)?.scope ?? '') ? idLink(id) : html`<code>${id}</code>`;
 }
 
 /** An id, or what stands for it, with the way to its page. */
@@ -58,20 +76,30 @@ export interface Column<Row> {
   isNumber?: boolean;
   /** The list is in the order of this column, and can be turned around. */
   sort?: { direction: 'ascending' | 'descending'; href: string };
+  /** Nothing to sort by. */
+  isPlain?: boolean;
 }
 
-/** A table that scrolls by itself where it is wider than the screen; `empty` is said when it has no rows. */
+/**
+ * A table that scrolls by itself where it is wider than the screen; `empty` is said when it has no rows. Where a column can be
+ * turned around by the API, the rows that are shown can be sorted by the others too (admin.js).
+ */
 export function table<Row>(caption: string, columns: readonly Column<Row>[], rows: readonly Row[], empty: string): Html {
   if (rows.length === 0) return html`<p role="status">${empty}</p>`;
   const align = ({ isNumber }: Column<Row>) => isNumber === true && html` class="number"`;
-  // On a narrow screen each row is a list, and says the titles itself.
-  const cell = (column: Column<Row>, row: Row) => html`<td data-title="${column.title}"${align(column)}><div>${column.show(row)}</div></td>`;
+  const isBlank = (shown: Html | string) => (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';
+  // On a narrow screen each row is a list, says the titles itself, and leaves out what is blank.
+  const cell = (column: Column<Row>, row: Row) => {
+    const shown = column.show(row);
+    return html`<td data-title="${column.title}"${isBlank(shown) && html` data-blank`}${align(column)}><div>${shown}</div></td>`;
+  };
   const head = ({ title, sort }: Column<Row>) => (sort ? html`<a href="${sort.href}">${title} <span aria-hidden="true">${sort.direction === 'ascending' ? '↑' : '↓'}</span></a>` : title);
-  const sorted = ({ sort }: Column<Row>) => sort && html` aria-sort="${sort.direction}"`;
+  const isList = rows.length > 1 && columns.some(({ sort }) => sort !== undefined);
+  const sorted = ({ sort, isNumber, isPlain }: Column<Row>) => (sort ? html` aria-sort="${sort.direction}"` : isList && isPlain !== true && html` data-sort="${isNumber === true ? 'number' : 'text'}"`);
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table class="striped">
 <thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}${sorted(column)}>${head(column)}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${columns.map((column) => cell(column, row))}</tr>`)}</tbody>
-</table></div>`;
+</table></div>${isList && html`<p class="quiet sorted" role="status"></p>`}`;
 }
 
 /** Links to the first and the next page of a list, which keep its filters. */

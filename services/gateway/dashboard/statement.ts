@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import type { Account, Client, Entry, Statement } from '#libs/contracts/resources.ts';
+import type { Client, Entry, Statement } from '#libs/contracts/resources.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
 import { accountParts, entryTable } from './account-views.ts';
-import { entryColumns } from './accounts.ts';
+import { accountOf, entryColumns, holderOf } from './accounts.ts';
 import type { Api } from './api.ts';
 import { nameOf } from './client-views.ts';
 import { csvOf } from './csv.ts';
@@ -28,7 +28,7 @@ export function addStatement(app: FastifyInstance, { now }: { now: () => number 
   addPage(app, url, page, async (visit) => {
     const period = periodIn(visit.query, now());
     const { statement, isCut } = await read(visit.api, pathOf(visit), period);
-    const holder = await holderOf(visit);
+    const holder = visit.person.scopes.has('accounts:read') ? await holderOf(visit, await accountOf(visit)) : undefined;
     const here = `/admin/ui/accounts/${statement.account_id}/statement`;
     return {
       title: `Statement of account ${statement.account_number}`,
@@ -41,13 +41,6 @@ ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" ro
   addDownload(app, `${url}.csv`, page, (visit) => csvOf<Entry>(visit.api, {
     path: pathOf(visit), parameters: parametersOf(periodIn(visit.query, now())), columns: entryColumns, rowsOf: (data) => (data as Statement).entries,
   }));
-}
-
-/** Whose account it is, for those who may see clients; the API keeps a record that they did. */
-async function holderOf({ api, params, person }: Visit): Promise<Client | undefined> {
-  if (!person.scopes.has('accounts:read') || !person.scopes.has('clients:read')) return undefined;
-  const { data } = await api.get<Account>(`/accounts/${encodeURIComponent(params['account_id'] ?? '')}`);
-  return (await api.get<Client>(`/clients/${data.client_id}`)).data;
 }
 
 const pathOf = ({ params }: Visit) => `/accounts/${encodeURIComponent(params['account_id'] ?? '')}/statement`;
