@@ -164,11 +164,13 @@ export type IdentityProviderOptions = {
   /** Of everybody in users.ts. */
   userPassword: string;
   log: string;
+  /** Origins, besides those of this machine, that people may be sent back to. */
+  publicUrls?: readonly string[];
   onStart?: (record: ProcessRecord) => void;
 };
 
 /** Every port of this machine: the identity provider starts before it is known where gateways listen. */
-const onThisMachine = (...paths: string[]): string => ['http://127.0.0.1', 'http://localhost'].flatMap((origin) => paths.map((path) => origin + path)).join(' ');
+const fromHere = (publicUrls: readonly string[] = [], ...paths: string[]): string => ['http://127.0.0.1', 'http://localhost', ...publicUrls].flatMap((origin) => paths.map((path) => origin + path)).join(' ');
 
 /** Starts the identity provider (identity-provider.ts). */
 export function startIdentityProvider(options: IdentityProviderOptions): Child {
@@ -185,8 +187,8 @@ export function startIdentityProvider(options: IdentityProviderOptions): Child {
       IDP_CLIENT_SECRET: options.clientSecret,
       IDP_AUDIENCE: AUDIENCE,
       IDP_USER_PASSWORD: options.userPassword,
-      IDP_DASHBOARD_REDIRECT_URIS: onThisMachine('/admin/callback'),
-      IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS: onThisMachine('/admin', '/admin/login'),
+      IDP_DASHBOARD_REDIRECT_URIS: fromHere(options.publicUrls, '/admin/callback'),
+      IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS: fromHere(options.publicUrls, '/admin', '/admin/login'),
     },
     log: options.log,
     marker: script,

@@ -1,8 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect } from 'vitest';
-import type { Bank } from './bank.ts';
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+import type { World } from './world.ts';
 
 /** Chromium with the dashboard in it: the one that CHROMIUM names, or where systems have theirs. */
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
@@ -18,7 +19,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 export const widths = { phone: { width: 375, height: 800 }, desk: { width: 1440, height: 900 } } as const;
 
-/** One person's browser window, and what must not happen in it. */
+/** One person's browser window, and what must not happen in it. It is closed after the test. */
 export interface Window {
   page: Page;
   context: BrowserContext;
@@ -26,57 +27,114 @@ export interface Window {
   complaints: string[];
 }
 
-export interface BrowserWorld {
-  /** A window without cookies. `allowed`: the only places that its requests may go to. */
-  open(allowed: readonly string[], options?: { size?: keyof typeof widths; dark?: boolean }): Promise<Window>;
+export interface Dashboard {
+  world: World;
+  /** The address of a page below /admin/ui. */
+  ui(path: string, gateway?: number): string;
+  /** A window of nobody. `origins`: where its requests may go, besides the bank and its issuer. */
+  open(origins?: readonly string[]): Promise<Window>;
+  /** A window of somebody who is signed in. Everybody signs in once, and has one session in all of their windows. */
+  as(user: 'admin' | 'officer' | 'auditor'): Promise<Window>;
 }
 
-/** One browser for all tests of a file. */
-export function useBrowser(): BrowserWorld {
+/** One browser for all tests of a file, in front of its bank. */
+export function useDashboard(world: World): Dashboard {
   let browser: Browser | undefined;
+  const contexts: BrowserContext[] = [];
+  const sessions = new Map<string, Awaited<ReturnType<BrowserContext['cookies']>>>();
   beforeAll(async () => {
     browser = await chromium.launch({ ...(executablePath === undefined ? {} : { executablePath }), args: ['--no-sandbox'] });
   });
+  afterEach(async () => {
+    await Promise.all(contexts.splice(0).map((context) => context.close()));
+  });
   afterAll(() => browser?.close());
+  const open = async (origins: readonly string[] = []): Promise<Window> => {
+    if (!browser) throw new Error('the browser does not run yet');
+    const allowed = [...[...world.bank.base_urls, world.bank.issuer].map((url) => new URL(url).origin), ...origins];
+    const context = await browser.newContext({ viewport: widths.desk, reducedMotion: 'reduce', permissions: ['clipboard-read', 'clipboard-write'], ignoreHTTPSErrors: origins.length > 0 });
+    contexts.push(context);
+    context.setDefaultTimeout(15_000);
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
+    page.on('pageerror', (error) => void complaints.push(error.message));
+    page.on('request', (request) => void (!isAllowed(request.url(), allowed) && complaints.push(`a request to ${request.url()}`)));
+    return { page, context, complaints };
+  };
   return {
-    async open(allowed, { size = 'desk', dark = false } = {}) {
-      if (!browser) throw new Error('the browser does not run yet');
-      const context = await browser.newContext({ viewport: widths[size], colorScheme: dark ? 'dark' : 'light', permissions: ['clipboard-read', 'clipboard-write'] });
-      context.setDefaultTimeout(15_000);
-      const page = await context.newPage();
-      const complaints: string[] = [];
-      page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
-      page.on('pageerror', (error) => void complaints.push(error.message));
-      page.on('request', (request) => void (!isAllowed(request.url(), allowed) && complaints.push(`a request to ${request.url()}`)));
-      return { page, context, complaints };
+    world,
+    ui: (path, gateway = 0) => `${world.bank.base_urls[gateway]}/admin/ui${path}`,
+    open,
+    async as(user) {
+      const window = await open();
+      const known = sessions.get(user);
+      if (known) await window.context.addCookies(known);
+      else await signIn(window.page, `${world.bank.base_urls[0]}`, user);
+      if (!known) sessions.set(user, (await window.context.cookies()).filter(({ name }) => name === 'bank_session'));
+      return window;
     },
   };
 }
 
 const isAllowed = (url: string, allowed: readonly string[]) => url.startsWith('data:') || allowed.includes(new URL(url).origin);
 
-/** From the page that asks for it to the dashboard's first page, through the issuer's own form. */
-export async function signIn(page: Page, bank: Bank, user: string, baseUrl = bank.base_urls[0] ?? ''): Promise<void> {
-  await page.goto(`${baseUrl}/admin`);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+export async function enterPassword(page: Page, user: string): Promise<void> {
   await page.getByLabel('User name').fill(user);
   await page.getByLabel('Password', { exact: true }).fill(process.env['TEST_USER_PASSWORD'] ?? '');
+  await page.keyboard.press('Enter');
+}
+
+/** From the page that asks for it to the dashboard's first page, through the issuer's own form. */
+export async function signIn(page: Page, baseUrl: string, user: string): Promise<void> {
+  await page.goto(`${baseUrl}/admin`);
   await page.getByRole('button', { name: 'Sign in' }).click();
+  await enterPassword(page, user);
   await page.waitForURL(`${baseUrl}/admin/ui**`);
+}
+
+export const heading = (page: Page): Promise<string> => page.getByRole('heading', { level: 1 }).innerText();
+
+/** Amounts without the blanks that group their digits. */
+export const plain = (text: string): string => text.replaceAll('\u00a0', '');
+
+const shots = process.env['SCREENSHOTS'];
+/** Keeps a picture of the page, where a folder for them is given. */
+export async function look(page: Page, name: string): Promise<void> {
+  if (!shots) return;
+  mkdirSync(shots, { recursive: true });
+  await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
 }
 
 type Violation = { id: string; impact: string | null; nodes: { html: string; failureSummary?: string }[] };
 
-/** axe-core finds nothing serious or critical on the page. */
-export async function expectAccessible(page: Page): Promise<void> {
+/** axe-core finds nothing serious or critical on the page, by these rules (default: all). */
+async function expectAccessible(page: Page, rules?: string[]): Promise<void> {
   // Evaluated by the debugger, which the page's content policy does not hold back.
-  await page.evaluate(`(() => { ${axe} })()`);
-  const violations = await page.evaluate<Violation[]>('axe.run(document).then(({ violations }) => violations)');
+  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe);
+  const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
+  const violations = await page.evaluate<Violation[]>(`axe.run(document, ${options}).then(({ violations }) => violations)`);
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
   expect(serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary ?? ''}`).join(' | ')}`)).toEqual([]);
 }
 
 /** Nothing is wider than the window: what is, scrolls by itself. */
-export async function expectNoSidewaysScroll(page: Page): Promise<void> {
-  expect(await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')).toBe(0);
+async function expectNoSidewaysScroll(page: Page): Promise<void> {
+  expect(await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'), page.url()).toBe(0);
+}
+
+/** What of a page changes with its width and its theme. */
+const looks = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
+
+/** The page as it is, on a desk in light and on a phone in the dark: accessible, and no wider than the window. */
+export async function expectFine(page: Page, name: string): Promise<void> {
+  for (const [size, colorScheme, rules] of [['desk', 'light', undefined], ['phone', 'dark', looks]] as const) {
+    await page.setViewportSize(widths[size]);
+    await page.emulateMedia({ colorScheme });
+    await look(page, `${name}-${size}`);
+    await expectNoSidewaysScroll(page);
+    await expectAccessible(page, rules && [...rules]);
+  }
+  await page.setViewportSize(widths.desk);
+  await page.emulateMedia({ colorScheme: 'light' });
 }

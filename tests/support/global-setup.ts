@@ -16,7 +16,8 @@ const registry = globalThis as { [key]?: Shared };
 
 /**
  * Gives the tests a real Kafka and a real Postgres, in KAFKA_BROKERS and DATABASE_URL (a superuser's), and an
- * identity provider, in TEST_ISSUER, TEST_CLIENT_SECRET and TEST_USER_PASSWORD. The servers are those that the
+ * identity provider, in TEST_ISSUER, TEST_CLIENT_SECRET and TEST_USER_PASSWORD, which sends people back to this machine and to
+ * TEST_PUBLIC_URL. The servers are those that the
  * environment names, else containers where an engine answers and has or can pull the images, else the programs
  * that `npm start` uses. Says which; fails when there is no way.
  */
@@ -75,11 +76,14 @@ async function startIssuer(dir: string, stops: (() => Promise<void>)[]): Promise
   const port = await freePort();
   const [clientSecret, userPassword] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
   const log = join(dir, 'identity-provider.log');
-  const provider = startIdentityProvider({ port, keysFile: join(dir, 'keys.json'), clientSecret, userPassword, log });
+  // Where one gateway will be reached behind TLS. No loopback address: those are for plain http.
+  const publicUrl = `https://bank.localhost:${await freePort()}`;
+  const provider = startIdentityProvider({ port, keysFile: join(dir, 'keys.json'), clientSecret, userPassword, log, publicUrls: [publicUrl] });
   stops.push(() => provider.stop(2000));
   const issuer = `http://127.0.0.1:${port}`;
   await awaitReady({ url: `${issuer}/jwks` }, 20_000, () => (provider.running() ? undefined : `died, see ${log}`));
   process.env['TEST_ISSUER'] = issuer;
   process.env['TEST_CLIENT_SECRET'] = clientSecret;
   process.env['TEST_USER_PASSWORD'] = userPassword;
+  process.env['TEST_PUBLIC_URL'] = publicUrl;
 }

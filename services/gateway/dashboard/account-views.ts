@@ -28,13 +28,13 @@ export function accountTable(rows: readonly Account[], sort?: Sorting): Html {
 
 export function transactionTable(rows: readonly Transaction[], sort?: Sorting): Html {
   return table<Transaction>('Transactions', [
-    { title: 'When', ...(sort && { sort }), show: (row) => idLink(row.transaction_id, row.created_at.slice(0, 19).replace('T', ' ')) },
+    { title: 'When', ...(sort && { sort }), show: (row) => idLink(row.transaction_id, timeOf(row.created_at)) },
     { title: 'Type', show: (row) => html`${row.transaction_type}${row.reverses_transaction_id !== undefined && html`<br><span class="quiet">reversal</span>`}` },
     { title: 'Status', show: (row) => html`${statusOf(row.status)}${row.failure_code !== undefined && html`<br><span class="quiet">${row.failure_code}</span>`}` },
     { title: 'Out', isNumber: true, show: (row) => (row.direction === 'debit' ? money(row.amount, row.currency) : '') },
     { title: 'In', isNumber: true, show: (row) => (row.direction === 'credit' ? money(row.amount, row.currency) : '') },
     { title: 'Reference', show: (row) => html`<span class="long">${row.reference}</span>` },
-    { title: 'Description', show: (row) => html`<span class="long">${row.description}</span>` },
+    { title: 'Description', show: (row) => html`<span class="text">${row.description}</span>` },
   ], rows, 'No transaction fits.');
 }
 
@@ -54,7 +54,7 @@ export function historyTable(rows: readonly StatusTransition[], names: KeyNames,
     { title: 'When', ...(sort && { sort }), show: (row) => timeOf(row.created_at) },
     { title: 'Status', show: (row) => html`${row.from_status} → ${statusOf(row.to_status)}` },
     { title: 'Reason', show: (row) => row.reason ?? '–' },
-    { title: 'Note', show: (row) => html`<span class="long">${row.note ?? '–'}</span>` },
+    { title: 'Note', show: (row) => html`<span class="text">${row.note ?? '–'}</span>` },
     { title: 'Who', show: (row) => actorOf(row.actor, names) },
   ], rows, 'The status was never changed.');
 }

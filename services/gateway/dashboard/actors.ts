@@ -27,7 +27,11 @@ export async function keyNamesOf({ api, person }: Pick<Visit, 'api' | 'person'>,
 
 /** PURE: what an actor is called: the subject of a token, the name of a key, else the actor itself. */
 export function actorText(actor: string, names: KeyNames = new Map()): string {
-  if (actor.startsWith('key:')) return `key ${names.get(actor.slice('key:'.length)) ?? actor.slice('key:'.length)}`;
+  if (actor.startsWith('key:')) {
+    const id = actor.slice('key:'.length);
+    const name = names.get(id);
+    return name === undefined ? id : `key ${name}`;
+  }
   const subject = /^jwt:[^|]*\|(.+)$/.exec(actor)?.[1];
   return subject ?? actor;
 }

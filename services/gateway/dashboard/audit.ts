@@ -30,11 +30,11 @@ export function addAudit(app: FastifyInstance): void {
 function records(rows: readonly AuditRecord[], { names, scopes }: { names: KeyNames; scopes: ReadonlySet<string> }, sort: Sorting): Html {
   const narrowed = (name: string, value: string, text = value) => html`<a href="${url}?${new URLSearchParams({ [name]: value }).toString()}"${text !== value && html` title="${value}"`}>${text}</a>`;
   return table<AuditRecord>('Audit records', [
-    { title: 'When', sort, show: (row) => html`${timeOf(row.created_at)}<br><code class="long">${row.request_id}</code>` },
+    { title: 'When', sort, show: (row) => timeOf(row.created_at) },
     { title: 'Who', show: (row) => html`<span class="long">${narrowed('actor', row.actor, actorText(row.actor, names))}</span>${row.address !== null && html`<br><span class="quiet">from ${row.address}</span>`}` },
     { title: 'Action', show: (row) => html`${narrowed('action', row.action)}<br><span class="status ${row.outcome === 'success' ? 'active' : 'refused'}">${row.outcome}</span>` },
     { title: 'Resource', show: (row) => (row.resource_id === null ? '–' : html`<span class="long">${resourceLink(row.resource_id, scopes)}</span>`) },
-    { title: 'Details', isPlain: true, show: ({ details }) => html`<div class="details">${Object.entries(details).filter(([, value]) => value !== null).map(([name, value]) => html`<div><span class="quiet">${name}</span> ${factText(value)}</div>`)}</div>` },
+    { title: 'Details', isPlain: true, show: ({ details, request_id }) => html`<div class="details"><div><span class="quiet">request</span> ${narrowed('request_id', request_id)}</div>${Object.entries(details).filter(([, value]) => value !== null).map(([name, value]) => html`<div><span class="quiet">${name}</span> ${factText(value)}</div>`)}</div>` },
   ], rows, 'No record fits.');
 }
 

@@ -84,5 +84,5 @@ describe('dead letters', () => {
 
 it('an actor is called by its subject, or its key by name', () => {
   const names = new Map([['key_1', 'Partner']]);
-  expect(['jwt:https://i.example|ada|x', 'key:key_1', 'key:key_2', 'system:bootstrap', 'unauthenticated', ''].map((actor) => actorText(actor, names))).toEqual(['ada|x', 'key Partner', 'key key_2', 'system:bootstrap', 'unauthenticated', '']);
+  expect(['jwt:https://i.example|ada|x', 'key:key_1', 'key:key_2', 'system:bootstrap', 'unauthenticated', ''].map((actor) => actorText(actor, names))).toEqual(['ada|x', 'key Partner', 'key_2', 'system:bootstrap', 'unauthenticated', '']);
 });

@@ -43,7 +43,7 @@ export async function showList<Row>({ api, query }: Visit, list: List<Row>): Pro
   const given = keptFilters(list, query);
   try {
     const { data, next } = await api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
-    return { content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given))}${pager(list.url, given, next)}${list.hasCsv === true && html`<p><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}` };
+    return { content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given))}${pager(list.url, given, next)}${list.hasCsv === true && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}` };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
     const reasons = error.problem.errors?.map(({ message }) => message).join('; ') ?? error.problem.message;

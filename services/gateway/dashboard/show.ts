@@ -50,7 +50,7 @@ export function resourceLink(id: string, scopes: ReadonlySet<string>): Html {
 }
 
 /** An id, or what stands for it, with the way to its page. */
-export function idLink(id: string, text?: string): Html {
+export function idLink(id: string, text?: Html | string): Html {
   const page = pageOf(id);
   const shown = text ?? html`<code>${id}</code>`;
   return page === undefined ? html`${shown}` : html`<a href="${page}">${shown}</a>`;

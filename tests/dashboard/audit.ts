@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { Dashboard } from '../support/browser.ts';
+import { readTopic } from '../support/kafka.ts';
+import { eventually } from '../support/world.ts';
+
+export function testAudit({ world, ui, as }: Dashboard): void {
+  const { api } = world;
+
+  describe('the audit', () => {
+    it('shows who read a client, on the page and on the topic', async () => {
+      const { client_id } = await api.client({ first_name: 'Looked', last_name: 'At' });
+      const officer = await as('officer');
+      const answer = await officer.page.goto(ui(`/clients/${client_id}`));
+      const request_id = answer?.headers()['x-request-id'] ?? '';
+      const { page, complaints } = await as('auditor');
+      await page.goto(ui(`/audit?resource_id=${client_id}&action=get_client`));
+      const row = page.getByRole('row', { name: /officer get_client/ });
+      expect(await row.count()).toBe(1);
+      expect(await row.innerText()).toContain(request_id);
+      expect(await row.getByRole('link', { name: client_id }).getAttribute('href')).toBe(`/admin/ui/clients/${client_id}`);
+      const told = await eventually(async () => (await readTopic(world.bank, 'audit')).map(({ value }) => JSON.parse(String(value)) as AuditRecord).find((record) => record.request_id === request_id));
+      expect(told).toMatchObject({ actor: `jwt:${world.bank.issuer}|officer`, action: 'get_client', resource_id: client_id, outcome: 'success' });
+      expect(complaints).toEqual([]);
+    });
+
+    it('narrows by a click and by day, and calls a key by its name for those who may see keys', async () => {
+      const { page, complaints } = await as('admin');
+      await page.goto(ui('/audit'));
+      await page.getByRole('link', { name: 'create_client' }).first().click();
+      await page.waitForURL('**/admin/ui/audit?action=create_client');
+      expect(new Set(await page.locator('tbody td:nth-child(3) a').allInnerTexts())).toEqual(new Set(['create_client']));
+      await page.getByRole('link', { name: 'key bootstrap' }).first().click();
+      await page.waitForURL('**/admin/ui/audit?actor=key**');
+      await page.getByLabel('To (day)').fill('2020-01-01');
+      await page.getByRole('button', { name: 'Filter' }).click();
+      await page.getByText('No record fits.').waitFor();
+      expect(complaints).toEqual([]);
+    });
+  });
+}

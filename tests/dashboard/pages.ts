@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { type Dashboard, expectFine } from '../support/browser.ts';
+
+export function testPages({ world, ui, as }: Dashboard): void {
+  const { api } = world;
+
+  describe('every page', () => {
+    /** Those that no other test has looked at already. */
+    async function expectAllFine(paths: Record<string, string>): Promise<void> {
+      const { page, complaints } = await as('admin');
+      for (const [name, path] of Object.entries(paths)) {
+        await page.goto(ui(path));
+        await expectFine(page, name);
+      }
+      // The browser itself notes the 404 that was asked for.
+      expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
+    }
+
+    it('of the records is accessible, quiet and no wider than the window, on a desk and on a phone, light and dark', async () => {
+      const client = await api.client({ first_name: 'Grace' });
+      const account = await api.account(client.client_id, { initial_deposit: 100 });
+      const { account_id: other } = await api.account(client.client_id);
+      const { transfer_id } = await api.transfer(account.account_id, other, 2.5);
+      const { transaction_id } = await api.transact(account.account_id, 'Deposit', 1234.5);
+      const of = `/accounts/${account.account_id}`;
+      await expectAllFine({
+        clients: '/clients', client: `/clients/${client.client_id}`, contact: `/clients/${client.client_id}/contact`, accounts: '/accounts', account: of, entries: `${of}/entries`, history: `${of}/history`, statement: `${of}/statement`,
+        'account-new': '/accounts/new', freezing: `${of}/freezing`, transaction: `/transactions/${transaction_id}`, transfer: `/transfers/${transfer_id}`, find: '/find?q=Grace',
+      });
+    });
+
+    it('of administration too', async () => {
+      await api.post('/admin/api-keys', { name: 'Partner bank, nightly statements', scopes: [...scopes] });
+      await expectAllFine({ home: '', keys: '/api-keys', audit: '/audit', operations: '/operations', 'not-found': '/nothing' });
+    });
+
+    it('works without scripts', async () => {
+      const { context, page } = await as('admin');
+      await context.route('**/*.js', (route) => route.abort());
+      await page.goto(ui('/books'));
+      await page.getByRole('link', { name: 'Postings over time' }).click();
+      await page.getByText('The numbers').waitFor();
+      await page.getByRole('searchbox').fill('Grace');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/admin/ui/**');
+      await page.getByText('Grace').first().waitFor();
+    });
+  });
+}
