@@ -33,6 +33,11 @@ export const deadLetterTopics = ['ledger.commands.dlq', 'accounts.commands.dlq',
 export const replayedBy = { transactions: 'ledger', transfers: 'ledger', balances: 'ledger', accounts: 'accounts', clients: 'accounts', audit: 'accounts' } as const;
 export type ReplayedTopic = keyof typeof replayedBy;
 
+/** What consumers read; the rest of what outboxes hold is between services. */
+export function isEventTopic(topic: string): boolean {
+  return Object.hasOwn(replayedBy, topic);
+}
+
 /** Where a replay of the topic goes. */
 export function sideTopic<T extends ReplayedTopic>(topic: T) {
   return `${topic}.replay` as const;

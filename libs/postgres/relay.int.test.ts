@@ -198,3 +198,16 @@ describe('what is away comes back', () => {
     expect(performance.now() - begun).toBeLessThan(500);
   });
 });
+
+test('what somebody else publishes is left to them, in both ways that messages come, and marked', async () => {
+  const broker = fakeBroker();
+  const relay = relayWith(broker, { leaves: (topic) => topic === 'theirs', pollMs: 50 });
+  const batch = () => write(event(1, { topic: 'theirs' }), event(2), event(3, { topic: 'theirs' }));
+  await batch();
+  await drained();
+  relay.wake(await batch());
+  await write(event(4, { topic: 'theirs' }));
+  await drained();
+  expect(broker.numbers()).toEqual([2, 2]);
+  expect((await pool.query("select from outbox where aggregatetype = 'theirs'")).rowCount).toBe(5);
+});

@@ -33,6 +33,8 @@ export interface RelayOptions {
   maxRows?: number;
   /** How long published rows are kept, to be replayed from. */
   retainMs?: number;
+  /** Topics whose messages somebody else takes out of the table (docs/debezium.md): their batches are marked all the same. */
+  leaves?: (topic: string) => boolean;
   /** Told of what every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
   observe?: (messages: readonly OutgoingMessage[], begunAt: number) => void;
 }
@@ -76,7 +78,7 @@ export class Relay {
   #purging = false;
 
   constructor(options: RelayOptions) {
-    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxRows: 1000, retainMs: 60 * 60 * 1000, observe: () => undefined, ...options };
+    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxRows: 1000, retainMs: 60 * 60 * 1000, leaves: () => false, observe: () => undefined, ...options };
     this.#lease = createLease(options.pool, randomUUID());
     this.#notifier = new Notifier(options.pool, options.schema);
   }
@@ -154,16 +156,17 @@ export class Relay {
 
   /** Batches that this process has just committed. */
   async #publishHanded(batches: CommittedBatch[]): Promise<number> {
-    const { source, topicName } = this.#options;
-    const messages = batches.flatMap(({ events }) => events.map((event) => messageOf(event, source, topicName)));
+    const { source, topicName, leaves } = this.#options;
+    const events = batches.flatMap((batch) => batch.events);
+    const messages = events.filter(({ topic }) => !leaves(topic)).map((event) => messageOf(event, source, topicName));
     const published = await this.#publish(messages, String(batches[0]?.batch_id));
     if (published && !this.#lease.putOff(batches.map(({ batch_id }) => batch_id))) await this.#mark();
-    return messages.length;
+    return events.length;
   }
 
   /** What the table holds, in chunks. */
   async #relayRows(begunAt: number): Promise<number | 'more'> {
-    const { pool, maxRows, source, topicName } = this.#options;
+    const { pool, maxRows, source, topicName, leaves } = this.#options;
     const cursor = this.#cursor;
     const ahead = this.#ahead;
     this.#ahead = undefined;
@@ -176,7 +179,8 @@ export class Relay {
     const { complete, next } = progress(rows);
     // There is more: read while this is published.
     if (rows.length === maxRows) this.#readAhead(next, complete);
-    if (rows.length > 0 && (await this.#publish(rows.map((row) => toMessage(row, source, topicName)), String(rows[0]?.batch_id))) && (await this.#mark(complete))) {
+    const messages = rows.filter((row) => !leaves(row.aggregatetype)).map((row) => toMessage(row, source, topicName));
+    if (rows.length > 0 && (await this.#publish(messages, String(rows[0]?.batch_id))) && (await this.#mark(complete))) {
       this.#cursor = next;
       this.#handover.published(complete);
     }

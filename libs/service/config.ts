@@ -120,6 +120,7 @@ export const databaseConfig = {
 /** Of the services that have an outbox. */
 export const outboxConfig = {
   OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760).prefault('168').describe('Hours for which events stay in the database after they were published: as far back replays (POST /admin/replays) and timelines reach. About 3 KB per posting'),
+  EVENTS_PUBLISHED_BY: z.enum(['relay', 'debezium']).default('relay').describe('Who publishes the events for consumers: this service, or a connector that reads its table outbox (docs/debezium.md). What services tell each other is published by this service in any case'),
 };
 
 /** What libs/kafka's createKafka takes, from kafkaConfig. Throws a ConfigError where only a part of what belongs together is given. */

@@ -1,5 +1,5 @@
 import { source } from '#libs/contracts/envelope.ts';
-import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
+import { deadLetterTopics, isEventTopic, topicName } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -65,7 +65,8 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const outbox = { topicName: (topic: string) => topicName(prefix, topic as TopicName), source: source.accounts, logger };
   const tracePublished = publishTracer(tracing, prefix);
   const countPublished = measureOutbox(metrics, () => relay);
-  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema, retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, observe: (messages, begunAt) => {
+  const leaves = (topic: string): boolean => config.EVENTS_PUBLISHED_BY === 'debezium' && isEventTopic(topic);
+  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema, retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, leaves, observe: (messages, begunAt) => {
     countPublished(messages.length);
     tracePublished?.(messages, begunAt);
   } });

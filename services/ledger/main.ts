@@ -1,5 +1,5 @@
 import { source } from '#libs/contracts/envelope.ts';
-import { type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { isEventTopic, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
@@ -63,7 +63,8 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const outbox = { topicName: (name: string) => topicName(prefix, name as TopicName), source: source.ledger, logger };
   const tracePublished = publishTracer(tracing, prefix);
   const countPublished = measureOutbox(metrics, () => relay);
-  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema: 'ledger', retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, observe: (messages, begunAt) => {
+  const leaves = (topic: string): boolean => config.EVENTS_PUBLISHED_BY === 'debezium' && isEventTopic(topic);
+  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema: 'ledger', retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, leaves, observe: (messages, begunAt) => {
     countPublished(messages.length);
     tracePublished?.(messages, begunAt);
   } });
