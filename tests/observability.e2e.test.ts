@@ -59,6 +59,8 @@ describe('Metrics', () => {
       const documented = describeMetrics().filter((metric) => metric.services.includes(service));
       const said = [...families].filter(([name]) => name.startsWith(metricPrefix)).map(([name, { type, help }]) => ({ name, type, help }));
       expect(said.toSorted((a, b) => (a.name < b.name ? -1 : 1))).toEqual(documented.map(({ name, type, help }) => ({ name, type, help })));
+      const own = series.filter(({ name }) => name.startsWith(metricPrefix));
+      for (const { name, labels } of own) expect([...(documented.find((metric) => name.startsWith(metric.name))?.labels ?? []), 'service', 'le'], name).toEqual(expect.arrayContaining(Object.keys(labels)));
       expect(new Set(series.map(({ labels }) => labels['service']))).toEqual(new Set([service]));
       expect(series.some(({ name }) => name === 'nodejs_eventloop_lag_p99_seconds')).toBe(true);
       expect(series.find(({ name }) => name === 'corebanking_build_info')?.labels).toMatchObject({ version: expect.stringMatching(/^\d/), node_version: process.version });

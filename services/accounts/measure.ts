@@ -1,5 +1,6 @@
 import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter } from '#libs/service/measures.ts';
+import { kept } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import type { ConsumerDeps } from './consumer.ts';
 import { countOpenDeadLetters } from './dead-letter-store.ts';
@@ -16,11 +17,17 @@ export function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
   };
 }
 
+const askedOnceMs = 1_000;
+
 /** What the database of accounts holds that must not stay. */
 export function measureBacklogs(metrics: Metrics, pool: Pool): void {
-  metrics.gauge('accounts_saga_steps', 'Steps of sagas that the ledger has not answered', async () => {
-    const result = await pool.query<{ steps: bigint }>('select count(*) as steps from saga_steps');
-    return Number(result.rows[0]?.steps ?? 0);
-  });
+  const steps = kept(async () => {
+    const { rows } = await pool.query<{ steps: number; age_s: number }>(
+      'select count(*)::int as steps, coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 as age_s from saga_steps',
+    );
+    return rows[0];
+  }, askedOnceMs);
+  metrics.gauge('accounts_saga_steps', 'Steps of sagas that the ledger has not answered', async () => (await steps())?.steps);
+  metrics.gauge('accounts_saga_oldest_age_seconds', 'Age of the oldest of them; 0 where there is none', async () => (await steps())?.age_s);
   metrics.gauge('dead_letters_open', 'Dead letters about which nothing was decided', () => countOpenDeadLetters(pool));
 }

@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+
+export const rulesFile = join(import.meta.dirname, '../../deploy/observability/alerts.yaml');
+
+interface Rule {
+  record?: string;
+  alert?: string;
+  expr: string;
+  labels?: { severity?: string };
+  annotations?: { summary?: string; runbook?: string };
+}
+
+/** What deploy/observability/alerts.yaml holds, in its order. */
+export const rules = (parse(readFileSync(rulesFile, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules).map((rule) => ({ ...rule, name: rule.record ?? rule.alert ?? '' }));
+
+export const alerts = rules.filter(({ alert }) => alert !== undefined).map(({ name, expr, labels, annotations }) => ({ name, expr, severity: labels?.severity ?? '', summary: annotations?.summary ?? '', runbook: annotations?.runbook ?? '' }));
