@@ -10,12 +10,12 @@ const maxPauseMs = 2_000;
 
 const consoleLogger: Logger = {
   info: () => undefined,
-  warn: (fields, message) => console.warn(message, fields),
+  warn: (fields, message) => console.warn(`${message}:`, JSON.stringify(fields, (_, value: unknown) => (value instanceof Error ? `${value.name}: ${value.message}` : value))),
 };
 
 /** A member of a consumer group of a bank's events: at least once, in order per account. It connects nothing before start(). */
 export function createConsumer(options: ConsumerOptions): BankConsumer {
-  const { groupId, logger = consoleLogger, deadLetterSuffix = '.DLT', sessionTimeoutMs = 10_000 } = options;
+  const { groupId, logger = consoleLogger, deadLetterSuffix = '.DLT', sessionTimeoutMs = 6_000 } = options;
   if (Object.keys(options.handlers).length === 0) throw new Error('a consumer needs at least one handler: the topics to read follow from their types');
   // A client of its own: consumers of one group must not share one, for kafkajs keeps their offsets there.
   const kafka = new Kafka({ logLevel: logLevel.NOTHING, connectionTimeout: 3_000, requestTimeout: 10_000, retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 }, ...options.kafka });
@@ -23,6 +23,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   const shared: Shared = {
     options: { ...options, logger, sessionTimeoutMs },
     toldTypes: new Set(),
+    partitions: new Map(),
     putAside: async (origin, error) => {
       const letter = await deadLetters.put(origin, error);
       const { topic, partition, deadLetterTopic } = letter;

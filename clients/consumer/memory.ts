@@ -10,6 +10,10 @@ class Recent<V> {
     this.#capacity = capacity;
   }
 
+  clear(): void {
+    this.#entries.clear();
+  }
+
   get(key: string): V | undefined {
     return this.#entries.get(key);
   }
@@ -53,6 +57,11 @@ export class Memory {
   /** It need not come again, though it was not handled: a dead letter. */
   setAside({ id }: { id: string }): void {
     this.#ids.set(id, true);
+  }
+
+  /** From here on somebody else may have read on: nothing is known of the accounts any more. */
+  forgetPlaces(): void {
+    this.#sequences.clear();
   }
 
   /** Its account is as far as this event. */

@@ -51,9 +51,9 @@ export interface ConsumerOptions {
   onNewerVersion?(type: string, handled: string): void;
   /** When an event has become a dead letter. Default: a warning. */
   onDeadLetter?(letter: DeadLetter): void;
-  /** Default: console. */
+  /** Default: warnings to the console. */
   logger?: Logger;
-  /** After this time without a heartbeat the others take over. Default 10 s; the broker's minimum is 6 s unless configured. */
+  /** After this time without a heartbeat the others take over. Default 6 s, the least that a broker takes unless told otherwise. */
   sessionTimeoutMs?: number;
 }
 

@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '../..');
 const folder = mkdtempSync(join(tmpdir(), 'core-banking-consumer-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const run = (command: string, args: string[], cwd: string) => execFileSync(command, args, { cwd, encoding: 'utf8', timeout: 60_000 });
+const run = (command: string, args: string[], cwd: string) => execFileSync(command, args, { cwd, encoding: 'utf8', timeout: 90_000 });
 const json = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8')) as { dependencies: Record<string, string>; peerDependencies: Record<string, string> };
 
 it("names the versions that the project itself is tested with", () => {
@@ -34,4 +34,4 @@ it('is packed, installed without a registry, loaded, and README compiles against
   for (const name of ['@types/node', '@types/pg', 'pg-types', 'pg-protocol', 'undici-types']) symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: { strict: true, noEmit: true, target: 'es2022', module: 'nodenext', types: ['node'] } }));
   expect(run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'], folder)).toBe('');
-});
+}, 120_000);

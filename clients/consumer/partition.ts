@@ -12,12 +12,15 @@ export interface Shared {
   putAside(origin: Origin, error: Error): Promise<void>;
   /** Types of a newer version that were told of. */
   toldTypes: Set<string>;
+  /** Every partition that was ever held, by name: what was handled stays known from one life to the next. */
+  partitions: Map<string, Partition>;
 }
 
 /** The events of one partition, one after the other. */
 export class Partition {
   readonly #shared: Shared;
   readonly #memory: Memory;
+  #last: Promise<unknown> = Promise.resolve();
   #failing: { offset: bigint; attempts: number } | undefined;
 
   constructor(shared: Shared) {
@@ -27,9 +30,20 @@ export class Partition {
 
   /**
    * Takes one message to its end: handled, skipped, or a dead letter; then `done`. Else the milliseconds until it is to be
-   * taken again, before anything behind it. Never rejects.
+   * taken again, before anything behind it. Never rejects. A handler that an earlier life has left running is waited for.
    */
-  async take(origin: Origin): Promise<'done' | number> {
+  take(origin: Origin): Promise<'done' | number> {
+    const turn = this.#last.then(() => this.#take(origin));
+    this.#last = turn;
+    return turn;
+  }
+
+  /** To be called where the partition may have been somebody else's meanwhile. */
+  forgetPlaces(): void {
+    this.#memory.forgetPlaces();
+  }
+
+  async #take(origin: Origin): Promise<'done' | number> {
     try {
       await this.#handle(origin);
     } catch (error) {

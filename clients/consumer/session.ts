@@ -23,7 +23,7 @@ export class Session {
   readonly #ended = Promise.withResolvers<Error>();
   readonly #onSign: (hasJoined: boolean) => void;
   readonly #pauses = new Set<NodeJS.Timeout>();
-  #partitions = new Map<string, Partition>();
+  #held = new Set<string>();
   #memberId = '';
   #stopping = false;
   #isOver = false;
@@ -89,13 +89,18 @@ export class Session {
   }
 
   /**
-   * What is known of a partition holds as long as nobody else has read it: since this member held it before, under the same
+   * Places in sequences hold as long as nobody else has read the partition: since this member held it before, under the same
    * id. One that was left behind comes back under a new one.
    */
   #join(memberId: string, assignment: Record<string, number[]>): void {
-    const kept = memberId === this.#memberId ? this.#partitions : new Map<string, Partition>();
-    const names = Object.entries(assignment).flatMap(([topic, partitions]) => partitions.map((partition) => `${topic}/${partition}`));
-    this.#partitions = new Map(names.map((name) => [name, kept.get(name) ?? new Partition(this.#shared)]));
+    const { partitions } = this.#shared;
+    const kept = memberId === this.#memberId ? this.#held : new Set<string>();
+    this.#held = new Set(Object.entries(assignment).flatMap(([topic, numbers]) => numbers.map((partition) => `${topic}/${partition}`)));
+    for (const name of this.#held) {
+      const partition = partitions.get(name) ?? new Partition(this.#shared);
+      partitions.set(name, partition);
+      if (!kept.has(name)) partition.forgetPlaces();
+    }
     this.#memberId = memberId;
     this.#lost = undefined;
     this.#isJoining = false;
@@ -118,7 +123,7 @@ export class Session {
 
   async #eachBatch(payload: EachBatchPayload): Promise<void> {
     const { topic, partition, messages } = payload.batch;
-    const state = this.#partitions.get(`${topic}/${partition}`);
+    const state = this.#shared.partitions.get(`${topic}/${partition}`);
     if (!state || this.#lost || this.#isOver) throw this.#lost ?? new Error(`${topic}/${partition} is not held`);
     const beats = setInterval(() => void this.#beat(payload), this.#heartbeatMs);
     try {
