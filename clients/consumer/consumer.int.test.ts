@@ -137,6 +137,17 @@ describe('order', () => {
   });
 });
 
+it('a replay is read from its side topic, and its end is told like any other type', async () => {
+  const topic = `${topicPrefix}transactions.replay`;
+  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true });
+  await send(event('a', 1, 0));
+  await producer.send({ topic, messages: [event('a', 7, 0), event('a', 8, 0, { type: 'corebanking.replay.ended.v1', value: '{"state":"completed"}' })] });
+  const done: string[] = [];
+  await consumer({ fromReplays: true, handlers: { [completed]: ({ id }) => void done.push(id) }, otherwise: ({ data }) => void done.push(JSON.stringify(data)) }).start();
+  await eventually(async () => done.length >= 2);
+  expect(done).toEqual(['a-7', '{"state":"completed"}']);
+});
+
 describe('members of a group', () => {
   it('a stop lets a long handler finish, without a rebalance meanwhile, and the next member goes on behind it', async () => {
     await send(...range(3).map((n) => event('a', n, 0)));
