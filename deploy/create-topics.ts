@@ -7,22 +7,24 @@ import { kafkaConfig, kafkaOptions, loadConfig, wholeNumber } from '#libs/servic
 import { run } from '#libs/service/run.ts';
 
 /** Creates the topics that are missing; existing ones stay as they are. */
-const topicsConfig = z.object({
+export const topicsConfig = z.object({
   ...kafkaConfig,
   REPLICATION_FACTOR: wholeNumber(1, 10).prefault('3').describe('Replicas of each topic'),
 });
 
-run('create-topics', async ({ logger, instance }) => {
-  const config = loadConfig(topicsConfig);
-  const brokers = kafkaOptions(config, `create-topics-${instance}`);
-  const kafka = createKafka(brokers, logger);
-  await checkBrokers(kafka, brokers);
-  const specs = Object.entries(topics).map(([name, { partitions, config: settings }]) => ({
-    name: topicName(config.TOPIC_PREFIX, name as TopicName),
-    partitions,
-    replication_factor: config.REPLICATION_FACTOR,
-    config: config.REPLICATION_FACTOR > 1 ? { ...settings, 'min.insync.replicas': '2' } : settings,
-  }));
-  const created = await ensureTopics(kafka, specs);
-  logger.info({ created }, 'topics are there');
-});
+if (import.meta.main) {
+  run('create-topics', async ({ logger, instance }) => {
+    const config = loadConfig(topicsConfig);
+    const brokers = kafkaOptions(config, `create-topics-${instance}`);
+    const kafka = createKafka(brokers, logger);
+    await checkBrokers(kafka, brokers);
+    const specs = Object.entries(topics).map(([name, { partitions, config: settings }]) => ({
+      name: topicName(config.TOPIC_PREFIX, name as TopicName),
+      partitions,
+      replication_factor: config.REPLICATION_FACTOR,
+      config: config.REPLICATION_FACTOR > 1 ? { ...settings, 'min.insync.replicas': '2' } : settings,
+    }));
+    const created = await ensureTopics(kafka, specs);
+    logger.info({ created }, 'topics are there');
+  });
+}

@@ -1,6 +1,7 @@
 import { asyncApiDocument } from '#libs/contracts/asyncapi.ts';
 import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+import { configurationPage } from './configuration.ts';
 import { metricsPage } from './metrics.ts';
 
 const json = (document: object): string => `${JSON.stringify(document, null, 2)}\n`;
@@ -8,6 +9,7 @@ const eventSchemas = Object.entries(eventSchemaFiles()).map(([file, schema]) => 
 
 /** Pages of docs/ by their names. */
 export const pages: Record<string, () => string> = {
+  'configuration.md': configurationPage,
   'metrics.md': metricsPage,
   'asyncapi.json': () => json(asyncApiDocument(packageJson.version)),
   ...Object.fromEntries(eventSchemas),

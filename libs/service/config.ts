@@ -62,26 +62,28 @@ export function wholeNumber(min: number, max: number) {
     .string()
     .regex(/^-?\d{1,15}$/, 'must be a whole number')
     .transform(Number)
-    .refine((value) => value >= min && value <= max, `must be ${min} to ${max}`);
+    .refine((value) => value >= min && value <= max, `must be ${min} to ${max}`)
+    .meta({ title: `whole number, ${min} to ${max}` });
 }
 
 /** A TCP port; 0 lets the system choose. */
-export const port = wholeNumber(0, 65_535);
+export const port = wholeNumber(0, 65_535).meta({ title: 'port' });
 
 /** true or false (also 1/0, yes/no, on/off). */
-export const flag = z.stringbool();
+export const flag = z.stringbool().meta({ title: 'true or false' });
 
 /** Comma-separated, without blanks and empty parts. */
 export const list = z
   .string()
-  .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''));
+  .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''))
+  .meta({ title: 'list, separated by commas' });
 
 /** A URL with one of these schemes. The message never shows it: it may hold a password. */
 export function url(...schemes: string[]) {
   return z.string().refine(
     (text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)),
     `must be a URL beginning with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
-  );
+  ).meta({ title: `URL, ${schemes.join(' or ')}` });
 }
 
 /** What every process needs besides its own variables: `z.object({...processConfig, ...kafkaConfig, …})`. */
@@ -93,7 +95,7 @@ export const processConfig = {
 };
 
 function pem(kind: string) {
-  return z.string().regex(new RegExp(`-----BEGIN ${kind}-----`), 'must be PEM text; the path of a file is given by the name with _FILE').optional();
+  return z.string().regex(new RegExp(`-----BEGIN ${kind}-----`), 'must be PEM text; the path of a file is given by the name with _FILE').meta({ title: 'PEM' }).optional();
 }
 
 export const kafkaConfig = {
@@ -139,15 +141,41 @@ export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, 
 
 export interface VariableDescription {
   name: string;
-  description: string;
+  /** What a value looks like, in words. */
+  type: string;
   required: boolean;
+  /** As text, where there is one. */
+  default: string | undefined;
+  description: string;
+  /** Best given as NAME_FILE. */
+  secret: boolean;
 }
 
-/** What a schema reads, for the generated configuration page. */
+const secretNames = /(PASSWORD|SECRET|PEPPER|DATABASE_URL|SSL_KEY|_HEADERS)$/;
+/** Defaults that differ from machine to machine. */
+const madeDefaults: Record<string, string> = { INSTANCE: 'host name and process id' };
+
+/** What a schema reads, for docs/configuration.md. */
 export function describeConfig(schema: z.ZodObject): VariableDescription[] {
-  return Object.entries(schema.shape).map(([name, type]) => ({
-    name,
-    description: z.globalRegistry.get(type)?.description ?? '',
-    required: !z.safeParse(type, undefined).success,
-  }));
+  return Object.entries(schema.shape).map(([name, type]) => {
+    const absent = z.safeParse(type, undefined);
+    return {
+      name,
+      type: titleOf(type),
+      required: !absent.success,
+      default: madeDefaults[name] ?? (absent.success && absent.data !== undefined ? [absent.data].flat().join(',') : undefined),
+      description: z.globalRegistry.get(type)?.description ?? '',
+      secret: secretNames.test(name),
+    };
+  });
+}
+
+/** The title of a type, or of what it wraps. */
+function titleOf(type: z.core.$ZodType): string {
+  const { title } = z.globalRegistry.get(type) ?? {};
+  if (title !== undefined) return title;
+  if (type instanceof z.ZodEnum) return type.options.join(', ');
+  const def = type._zod.def as { innerType?: z.core.$ZodType; in?: z.core.$ZodType };
+  const inner = def.innerType ?? def.in;
+  return inner === undefined ? 'text' : titleOf(inner);
 }
