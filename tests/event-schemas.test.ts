@@ -6,9 +6,9 @@ import formats from 'ajv-formats';
 import { describe, expect, it, test } from 'vitest';
 import { eventExamples } from '#libs/contracts/event-examples.ts';
 import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
-import { events, type EventType } from '#libs/contracts/events.ts';
+import { eventHeadersSchema, events, type EventType } from '#libs/contracts/events.ts';
 import { messages } from '#libs/contracts/messages.ts';
-import { topics } from '#libs/contracts/topics.ts';
+import { isEventTopic, type ReplayedTopic, replayedBy, type TopicDefinition, topics } from '#libs/contracts/topics.ts';
 import { changes } from './support/schema-changes.ts';
 
 /** What consumers are given in docs/ is right, and stays compatible with what was released. */
@@ -17,6 +17,7 @@ const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8')
 const ajv = new Ajv({ strict: true, allowUnionTypes: true });
 formats.default(ajv);
 const types = Object.keys(events) as EventType[];
+const files = eventSchemaFiles();
 const document = read('docs/asyncapi.json');
 
 describe('docs/asyncapi.json', () => {
@@ -45,8 +46,6 @@ describe('docs/asyncapi.json', () => {
 });
 
 describe('docs/events', () => {
-  const files = eventSchemaFiles();
-
   it('has the schema of each type, and nothing else', () => {
     expect(readdirSync(join(root, 'docs/events')).sort()).toEqual(Object.keys(files).sort());
   });
@@ -65,6 +64,26 @@ describe('docs/events', () => {
 
   it('money is a decimal string', () => {
     expect(files['corebanking.balance.v1.schema.json']).toMatchObject({ properties: { balance: { type: 'string', pattern: '^-?\\d+(\\.\\d+)?$' } } });
+  });
+});
+
+describe('docs/events.md', () => {
+  const page = readFileSync(join(root, 'docs/events.md'), 'utf8');
+
+  it('shows an example of each type, and no other', () => {
+    const shown = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => JSON.stringify(JSON.parse(text)));
+    const consumers = types.filter((type) => isEventTopic(events[type].topic));
+    const ended = (files['corebanking.replay.ended.v1.schema.json']?.['examples'] as unknown[])[0];
+    expect(shown.sort()).toEqual([...consumers.map((type) => eventExamples[type]), ended].map((example) => JSON.stringify(example)).sort());
+    for (const type of consumers) expect(page).toContain(type);
+  });
+
+  it('has topics, partitions and retention as they are', () => {
+    const rows = [...page.matchAll(/^\| `([\w.-]+)` \| \w+ \| (\d+) \| ([\w ]+) \|/gm)].map(([, topic, partitions, kept]) => [topic, Number(partitions), kept]);
+    const kept = ({ config }: TopicDefinition) => (config['cleanup.policy'] === 'compact' ? 'latest of each' : `${Number(config['retention.ms']) / 86_400_000} days`);
+    expect(rows).toEqual((Object.keys(replayedBy) as ReplayedTopic[]).map((topic) => [topic, topics[topic].partitions, kept(topics[topic])]).sort((a, b) => rows.findIndex(([topic]) => topic === a[0]) - rows.findIndex(([topic]) => topic === b[0])));
+    expect([kept(topics['transactions.replay']), topics['transactions.replay'].partitions]).toEqual(['7 days', 3]);
+    for (const header of Object.keys(eventHeadersSchema.shape)) expect(page).toContain(`| \`${header}\` |`);
   });
 });
 
