@@ -1,0 +1,47 @@
+import { runToEnd } from '../local/child.ts';
+import { PROJECT } from '../local/local-dir.ts';
+
+/** A part of `npm run check:deploy`: steps that build on each other. The first that fails ends the part, not the run. */
+export interface Part {
+  name: string;
+  /** Whether a container engine, its base images and docker compose must be there; without them the part is skipped. */
+  needsEngine: boolean;
+  run(check: Check): Promise<void>;
+}
+
+export interface Check {
+  /** Environment in which `docker` and `docker compose` reach the engine. */
+  env: NodeJS.ProcessEnv;
+  /** Base images that are not the official ones but stand-ins of the same name: what rests on them is not proved for those. */
+  standIns: string[];
+  /** A folder that is gone after the run. */
+  dir: string;
+  /** Does it, prints it with its time and what it answers, and counts it. Rejects when it fails. */
+  step<T>(title: string, work: () => Promise<T>): Promise<T>;
+  /** Says what cannot be checked on this machine, and why; with CI_STRICT=1 that is a failure. */
+  skip(title: string, reason: string): void;
+  /** What must be undone at the end, whatever happens; called in reverse order. */
+  onEnd(undo: () => Promise<void>): void;
+}
+
+export interface Output {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Exit code of the scripts of this folder for: not to be had on this machine, and the last line says why. */
+export const notHere = 3;
+
+/** Runs a program in the project's folder. Rejects with the end of its output where it does not exit with one of `codes`. */
+export async function run(command: string, args: string[], { env, timeoutMs = 120_000, codes = [0] }: { env?: NodeJS.ProcessEnv; timeoutMs?: number; codes?: number[] } = {}): Promise<Output> {
+  const output = await runToEnd(command, args, { cwd: PROJECT, env: { ...process.env, ...env }, timeoutMs });
+  if (output.code !== null && codes.includes(output.code)) return output;
+  const end = (output.stdout + output.stderr).trim().split('\n').slice(-20).join('\n');
+  throw new Error(`${command} ${args.join(' ').slice(0, 200)} ${output.code === null ? `was killed after ${timeoutMs / 1000} s` : `ended with ${output.code}`}:\n${end}`);
+}
+
+/** Throws `message` where `condition` does not hold. */
+export function expect(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new Error(message);
+}

@@ -1,0 +1,29 @@
+import { existsSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+import { type Check, expect } from './check.ts';
+
+const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
+
+/** A person signs in to the dashboard in a browser: by the identity provider's one name, which only a browser takes for this machine. */
+export async function signIn(check: Check, { baseUrl, issuer, password }: { baseUrl: string; issuer: string; password: string }): Promise<void> {
+  const title = 'a person signs in to the dashboard';
+  const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place));
+  if (executablePath === undefined) return check.skip(title, 'there is no Chromium; CHROMIUM names one');
+  await check.step(title, async () => {
+    const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    try {
+      const page = await browser.newPage();
+      page.setDefaultTimeout(90_000);
+      await page.goto(`${baseUrl}/admin`);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.waitForURL(`${issuer}/**`);
+      await page.getByLabel('User name').fill('admin');
+      await page.getByLabel('Password', { exact: true }).fill(password);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.waitForURL(`${baseUrl}/admin/ui**`);
+      expect((await page.content()).includes('Alex Admin'), 'the page does not say who is signed in');
+    } finally {
+      await browser.close();
+    }
+  });
+}

@@ -1,0 +1,105 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import type { z } from 'zod';
+import { loadConfig } from '#libs/service/config.ts';
+import { programs as schemas } from '../generate/configuration.ts';
+import { idpConfig } from '../local/identity-provider.ts';
+import { containerSettings, KAFKA_IMAGE } from '../local/kafka.ts';
+import { PROJECT } from '../local/local-dir.ts';
+
+/** docker-compose.yml without an engine: what `npm run check:deploy` would find too, and later. */
+type Service = {
+  image: string;
+  command?: string[];
+  environment?: Record<string, string | number>;
+  depends_on?: Record<string, { condition: string }>;
+  healthcheck?: { disable?: boolean; test?: string[] };
+  volumes?: string[];
+  ports?: string[];
+  networks?: string[] | Record<string, unknown>;
+  restart?: string;
+  read_only?: boolean;
+  cap_drop?: string[];
+  security_opt?: string[];
+  mem_limit?: string;
+};
+type Compose = { services: Record<string, Service>; volumes: Record<string, null>; networks: Record<string, null> };
+
+const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
+/** As compose reads it where no variable is set. */
+const text = read('docker-compose.yml').replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1').replaceAll('$$', '$');
+const { services, volumes, networks } = parse(text, { merge: true }) as Compose;
+const programs = [...read('deploy/Dockerfile').matchAll(/ln -s \S+ (\S+)/g)].map(([, program]) => program);
+const ours = Object.entries(services).filter(([, { image }]) => image.startsWith('core-banking'));
+const isJob = ({ restart }: Service) => restart !== 'unless-stopped';
+
+const folder = mkdtempSync(join(tmpdir(), 'compose-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** What the service's process reads; where a secret is meant, one that passes. */
+function environmentOf(name: string): Record<string, string> {
+  const databaseUrl = join(folder, 'database_url');
+  const other = join(folder, 'secret');
+  writeFileSync(databaseUrl, 'postgres://user:password@postgres:5432/core_banking');
+  writeFileSync(other, 'a secret of 32 characters or more');
+  const entries = Object.entries(services[name]?.environment ?? {});
+  return Object.fromEntries(entries.map(([key, value]) => [key, !key.endsWith('_FILE') ? String(value) : key.includes('DATABASE_URL') ? databaseUrl : other]));
+}
+
+describe('docker-compose.yml', () => {
+  const { gateway, ledger, accounts, 'create-topics': topics, 'ledger/migrate': ledgerSchema, 'accounts/migrate': accountsSchema, 'verify-books': verifyBooks } = schemas;
+  const configs = { gateway, ledger, accounts, topics, 'migrate-ledger': ledgerSchema, 'migrate-accounts': accountsSchema, 'verify-books': verifyBooks, 'identity-provider': idpConfig } as Record<string, z.ZodObject>;
+
+  test.each(Object.entries(configs))('%s gets all that it asks for, valid, and nothing that it does not know', (name, schema) => {
+    const environment = environmentOf(name);
+    expect(() => loadConfig(schema, environment)).not.toThrow();
+    const known = ['NODE_ENV', ...Object.keys(schema.shape).flatMap((variable) => [variable, `${variable}_FILE`])];
+    expect(Object.keys(environment).filter((variable) => !known.includes(variable))).toEqual([]);
+  });
+
+  test('each command is a program of the image, or a file', () => {
+    for (const [name, { command = [] }] of ours) expect([...programs, 'deploy/compose/make-secrets.ts', 'deploy/compose/api-key.ts'], name).toContain(command[0]);
+  });
+
+  test("the broker has npm start's settings, and an address at which it reaches itself", () => {
+    const { environment = {}, image } = services['kafka'] ?? {};
+    const { KAFKA_LISTENERS: _l, KAFKA_ADVERTISED_LISTENERS: _a, CLUSTER_ID: _c, ...common } = containerSettings(9094, 'any');
+    expect(Object.fromEntries(Object.keys(common).map((key) => [key, String(environment[key])]))).toEqual(common);
+    expect(environment['KAFKA_ADVERTISED_LISTENERS']).toContain('BROKER://kafka:9092');
+    expect(image).toBe(KAFKA_IMAGE);
+  });
+
+  test.each(Object.entries(services))('%s is confined, watched and bounded', (_name, service) => {
+    expect(service).toMatchObject({ cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'], mem_limit: expect.stringMatching(/^\d+[mg]$/) });
+    // Kafka's image writes its settings at its start.
+    expect(service.read_only === true || service.image === KAFKA_IMAGE).toBe(true);
+    if (isJob(service)) expect(service.healthcheck).toEqual({ disable: true });
+    // Our image has a check of its own.
+    else expect(service.healthcheck?.test?.length ?? (service.image.startsWith('core-banking:') ? 1 : 0)).toBeGreaterThan(0);
+    for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/);
+  });
+
+  test('what is waited for, mounted and joined is there: jobs to their end, servers until they are healthy', () => {
+    for (const [name, service] of Object.entries(services)) {
+      for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
+        expect(condition, `${name} waits for ${other}`).toBe(isJob(services[other] ?? {} as Service) ? 'service_completed_successfully' : 'service_healthy');
+      }
+      for (const volume of service.volumes ?? []) {
+        const [source = ''] = volume.split(':');
+        if (source.startsWith('./')) expect(() => read(source), source).not.toThrow();
+        else expect(Object.keys(volumes), `${name} mounts ${source}`).toContain(source);
+      }
+      for (const network of Array.isArray(service.networks) ? service.networks : Object.keys(service.networks ?? {})) expect(Object.keys(networks)).toContain(network);
+    }
+  });
+
+  test('a gateway has no way to the database, and only who needs a secret has it', () => {
+    expect(services['gateway']?.networks).toEqual(['front', 'messages']);
+    for (const name of ['gateway', 'ledger', 'accounts']) {
+      expect(services[name]?.volumes).toEqual([`secrets-${name}:/run/secrets/${name}:ro`]);
+    }
+  });
+});
