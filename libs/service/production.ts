@@ -61,6 +61,7 @@ const wellKnown = /change.?me|password|passwort|secret|example|develop|default|i
 /** Why a secret can be guessed; undefined where nothing shows it. */
 function weaknessOf(secretText: string, length: number): string | undefined {
   if (secretText.length < length) return `has less than ${length} characters`;
-  if (new Set(secretText).size < 8 || /(.{1,16})\1{3}/s.test(secretText)) return 'repeats itself';
+  // Four equal hex digits in a row are chance: one good secret in seventy has them.
+  if (new Set(secretText).size < 8 || /(.)\1{7}|(.{2,16})\2{3}/s.test(secretText)) return 'repeats itself';
   return wellKnown.test(secretText) ? 'holds a word that everybody tries first' : undefined;
 }

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# kubernetes-pods.sh DIR: the chart on real pods: a control plane and two nodes (kubelet, containerd, runc, CNI, kube-proxy), all in
+# namespaces of their own on this machine, so that nothing of it is left behind. Postgres and Kafka are pods too, with TLS; the bank
+# runs in production mode. Under load: a rollout, scaling, a drain, killed pods. Tools and images are kept in DIR. Needs root on
+# Linux; DOCKER_HOST may name the engine that builds the image. The last line is "N passed, N failed".
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+tools=$(mkdir -p "$1" && cd "$1" && pwd)
+source "$here/kubernetes/cluster.sh"
+images=(core-banking:check pause:check postgres:18 apache/kafka:4.1.0)
+
+if [ "${2:-}" != inside ]; then
+  [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] || unavailable 'only root on Linux can run pods'
+  reason=$("$here/kubernetes-tools.sh" "$tools" helm kubectl etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy cni dnsmasq) || unavailable "$(tail -n 1 <<< "$reason")"
+  DOCKER_HOST=$("$here/engine.sh" start "$tools/engine") || unavailable "$DOCKER_HOST"
+  export DOCKER_HOST
+  stand_ins=$("$here/stand-ins.sh" "$tools") || unavailable "$(tail -n 1 <<< "$stand_ins")"
+  echo "Stand-ins for images that cannot be pulled here: ${stand_ins//$'\n'/, }"
+  DOCKER_BUILDKIT=0 docker build -q -t core-banking:check --target production -f "$root/deploy/Dockerfile" "$root"
+  printf 'FROM debian:bookworm-slim\nCMD ["sleep", "infinity"]\n' | DOCKER_BUILDKIT=0 docker build -q -t pause:check -
+  run=$(mktemp -d "${TMPDIR:-/tmp}/bank-pods-XXXXXX")
+  for image in "${images[@]}"; do docker save "$image" > "$run/${image//[\/:]/_}.tar"; done
+  status=0
+  # --kill-child: with the first process of the namespaces go all the others, the containers too.
+  RUN="$run" unshare --net --mount --pid --fork --mount-proc --kill-child "$0" "$tools" inside || status=$?
+  [ -n "${KEEP:-}" ] || rm -rf "$run"
+  exit "$status"
+fi
+
+export PATH="$tools/bin:$PATH:/usr/sbin"
+run="$RUN"
+source "$here/kubernetes/nodes.sh"
+trap 'status=$?; [ -z "${KEEP:-}" ] || kubectl get events -A > "$run/events.txt" || true; stop_cluster; exit $status' EXIT
+node_addresses=(10.99.0.1 10.99.0.2)
+start_network
+API_SERVER_FLAGS="--advertise-address ${node_addresses[0]} --kubelet-preferred-address-types=InternalIP" start_control_plane "$run"
+start_node 1 "${images[@]}"
+start_node 2 core-banking:check pause:check
+background "$run/proxy.log" kube-proxy --kubeconfig "$KUBECONFIG" --hostname-override node-1 --proxy-mode iptables --conntrack-max-per-core 0 --conntrack-tcp-timeout-established 0s --conntrack-tcp-timeout-close-wait 0s
+await 'both nodes' 120 eval 'kubectl wait --for=condition=Ready node/node-1 node/node-2 --timeout 1s'
+kubectl label node node-1 servers=true > /dev/null
+
+# Certificates, and every secret that the values name.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/ca.key" -out "$run/ca.crt" -days 2 -subj /CN=check 2> /dev/null
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$run/server.key" -out "$run/server.csr" -subj /CN=servers 2> /dev/null
+openssl x509 -req -in "$run/server.csr" -CA "$run/ca.crt" -CAkey "$run/ca.key" -CAcreateserial -days 2 -out "$run/server.crt" -extfile <(echo 'subjectAltName=DNS:*.servers.svc.cluster.local') 2> /dev/null
+cat "$run/server.key" "$run/server.crt" "$run/ca.crt" > "$run/both.pem"
+secret() { openssl rand -hex 32; }
+database() { echo "postgres://$1:$2@postgres.servers.svc.cluster.local:5432/core_banking?sslmode=verify-full&sslrootcert=/run/core-banking/postgres-ca.crt"; }
+owner=$(secret) ledger=$(secret) accounts=$(secret) kafka=$(secret)
+kubectl create namespace servers > /dev/null
+kubectl create namespace bank > /dev/null
+kubectl label namespace bank pod-security.kubernetes.io/{enforce,warn}=restricted > /dev/null
+kubectl --namespace servers create secret generic certificates --from-file "$run/server.crt" --from-file "$run/server.key" --from-file "$run/both.pem" > /dev/null
+kubectl --namespace servers create secret generic postgres --from-literal superuser_password="$(secret)" --from-literal owner_password="$owner" > /dev/null
+kubectl --namespace servers create secret generic kafka --from-literal jaas="org.apache.kafka.common.security.plain.PlainLoginModule required user_bank=\"$kafka\";" > /dev/null
+kubectl --namespace servers create configmap postgres-init --from-file "$root/deploy/compose/postgres-init.sh" > /dev/null
+kubectl --namespace bank create configmap ca --from-file "$run/ca.crt" > /dev/null
+kubectl --namespace bank create configmap load --from-file "$here/kubernetes/load.ts" > /dev/null
+kubectl --namespace bank create secret generic core-banking --from-literal API_KEY_PEPPER="$(secret)" --from-literal IDEMPOTENCY_SECRET="$(secret)" --from-literal KAFKA_SASL_USERNAME=bank --from-literal KAFKA_SASL_PASSWORD="$kafka" \
+  --from-literal LEDGER_DATABASE_URL="$(database core_banking_ledger "$ledger")" --from-literal ACCOUNTS_DATABASE_URL="$(database core_banking_accounts "$accounts")" > /dev/null
+kubectl --namespace bank create secret generic core-banking-owner --from-literal MIGRATION_DATABASE_URL="$(database core_banking "$owner")" --from-literal LEDGER_ROLE_PASSWORD="$ledger" --from-literal ACCOUNTS_ROLE_PASSWORD="$accounts" > /dev/null
+kubectl apply -f "$here/kubernetes/servers.yaml" > /dev/null
+refresh_names
+kubectl --namespace servers wait --for=condition=Ready pod/postgres pod/kafka --timeout 400s > /dev/null
+
+source "$here/kubernetes/scenarios.sh"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

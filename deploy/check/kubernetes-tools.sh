@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# kubernetes-tools.sh DIR NAME...: puts what is named into DIR/bin where it is not there yet: helm, kube-apiserver,
+# kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl, etcd and kwok are built from Go modules (about eight minutes of
+# two idle cores for all of them, once). `crds` puts the definitions of KEDA, the Prometheus operator
+# and the Gateway API into DIR/crds, `stages` those of kwok's fake nodes into DIR/stages; `cni` and `dnsmasq` are Debian's packages.
+# Exit code 3: not to be had here; the last line says why.
+set -euo pipefail
+kubernetes=v1.36.3 etcd=v3.6.8 helm=v3.22.0 kwok=v0.8.0 keda=v2.21.0 prometheus_operator=v0.85.0 gateway_api=v1.6.3
+dir=$(mkdir -p "$1" && cd "$1" && pwd)
+shift
+export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -modcacherw'
+mkdir -p "$dir/bin" "$dir/crds" "$dir/stages" "$dir/module" "$dir/log"
+export PATH="$dir/bin:$PATH"
+
+# PACKAGE: Debian's.
+install() {
+  [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null || { echo "no $1 here, and no apt-get as root to install it with"; return 1; }
+  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1" || { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1"; }
+}
+
+# The go.mod of MODULE@VERSION, or the folder with its files.
+of_module() {
+  (cd "$(mktemp -d)" && go mod download -json "$2" | sed -n "s/.*\"$1\": \"\(.*\)\".*/\1/p")
+}
+
+# One module around all of them: `go install` refuses Kubernetes (its go.mod has replace directives), and what they share is compiled once.
+module() {
+  cd "$dir/module"
+  [ -f ready ] && return
+  printf '//go:build tools\n\npackage tools\n\n' > tools.go
+  printf 'import _ "%s"\n' k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager,kube-scheduler,kubelet,kube-proxy,kubectl} helm.sh/helm/v3/cmd/helm sigs.k8s.io/kwok/cmd/kwok go.etcd.io/etcd/server/v3 >> tools.go
+  printf 'module tools\n\ngo 1.26.0\n\ngodebug default=go1.26\n\nrequire k8s.io/kubernetes %s\nrequire helm.sh/helm/v3 %s\nrequire sigs.k8s.io/kwok %s\nrequire go.etcd.io/etcd/server/v3 %s\n' $kubernetes $helm $kwok $etcd > go.mod
+  sed -n "s#^\s*\(k8s.io/[a-z0-9-]*\) => ./staging/.*#replace \1 => \1 v0.${kubernetes#v1.}#p" "$(of_module GoMod k8s.io/kubernetes@$kubernetes)" >> go.mod
+  go mod tidy -e
+  touch ready
+}
+
+build() {
+  command -v go > /dev/null || { echo 'there is no Go to build it with'; return 1; }
+  module
+  local version=k8s.io/component-base/version
+  go build -ldflags "-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=36 -X helm.sh/helm/v3/internal/version.version=$helm -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36" -o "$dir/bin/$name" "$1"
+}
+
+provide() {
+  case "$1" in
+    # Not Debian's: with etcd 3.4, watches of this API server come late.
+    etcd) build go.etcd.io/etcd/server/v3 ;;
+    cni) [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || install containernetworking-plugins ;;
+    dnsmasq) command -v dnsmasq || install dnsmasq-base ;;
+    kubectl) command -v kubectl || build k8s.io/kubernetes/cmd/kubectl ;;
+    helm) command -v helm || build helm.sh/helm/v3/cmd/helm ;;
+    kwok) build sigs.k8s.io/kwok/cmd/kwok ;;
+    kube-* | kubelet) build "k8s.io/kubernetes/cmd/$1" ;;
+    crds)
+      cp "$(of_module Dir github.com/kedacore/keda/v2@$keda)"/config/crd/bases/*.yaml "$dir/crds/"
+      cp "$(of_module Dir github.com/prometheus-operator/prometheus-operator@$prometheus_operator)"/example/prometheus-operator-crd/monitoring.coreos.com_{servicemonitors,prometheusrules}.yaml "$dir/crds/"
+      cp "$(of_module Dir sigs.k8s.io/gateway-api@$gateway_api)"/config/crd/standard/gateway.networking.k8s.io_{gateways,httproutes}.yaml "$dir/crds/"
+      ;;
+    stages)
+      local kustomize
+      kustomize=$(of_module Dir sigs.k8s.io/kwok@$kwok)/kustomize/stage
+      cp -r "$kustomize/node/fast" "$dir/stages/node" && cp -r "$kustomize/pod/fast" "$dir/stages/pod"
+      ;;
+    *) echo "no such tool: $1" && return 1 ;;
+  esac
+}
+
+for name in "$@"; do
+  [ -f "$dir/log/$name.done" ] && continue
+  echo "$(date -u +%T) $name" >&2
+  # In a shell of its own and not as a condition, where `set -e` would have no effect.
+  status=0
+  (provide "$name") > "$dir/log/$name.log" 2>&1 & wait $! || status=$?
+  [ "$status" = 0 ] || { tail -n 5 "$dir/log/$name.log"; echo "$name could not be had, see $dir/log/$name.log"; exit 3; }
+  touch "$dir/log/$name.done"
+done

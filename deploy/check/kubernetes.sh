@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# kubernetes.sh DIR: the chart against a real API server of its own (etcd, kube-apiserver, controllers, scheduler) whose nodes are
+# kwok's: they run nothing, and say that they do. Tools are kept in DIR (kubernetes-tools.sh). The last line is "N passed, N failed".
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+chart="$here/../helm/core-banking"
+tools=$(mkdir -p "$1" && cd "$1" && pwd)
+source "$here/kubernetes/cluster.sh"
+
+reason=$("$here/kubernetes-tools.sh" "$tools" helm kubectl crds stages etcd kube-apiserver kube-controller-manager kube-scheduler kwok) || unavailable "$(tail -n 1 <<< "$reason")"
+export PATH="$tools/bin:$PATH"
+run=$(mktemp -d)
+trap 'stop_cluster; rm -rf "$run"' EXIT
+
+start_control_plane "$run"
+kubectl apply --server-side -f "$tools/crds" > /dev/null
+background "$run/kwok.log" kwok --kubeconfig "$KUBECONFIG" --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --config "$tools/stages/node" --config "$tools/stages/pod"
+for n in 1 2 3; do
+  kubectl apply -f - > /dev/null <<END
+{ "apiVersion": "v1", "kind": "Node",
+  "metadata": { "name": "node-$n", "annotations": { "kwok.x-k8s.io/node": "fake" }, "labels": { "kubernetes.io/hostname": "node-$n", "kubernetes.io/os": "linux", "topology.kubernetes.io/zone": "zone-$n" } },
+  "status": { "allocatable": { "cpu": "8", "memory": "16Gi", "pods": "110" }, "capacity": { "cpu": "8", "memory": "16Gi", "pods": "110" } } }
+END
+done
+for namespace in bank dry; do
+  kubectl create namespace "$namespace" > /dev/null
+  kubectl label namespace "$namespace" pod-security.kubernetes.io/{enforce,warn}=restricted > /dev/null
+done
+
+echo 'The chart'
+for values in "$chart"/ci/*-values.yaml; do
+  name=$(basename "$values" -values.yaml)
+  check "lint, $name" helm lint --strict "$chart" -f "$values"
+  # A warning is what the namespace would say of pods that are not restricted.
+  dry_run() { helm template bank "$chart" --namespace dry -f "$values" > "$run/$name.yaml" && kubectl apply --dry-run=server --namespace dry -f "$run/$name.yaml" > "$run/dry.log" 2>&1 || { cat "$run/dry.log"; return 1; }; ! grep -i warning "$run/dry.log"; }
+  check "$(kubectl get --raw /version | sed -n 's/.*"gitVersion": "\(.*\)".*/\1/p') takes it, and finds its pods restricted, $name" dry_run
+done
+
+echo 'Values that are refused'
+refused() { # EXPECTED WORDS, HELM ARGUMENTS...
+  local output
+  ! output=$(helm template bank "$chart" --set config.KAFKA_BROKERS=kafka:9093 "${@:2}" 2>&1) && grep -qE -- "$1" <<< "$output" || { echo "$output" | tail -n 5; return 1; }
+}
+check 'no brokers' refused 'KAFKA_BROKERS is missing' --set config.KAFKA_BROKERS=
+check 'an unknown value' refused 'replicaCount' --set gateway.replicaCount=3
+check 'a misspelt variable' refused 'BATCH_MAXX' --set ledger.config.BATCH_MAXX=1
+check 'a secret among the variables' refused 'API_KEY_PEPPER' --set gateway.config.API_KEY_PEPPER=x
+check 'more processes than partitions' refused 'maxReplicas' --set ledger.autoscaling.maxReplicas=13
+check 'one process at least' refused 'minReplicas' --set accounts.autoscaling.minReplicas=1
+check 'a digest that is none' refused 'digest' --set image.digest=sha256:abc
+check 'an Ingress without TLS' refused 'tlsSecretName' --set ingress.enabled=true,ingress.host=bank.example
+check 'a CA of both a Secret and a ConfigMap' refused 'trustedCa' --set trustedCa.kafka.secretName=a,trustedCa.kafka.configMapName=b,trustedCa.kafka.key=c
+check 'a role that is none' refused 'roles' --set-string migrations.roles.ledger='x; drop'
+
+echo 'On fake nodes'
+install() { helm upgrade --install bank "$chart" --namespace bank -f "$chart/ci/least-values.yaml" --wait --timeout 400s "$@"; }
+count() { kubectl --namespace bank get "$@" -o name | wc -l; }
+check 'helm install --wait: jobs, then all ready' install
+check 'each process on nodes of its own' eval '[ "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[*].spec.nodeName}" | tr " " "\n" | sort -u | wc -l)" = 2 ]'
+check 'no pod has a token' eval '[ -z "$(kubectl --namespace bank get pods -o jsonpath="{..serviceAccountToken}")" ]'
+check 'helm upgrade: jobs again, pods replaced' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name) && install --set ledger.config.BATCH_MAX=100 && [ "$before" != "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o name)" ]'
+check 'an upgrade that changes nothing replaces nothing' eval 'before=$(kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v migrate | grep -v topics | sort) && install --set ledger.config.BATCH_MAX=100 && [ "$before" = "$(kubectl --namespace bank get pods -l app.kubernetes.io/component -o name | grep -v migrate | grep -v topics | sort)" ]'
+
+# With no room elsewhere the first eviction leaves one ledger that is ready; the budget then refuses the second.
+held_back() {
+  local nodes node
+  nodes=$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath='{.items[*].spec.nodeName}')
+  kubectl cordon node-1 node-2 node-3
+  node=${nodes%% *}
+  kubectl drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout 60s || return 1
+  node=${nodes##* }
+  ! kubectl drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout 15s > "$run/drain.log" 2>&1 || { cat "$run/drain.log"; return 1; }
+  grep -q "would violate the pod's disruption budget" "$run/drain.log" || { cat "$run/drain.log"; return 1; }
+  [ "$(kubectl --namespace bank get deployment bank-ledger -o jsonpath='{.status.readyReplicas}')" = 1 ]
+}
+check 'a drain is held back by the disruption budget' held_back
+check 'and goes on once there is room' eval 'kubectl uncordon node-1 node-2 node-3 && kubectl --namespace bank rollout status deployment/bank-ledger --timeout 60s && kubectl drain "$(kubectl --namespace bank get pods -l app.kubernetes.io/component=ledger -o jsonpath="{.items[0].spec.nodeName}")" --ignore-daemonsets --delete-emptydir-data --timeout 60s'
+check 'helm uninstall leaves the jobs of the hooks only' eval 'helm uninstall bank --namespace bank --wait && [ "$(count deployments,services,configmaps,networkpolicies,poddisruptionbudgets)" = 1 ]'
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * Callers in a pod of the cluster: deposits of 1 through the gateway's Service, each under an Idempotency-Key of its own, until
+ * /tmp/stop is there. Then whatever was not answered 201 is repeated until it is, and the balance must be the number of keys. The
+ * last line is what came of it, as JSON.
+ */
+const { BASE_URL = '', API_KEY = '', LANES = '6', PAUSE_MS = '200' } = process.env;
+const repeatMs = 60_000;
+
+interface Answer {
+  /** 0 where the connection broke, or no answer came within 10 s. */
+  status: number;
+  ms: number;
+  why: string;
+}
+
+async function call(method: string, path: string, body?: object, idempotencyKey: string = randomUUID()): Promise<Answer & { data: Record<string, unknown> }> {
+  const startedAt = performance.now();
+  const headers = { 'x-api-key': API_KEY, 'content-type': 'application/json', 'idempotency-key': idempotencyKey };
+  try {
+    const response = await fetch(BASE_URL + path, { method, headers: method === 'GET' ? { 'x-api-key': API_KEY } : headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(10_000) });
+    const answer = (await response.json()) as { code?: string; data?: Record<string, unknown> };
+    return { status: response.status, ms: performance.now() - startedAt, why: answer.code ?? '', data: answer.data ?? {} };
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: { code?: string } };
+    return { status: 0, ms: performance.now() - startedAt, why: cause?.code ?? message, data: {} };
+  }
+}
+
+const client = await call('POST', '/clients', { client_type: 'Retail', first_name: 'Amina', last_name: 'Otieno', email: `${randomUUID()}@example.org`, contact_number: '+254700000001' });
+const account = await call('POST', '/accounts', { client_id: client.data['client_id'], account_type: 'Savings', currency: 'USD' });
+const accountId = account.data['account_id'];
+if (account.status !== 201) throw new Error(`no account: ${client.status} ${client.why}, ${account.status} ${account.why}`);
+
+const deposit = (key: string) => call('POST', '/transactions', { account_id: accountId, transaction_type: 'Deposit', amount: 1 }, key);
+const answers = new Map<string, Answer>();
+let lastAnswerAt = performance.now();
+let longestGapMs = 0;
+
+await Promise.all(
+  Array.from({ length: Number(LANES) }, async () => {
+    while (!existsSync('/tmp/stop')) {
+      const key = randomUUID();
+      const answer = await deposit(key);
+      answers.set(key, answer);
+      if (answer.status === 201) {
+        longestGapMs = Math.max(longestGapMs, performance.now() - lastAnswerAt);
+        lastAnswerAt = performance.now();
+        if (answers.size > 20) writeFileSync('/tmp/under-way', '');
+      }
+      await sleep(Number(PAUSE_MS));
+    }
+  }),
+);
+
+const counts = (of: (answer: Answer) => string) => Object.fromEntries([...Map.groupBy(answers.values(), of)].map(([name, group]) => [name, group.length]));
+const open = [...answers].filter(([, { status }]) => status !== 201).map(([key]) => key);
+const giveUpAt = performance.now() + repeatMs;
+for (const key of open) {
+  while ((await deposit(key)).status !== 201 && performance.now() < giveUpAt) await sleep(500);
+}
+const balance = (await call('GET', `/accounts/${accountId as string}`)).data['balance'];
+const sorted = [...answers.values()].map(({ ms }) => ms).sort((a, b) => a - b);
+const failed = [...answers.values()].filter(({ status }) => status !== 201 && status !== 202);
+console.log(
+  JSON.stringify({
+    requests: answers.size,
+    statuses: counts(({ status }) => String(status)),
+    failed: failed.length,
+    why: [...new Set(failed.map(({ status, why }) => `${status} ${why}`))],
+    p50_ms: Math.round(sorted[Math.floor(sorted.length / 2)] ?? 0),
+    p99_ms: Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0),
+    slowest_ms: Math.round(sorted.at(-1) ?? 0),
+    longest_gap_ms: Math.round(longestGapMs),
+    each_once: balance === answers.size,
+  }),
+);

@@ -1,0 +1,62 @@
+# Sourced by kubernetes-pods.sh once the cluster, Postgres and Kafka are there.
+chart="$here/../helm/core-banking"
+bank() { kubectl --namespace bank "$@"; }
+cat > "$run/values.yaml" <<'END'
+image: { repository: docker.io/library/core-banking, tag: check, pullPolicy: Never }
+config: { KAFKA_BROKERS: 'kafka.servers.svc.cluster.local:9093', KAFKA_SASL_MECHANISM: plain }
+trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
+topics: { replicationFactor: 1 }
+gateway: { config: { RATE_LIMIT_PER_MINUTE: 0, AUTH_FAILURES_PER_MINUTE: 0 } }
+test: { existingSecret: bank-api-key }
+END
+seconds() { local from=$EPOCHREALTIME; "$@" && awk "BEGIN { printf \"%.1f s\", $EPOCHREALTIME - $from }"; }
+install() { helm upgrade --install bank "$chart" --namespace bank -f "$run/values.yaml" --wait --timeout 600s "$@" > "$run/helm.log" 2>&1 || { cat "$run/helm.log"; bank get pods -o wide; bank get events | tail -n 20; return 1; }; }
+all_there() { local name; for name in gateway ledger accounts; do bank rollout status "deployment/bank-$name" --timeout 400s || return 1; done > /dev/null; }
+
+# WHAT FAILED-AT-MOST COMMAND...: what callers see while the command runs.
+under_load() {
+  local summary took
+  bank delete pod load --ignore-not-found --wait > /dev/null
+  bank apply -f "$here/kubernetes/load.yaml" > /dev/null
+  await 'the load' 60 bank exec load -- test -e /tmp/under-way || { bank logs load; return 1; }
+  took=$(seconds "${@:3}") || { echo "$took"; return 1; }
+  sleep 3
+  bank exec load -- touch /tmp/stop
+  bank wait --for=jsonpath='{.status.phase}'=Succeeded pod/load --timeout 120s > /dev/null
+  summary=$(bank logs load | tail -n 1)
+  echo "$1: $took, $summary" | tee -a "$run/results.txt" >&3
+  grep -q '"each_once":true' <<< "$summary" && [ "$(sed 's/.*"failed":\([0-9]*\).*/\1/' <<< "$summary")" -le "$2" ]
+}
+exec 3>&1
+
+rollout() { install --set-string podAnnotations.round="$1" && all_there; }
+scale() {
+  local count name
+  for count in 1 3 1 2; do
+    bank scale --replicas "$count" deployment/bank-gateway deployment/bank-ledger deployment/bank-accounts && all_there || return 1
+    sleep 2
+  done
+}
+drain() { kubectl drain node-2 --ignore-daemonsets --delete-emptydir-data --timeout 400s && all_there && kubectl uncordon node-2; }
+kill_one() { bank delete "$(bank get pods -l "app.kubernetes.io/component=$1" -o name | head -n 1)" --grace-period 0 --force && sleep 2 && all_there; }
+
+echo 'On real pods'
+took=''
+check 'helm install --wait: topics, migrations, then all ready, in production mode with TLS' eval 'took=$(seconds install) && refresh_names && echo "install: $took" >&3'
+first_key() {
+  local key
+  key=$(bank get secret core-banking -o jsonpath='{.data.API_KEY_PEPPER}' | base64 --decode | bank exec -i deployment/bank-accounts -- env API_KEY_PEPPER_FILE=/dev/stdin node api-key | grep -o 'cbk_[^ ]*') || return 1
+  bank create secret generic bank-api-key --from-literal API_KEY="$key"
+}
+check 'a first API key, as the notes say' first_key
+sleep 3
+check 'helm test: every process is ready, and a request is answered' helm test bank --namespace bank --logs
+check 'a smoke posting' under_load 'smoke' 0 sleep 5
+check 'a rollout of all three under load: no request fails' under_load 'rollout' 0 rollout 2
+check 'scaled 2 to 1 to 3 to 1 to 2 under load: no request fails' under_load 'scaling' 0 scale
+check 'a node is drained under load: no request fails' under_load 'drain' 0 drain
+check 'a ledger is killed under load: every request is done once' under_load 'ledger killed' 9999 kill_one ledger
+check 'accounts is killed under load: every request is done once' under_load 'accounts killed' 9999 kill_one accounts
+check 'a gateway is killed under load: every request is done once' under_load 'gateway killed' 9999 kill_one gateway
+check 'the books are in order' eval 'bank exec deployment/bank-ledger -- node verify-books'
+check 'no container was restarted' eval '[ -z "$(bank get pods -o jsonpath="{range .items[*].status.containerStatuses[*]}{.restartCount}{\"\n\"}{end}" | grep -v "^0$")" ]'

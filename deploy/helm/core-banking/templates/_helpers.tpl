@@ -1,0 +1,165 @@
+{{/*
+Every helper takes a dict: root (the chart's context) and component (gateway, ledger, accounts, migrate-ledger,
+migrate-accounts, topics, test).
+*/}}
+
+{{- define "core-banking.name" -}}
+{{ printf "%s-%s" .root.Release.Name .component | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "core-banking.selector" -}}
+app.kubernetes.io/name: core-banking
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "core-banking.labels" -}}
+{{ include "core-banking.selector" . }}
+app.kubernetes.io/version: {{ .root.Values.image.tag | default .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end }}
+
+{{- define "core-banking.image" -}}
+{{- with .root.Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.root.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The Secret of a component: its own, or the one that all share. */}}
+{{- define "core-banking.secretName" -}}
+{{- $own := index .root.Values .component | default dict -}}
+{{- if hasPrefix "migrate-" .component -}}{{ .root.Values.migrations.existingSecret }}
+{{- else -}}{{ $own.existingSecret | default .root.Values.existingSecret }}
+{{- end }}
+{{- end }}
+
+{{- define "core-banking.usesKafka" -}}
+{{ if has .component (list "gateway" "ledger" "accounts" "topics") }}true{{ end }}
+{{- end }}
+
+{{- define "core-banking.usesPostgres" -}}
+{{ if has .component (list "ledger" "accounts" "migrate-ledger" "migrate-accounts") }}true{{ end }}
+{{- end }}
+
+{{/* Variables that are no secret: of all processes, then of this one. */}}
+{{- define "core-banking.config" -}}
+{{- $own := index .root.Values .component | default dict -}}
+{{- $config := mergeOverwrite (deepCopy .root.Values.config) ($own.config | default dict) -}}
+{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ end -}}
+{{- range $name, $value := $config }}
+{{- if not (kindIs "invalid" $value) }}
+{{ $name }}: {{ (kindIs "float64" $value | ternary (int64 $value) $value) | toString | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Secret variables of a component, and the key of its Secret that each comes from. Each is read from a file. */}}
+{{- define "core-banking.secrets" -}}
+{{- $config := include "core-banking.config" . | fromYaml -}}
+{{- if eq .component "gateway" }}
+API_KEY_PEPPER: API_KEY_PEPPER
+IDEMPOTENCY_SECRET: IDEMPOTENCY_SECRET
+{{- if $config.DASHBOARD_CLIENT_ID }}
+DASHBOARD_CLIENT_SECRET: DASHBOARD_CLIENT_SECRET
+SESSION_SECRET: SESSION_SECRET
+{{- end }}
+{{- else if eq .component "ledger" }}
+DATABASE_URL: LEDGER_DATABASE_URL
+{{- else if eq .component "accounts" }}
+DATABASE_URL: ACCOUNTS_DATABASE_URL
+{{- else if eq .component "migrate-ledger" }}
+MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
+SERVICE_ROLE_PASSWORD: LEDGER_ROLE_PASSWORD
+{{- else if eq .component "migrate-accounts" }}
+MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
+SERVICE_ROLE_PASSWORD: ACCOUNTS_ROLE_PASSWORD
+{{- end }}
+{{- if include "core-banking.usesKafka" . }}
+{{- if $config.KAFKA_SASL_MECHANISM }}
+KAFKA_SASL_USERNAME: KAFKA_SASL_USERNAME
+KAFKA_SASL_PASSWORD: KAFKA_SASL_PASSWORD
+{{- end }}
+{{- if .root.Values.kafkaClientCertificate }}
+KAFKA_SSL_CERT: KAFKA_SSL_CERT
+KAFKA_SSL_KEY: KAFKA_SSL_KEY
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What every pod has in common: no token, no privilege, and its secrets and CAs in one read-only folder. */}}
+{{- define "core-banking.pod" -}}
+automountServiceAccountToken: false
+# Otherwise a Service named PORT or KAFKA_SSL could set a variable.
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 1000
+  runAsGroup: 1000
+  fsGroup: 1000
+  seccompProfile: { type: RuntimeDefault }
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+volumes:
+  - name: tmp
+    emptyDir: { sizeLimit: 64Mi }
+  - name: files
+    projected:
+      defaultMode: 0440
+      sources:
+        {{- with include "core-banking.secrets" . | fromYaml }}
+        - secret:
+            name: {{ include "core-banking.secretName" $ }}
+            items:
+              {{- range $variable, $key := . }}
+              - { key: {{ $key }}, path: {{ $variable }} }
+              {{- end }}
+        {{- end }}
+        {{- include "core-banking.ca" (dict "ca" .root.Values.trustedCa.kafka "path" "kafka-ca.crt" "if" (include "core-banking.usesKafka" .)) | nindent 8 }}
+        {{- include "core-banking.ca" (dict "ca" .root.Values.trustedCa.postgres "path" "postgres-ca.crt" "if" (include "core-banking.usesPostgres" .)) | nindent 8 }}
+{{- end }}
+
+{{/* A CA's certificate out of a Secret or a ConfigMap, as a source of the projected folder. */}}
+{{- define "core-banking.ca" -}}
+{{- if and .if .ca.key -}}
+- {{ ternary "secret" "configMap" (hasKey .ca "secretName") }}:
+    name: {{ .ca.secretName | default .ca.configMapName }}
+    items: [{ key: {{ .ca.key }}, path: {{ .path }} }]
+{{- end }}
+{{- end }}
+
+{{/* What every container has in common. */}}
+{{- define "core-banking.container" -}}
+image: {{ include "core-banking.image" . }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: { drop: [ALL] }
+volumeMounts:
+  - { name: tmp, mountPath: /tmp }
+  - { name: files, mountPath: /run/core-banking, readOnly: true }
+{{- end }}
+
+{{/* Where the secrets lie, who this is, and what the values add. */}}
+{{- define "core-banking.env" -}}
+{{- $own := index .root.Values .component | default dict -}}
+- name: INSTANCE
+  valueFrom: { fieldRef: { fieldPath: metadata.name } }
+{{- range $variable, $key := include "core-banking.secrets" . | fromYaml }}
+- { name: {{ $variable }}_FILE, value: /run/core-banking/{{ $variable }} }
+{{- end }}
+{{- if and (include "core-banking.usesKafka" .) .root.Values.trustedCa.kafka.key }}
+- { name: KAFKA_SSL_CA_FILE, value: /run/core-banking/kafka-ca.crt }
+{{- end }}
+{{- with concat .root.Values.extraEnv ($own.extraEnv | default list) }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
