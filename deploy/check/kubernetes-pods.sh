@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # kubernetes-pods.sh DIR: the chart on real pods: a control plane and two nodes (kubelet, containerd, runc, CNI, kube-proxy), all in
 # namespaces of their own on this machine, so that nothing of it is left behind. Postgres and Kafka are pods too, with TLS; the bank
-# runs in production mode. Under load: a rollout, scaling, a drain, killed pods. Tools and images are kept in DIR. Needs root on
-# Linux; DOCKER_HOST may name the engine that builds the image. The last line is "N passed, N failed".
+# runs in production mode. Under load: a rollout, scaling, a drain, killed pods. Tools are kept in DIR; DOCKER_HOST may name the
+# engine that builds the image. The last line is "N passed, N failed". Exit code 3: not to be had here; the last line says why.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 tools=$(mkdir -p "$1" && cd "$1" && pwd)
 source "$here/kubernetes/cluster.sh"
-images=(core-banking:check pause:check postgres:18 apache/kafka:4.1.0)
+images=(core-banking:kubernetes pause:kubernetes postgres:18 apache/kafka:4.1.0)
 
 if [ "${2:-}" != inside ]; then
   [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] || unavailable 'only root on Linux can run pods'
@@ -17,8 +17,8 @@ if [ "${2:-}" != inside ]; then
   export DOCKER_HOST
   stand_ins=$("$here/stand-ins.sh" "$tools") || unavailable "$(tail -n 1 <<< "$stand_ins")"
   echo "Stand-ins for images that cannot be pulled here: ${stand_ins//$'\n'/, }"
-  DOCKER_BUILDKIT=0 docker build -q -t core-banking:check --target production -f "$root/deploy/Dockerfile" "$root"
-  printf 'FROM debian:bookworm-slim\nCMD ["sleep", "infinity"]\n' | DOCKER_BUILDKIT=0 docker build -q -t pause:check -
+  DOCKER_BUILDKIT=0 docker build -q -t core-banking:kubernetes --target production -f "$root/deploy/Dockerfile" "$root"
+  printf 'FROM debian:bookworm-slim\nCMD ["sleep", "infinity"]\n' | DOCKER_BUILDKIT=0 docker build -q -t pause:kubernetes -
   run=$(mktemp -d "${TMPDIR:-/tmp}/bank-pods-XXXXXX")
   for image in "${images[@]}"; do docker save "$image" > "$run/${image//[\/:]/_}.tar"; done
   status=0
@@ -36,7 +36,7 @@ node_addresses=(10.99.0.1 10.99.0.2)
 start_network
 API_SERVER_FLAGS="--advertise-address ${node_addresses[0]} --kubelet-preferred-address-types=InternalIP" start_control_plane "$run"
 start_node 1 "${images[@]}"
-start_node 2 core-banking:check pause:check
+start_node 2 core-banking:kubernetes pause:kubernetes
 background "$run/proxy.log" kube-proxy --kubeconfig "$KUBECONFIG" --hostname-override node-1 --proxy-mode iptables --conntrack-max-per-core 0 --conntrack-tcp-timeout-established 0s --conntrack-tcp-timeout-close-wait 0s
 await 'both nodes' 120 eval 'kubectl wait --for=condition=Ready node/node-1 node/node-2 --timeout 1s'
 kubectl label node node-1 servers=true > /dev/null

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# kubernetes-tools.sh DIR NAME...: puts what is named into DIR/bin where it is not there yet: helm, kube-apiserver,
-# kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl, etcd and kwok are built from Go modules (about eight minutes of
-# two idle cores for all of them, once). `crds` puts the definitions of KEDA, the Prometheus operator
-# and the Gateway API into DIR/crds, `stages` those of kwok's fake nodes into DIR/stages; `cni` and `dnsmasq` are Debian's packages.
+# kubernetes-tools.sh DIR NAME...: puts what is named where PATH or DIR/bin has it, if it is not there yet: helm, etcd, kwok,
+# kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy and kubectl are built from Go modules (all of them in
+# about eight minutes of two idle cores, once); cni and dnsmasq are Debian's packages. `crds` puts the definitions of KEDA, the
+# Prometheus operator and the Gateway API into DIR/crds, `stages` those of kwok's fake nodes into DIR/stages.
 # Exit code 3: not to be had here; the last line says why.
 set -euo pipefail
 kubernetes=v1.36.3 etcd=v3.6.8 helm=v3.22.0 kwok=v0.8.0 keda=v2.21.0 prometheus_operator=v0.85.0 gateway_api=v1.6.3

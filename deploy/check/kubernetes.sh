@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # kubernetes.sh DIR: the chart against a real API server of its own (etcd, kube-apiserver, controllers, scheduler) whose nodes are
 # kwok's: they run nothing, and say that they do. Tools are kept in DIR (kubernetes-tools.sh). The last line is "N passed, N failed".
+# Exit code 3: not to be had here; the last line says why.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 chart="$here/../helm/core-banking"

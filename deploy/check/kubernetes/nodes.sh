@@ -27,7 +27,7 @@ state = "$node/state"
 [grpc]
   address = "$node/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "docker.io/library/pause:check"
+  sandbox_image = "docker.io/library/pause:kubernetes"
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "$(dirname "$(ls /usr/lib/cni/ptp /opt/cni/bin/ptp 2> /dev/null | head -n 1)")"

@@ -2,7 +2,7 @@
 chart="$here/../helm/core-banking"
 bank() { kubectl --namespace bank "$@"; }
 cat > "$run/values.yaml" <<'END'
-image: { repository: docker.io/library/core-banking, tag: check, pullPolicy: Never }
+image: { repository: docker.io/library/core-banking, tag: kubernetes, pullPolicy: Never }
 config: { KAFKA_BROKERS: 'kafka.servers.svc.cluster.local:9093', KAFKA_SASL_MECHANISM: plain }
 trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
 topics: { replicationFactor: 1 }
