@@ -46,9 +46,15 @@ export async function showList<Row>({ api, query }: Visit, list: List<Row>): Pro
     return { content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given))}${pager(list.url, given, next)}${list.hasCsv === true && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}` };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
-    const reasons = error.problem.errors?.map(({ message }) => message).join('; ') ?? error.problem.message;
+    const reasons = error.problem.errors?.map(({ field, message }) => inWords(list, field, message)).join('; ') ?? error.problem.message;
     return { status: 400, content: html`${filterForm(list, given)}<p class="notice wrong" role="alert">These filters were not taken: ${reasons}.</p>` };
   }
+}
+
+/** People know a filter by its label. */
+function inWords({ filters }: Pick<List<unknown>, 'filters'>, field: string, message: string): string {
+  const label = filters.find(({ name }) => name === field)?.label;
+  return label !== undefined && message.startsWith(`${field} `) ? `${label}${message.slice(field.length)}` : message;
 }
 
 type Filters = Pick<List<unknown>, 'filters' | 'hasDays' | 'pageSize' | 'fixed' | 'url'>;

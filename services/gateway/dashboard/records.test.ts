@@ -149,7 +149,7 @@ describe('accounts', () => {
     expect(file.body.trimEnd().split('\r\n')).toHaveLength(3);
     expect(file.body).toMatch(/25\.00,USD,Completed,,,'=1\+1/);
     const wrong = await get(`${account}/transactions?min_amount=x`);
-    expect([wrong.statusCode, wrong.body.includes('These filters were not taken: min_amount must be')]).toEqual([400, true]);
+    expect([wrong.statusCode, wrong.body.includes('These filters were not taken: Amount from must be')]).toEqual([400, true]);
   });
 
   it('one that does not exist is a page that says so', async () => {

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { type Dashboard, heading, plain } from '../support/browser.ts';
+import type { Records } from './records.ts';
+
+export function testFinding({ ui, as }: Dashboard, records: () => Records): void {
+  describe('the box that finds', () => {
+    it('leads from whatever somebody has in hand to its page', async () => {
+      const { client, account, deposit, transfer, key } = records();
+      const { page, complaints } = await as('admin');
+      const find = async (q: string) => {
+        await page.getByRole('searchbox', { name: 'Find anything' }).fill(q);
+        await page.keyboard.press('Enter');
+      };
+      await page.goto(ui(''));
+      const cases: [string, string][] = [
+        ['hedda hø', `/clients/${client.client_id}`], ['+47 9900 0001', `/clients/${client.client_id}`], [account.account_number, `/accounts/${account.account_id}`],
+        ['INVOICE 77', `/transactions/${deposit.transaction_id}`], [key, `/transactions/${deposit.transaction_id}`], [deposit.transaction_id, `/transactions/${deposit.transaction_id}`], [transfer.transfer_id, `/transfers/${transfer.transfer_id}`],
+      ];
+      for (const [q, path] of cases) {
+        await find(q);
+        await page.waitForURL(ui(path));
+      }
+      await find(transfer.transfer_id.replace('trf_', 'opr_'));
+      await page.getByRole('link', { name: /^Transfer/ }).first().waitFor();
+      await find('nothing is called so');
+      await page.getByText('Nothing was found').waitFor();
+      expect(complaints).toEqual([]);
+    });
+  });
+}
+
+export function testTransaction({ ui, as }: Dashboard, records: () => Records): void {
+  describe('a transaction', () => {
+    it('opens as a timeline: request, command, both sides, events', async () => {
+      const { account, deposit, transfer } = records();
+      const { page, complaints } = await as('auditor');
+      await page.goto(ui(`/transactions/${deposit.transaction_id}`));
+      expect(plain(await heading(page))).toBe('Deposit 1234.50 USD');
+      for (const title of ['Request', 'Command', 'Entries', 'Events']) await page.getByRole('heading', { level: 3, name: title }).waitFor();
+      await page.getByText('the very request').waitFor();
+      const kinds = await page.getByRole('region', { name: 'Entries of the operation' }).locator('tbody td:nth-child(2)').allInnerTexts();
+      expect(kinds).toEqual(['Vault', 'Teller', 'Teller', 'Savings']);
+      await page.getByText('corebanking.transaction.completed.v1').waitFor();
+      await page.goto(ui(`/transfers/${transfer.transfer_id}`));
+      await page.getByRole('heading', { level: 3, name: 'Events' }).waitFor();
+      expect(await page.getByRole('link', { name: account.account_number }).first().getAttribute('href')).toBe(`/admin/ui/accounts/${account.account_id}`);
+      expect(complaints).toEqual([]);
+      const officer = await as('officer');
+      await officer.page.goto(ui(`/transactions/${deposit.transaction_id}`));
+      await officer.page.getByText('for those who may read the audit').waitFor();
+    });
+  });
+}

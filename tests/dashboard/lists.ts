@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import type { Statement } from '#libs/contracts/resources.ts';
+import { type Dashboard, expectFine, look, plain } from '../support/browser.ts';
+import { together } from '../support/world.ts';
+import type { Records } from './records.ts';
+
+export function testLists({ world, ui, as }: Dashboard, records: () => Records): void {
+  describe('lists', () => {
+    it('are filtered, turned around, paged, sorted and taken along', async () => {
+      const { page, context, complaints } = await as('auditor');
+      const { account } = records();
+      const many = await world.api.newAccount({ initial_deposit: 1000 });
+      await together(52, (n) => world.api.transact(many.account_id, 'Deposit', n + 1));
+      await page.goto(ui(`/accounts/${many.account_id}/transactions`));
+      const rows = () => page.locator('tbody tr').count();
+      expect(await rows()).toBe(50);
+      await page.getByRole('link', { name: 'Next page' }).click();
+      await page.getByRole('link', { name: 'First page' }).waitFor();
+      expect(await rows()).toBe(3);
+      await page.getByRole('link', { name: 'When' }).click();
+      await page.locator('th[aria-sort="ascending"]').waitFor();
+      expect(plain(await page.locator('tbody tr').first().innerText())).toContain('1000.00');
+
+      const amounts = async () => (await page.locator('tbody td:nth-child(5)').allInnerTexts()).map((text) => Number.parseFloat(plain(text)));
+      const shown = await amounts();
+      await page.getByRole('button', { name: 'In', exact: true }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByText('Sorted by In, ascending: the rows of this page only.').waitFor();
+      expect(await amounts()).toEqual(shown.toSorted((a, b) => a - b));
+      await page.keyboard.press('Enter');
+      expect(await amounts()).toEqual(shown.toSorted((a, b) => b - a));
+      expect(await page.locator('th[aria-sort]').allInnerTexts()).toEqual([expect.stringContaining('In')]);
+      await expectFine(page, 'transactions-sorted');
+
+      await page.getByText('Filter and order').click();
+      await page.getByLabel('Amount from').fill('52');
+      await page.getByRole('button', { name: 'Filter', exact: true }).click();
+      await page.waitForURL('**min_amount=52**');
+      expect(await rows()).toBe(2);
+      const file = await context.request.get(ui(`/accounts/${many.account_id}/transactions.csv`));
+      expect((await file.text()).trimEnd().split('\r\n')).toHaveLength(54);
+      expect((await (await context.request.get(ui(`/accounts/${account.account_id}/transactions.csv`))).text())).toContain(",INVOICE 77,'=1+1,");
+      expect(complaints).toEqual([]);
+    });
+  });
+}
+
+export function testStatement({ world, ui, as }: Dashboard, records: () => Records): void {
+  describe('a statement', () => {
+    it('adds up, and prints without what is for the screen', async () => {
+      const { page, complaints } = await as('auditor');
+      const { account } = records();
+      await page.goto(ui(`/accounts/${account.account_id}/statement`));
+      const { closing_balance } = (await world.api.get(`/accounts/${account.account_id}/statement`)).data<Statement>();
+      expect(plain(await page.locator('dl.facts').innerText())).toContain(`${Number(closing_balance).toFixed(2)} USD`);
+      expect(await page.locator('dl.facts').innerText()).toContain('Hedda Høpper');
+      expect(await page.locator('tbody tr').count()).toBe(3);
+      await page.getByRole('button', { name: 'Print' }).waitFor();
+      await page.emulateMedia({ media: 'print' });
+      await look(page, 'statement-printed');
+      expect(await page.getByRole('navigation').count()).toBe(0);
+      expect(await page.getByRole('button').count()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+  });
+}
