@@ -9,6 +9,7 @@ import { programs as schemas } from '../generate/configuration.ts';
 import { idpConfig } from '../local/identity-provider.ts';
 import { containerSettings, KAFKA_IMAGE } from '../local/kafka.ts';
 import { PROJECT } from '../local/local-dir.ts';
+import { initdbLocale } from '../local/postgres.ts';
 
 /** docker-compose.yml without an engine: what `npm run check:deploy` would find too, and later. */
 type Service = {
@@ -64,12 +65,13 @@ describe('docker-compose.yml', () => {
     for (const [name, { command = [] }] of ours) expect([...programs, 'deploy/compose/make-secrets.ts', 'deploy/compose/api-key.ts'], name).toContain(command[0]);
   });
 
-  test("the broker has npm start's settings, and an address at which it reaches itself", () => {
+  test("broker and database have npm start's settings, the broker an address at which it reaches itself", () => {
     const { environment = {}, image } = services['kafka'] ?? {};
     const { KAFKA_LISTENERS: _l, KAFKA_ADVERTISED_LISTENERS: _a, CLUSTER_ID: _c, ...common } = containerSettings(9094, 'any');
     expect(Object.fromEntries(Object.keys(common).map((key) => [key, String(environment[key])]))).toEqual(common);
     expect(environment['KAFKA_ADVERTISED_LISTENERS']).toContain('BROKER://kafka:9092');
     expect(image).toBe(KAFKA_IMAGE);
+    expect(services['postgres']?.environment?.['POSTGRES_INITDB_ARGS']).toBe(initdbLocale.join(' '));
   });
 
   test.each(Object.entries(services))('%s is confined, watched and bounded', (_name, service) => {

@@ -11,6 +11,9 @@ import { awaitLogLine, logSize } from './log-file.ts';
 
 const NOBODY = 65534;
 
+/** The built-in locale: the same order everywhere, whatever the machine has installed. */
+export const initdbLocale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+
 export type PostgresOptions = {
   /** The data folder; made at the first start. */
   dir: string;
@@ -152,10 +155,8 @@ async function createCluster(options: PostgresOptions, programs: Programs, runAs
   await writeFile(passwordFile, options.superuserPassword, { mode: 0o600 });
   if (runAs.uid !== undefined) spawnSync('chown', [`${runAs.uid}:${runAs.gid}`, dir, passwordFile]);
   try {
-    // The built-in locale: the same order everywhere, whatever the machine has installed.
-    const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
     const auth = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
-    await run(runAs, programs.initdb, ['-D', dir, ...locale, ...auth]);
+    await run(runAs, programs.initdb, ['-D', dir, ...initdbLocale, ...auth]);
     const { name, password } = options.owner;
     const sql = [
       `CREATE ROLE ${name} LOGIN CREATEROLE CREATEDB PASSWORD '${password}' IN ROLE pg_monitor, pg_signal_backend`,

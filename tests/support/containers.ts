@@ -3,7 +3,7 @@ import type { StartedTestContainer } from 'testcontainers';
 import { runToEnd } from '../../deploy/local/child.ts';
 import { containerSettings, KAFKA_IMAGE } from '../../deploy/local/kafka.ts';
 import { freePort } from '../../deploy/local/ports.ts';
-import { postgresUrl } from '../../deploy/local/postgres.ts';
+import { initdbLocale, postgresUrl } from '../../deploy/local/postgres.ts';
 
 const POSTGRES_IMAGE = 'postgres:18';
 const RYUK_IMAGE = 'testcontainers/ryuk:0.14.0';
@@ -67,7 +67,7 @@ async function startKafkaContainer(port: number): Promise<StartedTestContainer> 
 async function startPostgresContainer(): Promise<StartedTestContainer> {
   return (
     new GenericContainer(POSTGRES_IMAGE)
-      .withEnvironment({ POSTGRES_PASSWORD: PASSWORD })
+      .withEnvironment({ POSTGRES_PASSWORD: PASSWORD, POSTGRES_INITDB_ARGS: initdbLocale.join(' ') })
       .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=300'])
       .withExposedPorts(5432)
       // The image starts it twice: the first time for its own setting up.
