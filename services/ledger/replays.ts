@@ -1,3 +1,4 @@
+import type { Replay } from '#libs/contracts/administration.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { auditId, idBits } from '#libs/contracts/ids.ts';
@@ -22,7 +23,7 @@ export interface ReplayDependencies {
   now: () => number;
 }
 
-/** Takes a replay, with the audit record of who asked for it, in one transaction; a repeat is answered with what there is. */
+/** Takes a replay, with the audit record of who asked for it, in one transaction; a repeat is answered as the first was. */
 export async function createReplay(command: ReplayCommand, deps: ReplayDependencies): Promise<ReplyBody> {
   try {
     return await takeReplay(command, deps);
@@ -38,7 +39,7 @@ async function takeReplay({ data, context }: ReplayCommand, { pool, wake, now }:
   const { actor, request_id, message_id, deadline } = context;
   const time = new Date(now()).toISOString();
   const known = await findReplay(pool, replay_id);
-  if (known) return isSame(data, known) ? { ok: true, replayed: true, data: known } : { ok: false, refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request') };
+  if (known) return isSame(data, known) ? { ok: true, replayed: true, data: asTaken(known) } : { ok: false, refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request') };
   if (deadline !== undefined && deadline < time) return { ok: false, refusal: refusal('deadline_exceeded', 'the command came after its deadline and was not executed') };
   const { reply, batch } = await transaction(pool, async (client): Promise<{ reply: ReplyBody; batch?: CommittedBatch | undefined }> => {
     const account = account_id === null || (await client.query('select from accounts where account_id = $1 and client_id is not null', [idBits(account_id)])).rowCount === 1;
@@ -51,6 +52,11 @@ async function takeReplay({ data, context }: ReplayCommand, { pool, wake, now }:
   });
   if (batch) wake(batch);
   return reply;
+}
+
+/** As it was answered first: what became of it since is for GET to tell. */
+function asTaken(replay: Replay): Replay {
+  return { ...replay, ended_at: null, state: 'running', failure: null, event_count: 0, first_ce_id: null, last_ce_id: null };
 }
 
 /** Without `to` the first request chose it. */
