@@ -151,7 +151,7 @@ export interface VariableDescription {
   secret: boolean;
 }
 
-const secretNames = /(PASSWORD|SECRET|PEPPER|DATABASE_URL|SSL_KEY|_HEADERS)$/;
+const secretNames = /(PASSWORD|SECRET|PEPPER|PEPPER_PREVIOUS|DATABASE_URL|SSL_KEY|_HEADERS)$/;
 /** Defaults that differ from machine to machine. */
 const madeDefaults: Record<string, string> = { INSTANCE: 'host name and process id' };
 

@@ -27,6 +27,7 @@ const rules = {
   JWKS_URL: https,
   JWT_HS256_SECRET: (value) => (value === undefined ? undefined : 'must not be set: tokens come from an issuer with JWKS_URL, whose private key nobody shares'),
   API_KEY_PEPPER: secret(32, makeOne),
+  API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
   IDEMPOTENCY_SECRET: (value, all) =>
     value !== undefined && value === all['API_KEY_PEPPER'] ? `must differ from API_KEY_PEPPER; ${makeOne}` : secret(32, makeOne)(value, all),
   DASHBOARD_CLIENT_SECRET: secret(24, 'have the issuer make a longer random one'),

@@ -6,7 +6,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { apiKeySchema } from '#libs/contracts/resources.ts';
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { createBootstrapKey } from './api-keys.ts';
+import { createBootstrapKey, republishApiKeys } from './api-keys.ts';
 import { newClient, newId, outboxOf, startHarness } from './harness.ts';
 import type { Harness } from './harness.ts';
 import { schema } from './schema.ts';
@@ -159,6 +159,14 @@ test('a bound caller lists and gets its own keys only', async () => {
   expect(await bank.send('list_api_keys', { limit: 100, order: 'desc' }, bound)).toEqual({ ok: true, data: { items: [own] } });
   expect(await bank.send('get_api_key', { key_id: other.key_id }, bound)).toMatchObject({ ok: false, refusal: { code: 'api_key_not_found' } });
   expect(await bank.send('revoke_api_key', { key_id: other.key_id }, bound)).toMatchObject({ ok: false, refusal: { code: 'api_key_not_found' } });
+});
+
+test('every key can be told again, as it is now', async () => {
+  const { key_id } = await newKey();
+  await bank.send('revoke_api_key', { key_id });
+  const [, revoked] = await statesOf(key_id);
+  expect(await republishApiKeys(bank.pool, schema, new Date())).toBeGreaterThan(1);
+  expect((await statesOf(key_id)).slice(2)).toEqual([revoked]);
 });
 
 test('the first key of an installation has all scopes and lives a year', async () => {

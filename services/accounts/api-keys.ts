@@ -15,7 +15,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf, writeAudit } from './audit.ts';
 import { clientNotFound } from './clients.ts';
-import { expireKey, insertKey, keyOf, lockKey, revokeKey } from './key-store.ts';
+import { expireKey, insertKey, keyColumns, keyOf, lockKey, revokeKey } from './key-store.ts';
 import type { KeyRow } from './key-store.ts';
 import { done, eventOf, refused } from './outcome.ts';
 import type { Outcome, Work } from './outcome.ts';
@@ -91,6 +91,22 @@ export async function revokeApiKey(work: Work, data: MessageData<'revoke_api_key
   if (row.revoked_at !== null) return done(keyOf(row, now), [], { changed: false });
   const revoked = await revokeKey(client, data.key_id, now);
   return done(keyOf(revoked, now), [stateEvent(work, revoked)], { changed: true });
+}
+
+/**
+ * Tells the gateways every key again, by its state now: for brokers that have lost the topic `api-keys`, or never had it.
+ * Returns how many. Keys that change meanwhile are told by their change, whose version is higher.
+ */
+export async function republishApiKeys(pool: Pool, schema: string, now: Date): Promise<number> {
+  const time = now.toISOString();
+  const context: MessageContext = { message_id: '', type: '', source: source.accounts, time, subject: '', request_id: `republish ${time}`, actor: 'system:republish' };
+  const count = await transaction(pool, async (client) => {
+    const { rows } = await client.query<KeyRow>(`select ${keyColumns} from api_keys order by key_id for update`);
+    await writeOutbox(client, rows.map((row) => stateEvent({ client, context, now: time }, row)));
+    return rows.length;
+  });
+  await wakeRelay(pool, schema);
+  return count;
 }
 
 /** The first key of an installation: named "bootstrap", with all scopes. Returns the key itself, which is kept nowhere. */

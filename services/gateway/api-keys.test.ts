@@ -38,6 +38,17 @@ test('another secret, another pepper, a typing error and foreign texts are nobod
   expect(keys.find(apiKey)).toBeUndefined();
 });
 
+test('while the pepper is rotated, keys of the one before it go on working', () => {
+  const [before, after] = [hashApiKey('the pepper before', apiKey), hashApiKey(pepper, apiKey)];
+  const rotating = createApiKeys({ pepper, previousPepper: 'the pepper before', logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.parse('2026-01-01T00:00:00.000Z') });
+  for (const [version, secret_hash] of [before, after].entries()) {
+    const state = { key_id: keyId, family_id: keyId, secret_hash, scopes: [], environment: 'live', client_id: null, expires_at: '2026-06-01T00:00:00.000Z', revoked_at: null, version };
+    rotating.take(keyId, Buffer.from(JSON.stringify(state)));
+    expect(rotating.find(apiKey)).toMatchObject({ keyId });
+    expect(rotating.find(makeApiKey('live', keyId))).toBeUndefined();
+  }
+});
+
 test('a secret is compared once and in constant time, whether its key is known or not', () => {
   const { keys, take } = setUp();
   take();

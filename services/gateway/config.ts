@@ -21,6 +21,7 @@ export const gatewayConfig = z
       .describe('Signature algorithms accepted in tokens'),
     JWT_HS256_SECRET: z.string().min(32, 'must have at least 32 characters').optional().describe('Accepts HS256 tokens signed with this secret: for tests, never together with a real issuer'),
     API_KEY_PEPPER: secret.describe('Secret under which API keys are hashed; the same for every gateway and for bootstrap-key'),
+    API_KEY_PEPPER_PREVIOUS: secret.optional().describe('The API_KEY_PEPPER before this one, until no key hashed under it is in use any more (docs/operations.md)'),
     IDEMPOTENCY_SECRET: secret.describe('Secret from which command ids and cursors are derived; the same for every gateway, and never changed'),
     RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000_000).prefault('6000').describe('Requests of one caller a minute, counted by each gateway for itself; 0 for no limit'),
     AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000_000).prefault('60').describe('Failed authentications of one address a minute that are answered 401, the rest 429; 0 for no limit'),

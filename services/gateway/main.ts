@@ -114,7 +114,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
 function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, instance, metrics, admission }: { logger: Logger; instance: string; metrics: GatewayMetrics; admission: Admission }) {
   const prefix = config.TOPIC_PREFIX;
   const publisher = createPublisher(kafka, { logger, name: 'requests', maxQueued: 2 * config.MAX_PENDING });
-  const apiKeys = createApiKeys({ pepper: config.API_KEY_PEPPER, logger, onUse: keyUseRecorder(publisher, prefix, logger) });
+  const apiKeys = createApiKeys({ pepper: config.API_KEY_PEPPER, previousPepper: config.API_KEY_PEPPER_PREVIOUS, logger, onUse: keyUseRecorder(publisher, prefix, logger) });
   const keyFollower = follow(kafka, { topic: topicName(prefix, 'api-keys'), groupId: `${prefix}gateway-keys-${instance}`, onMessage: apiKeys.take, logger });
   const requester = createRequester(kafka, publisher, {
     topic: topicName(prefix, 'replies'),
