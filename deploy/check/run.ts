@@ -7,13 +7,15 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { alertRules } from './alerts.ts';
 import type { Check, Part } from './check.ts';
 import { compose } from './compose.ts';
 import { prepareEngine } from './engine.ts';
 import { image } from './image.ts';
+import { restore } from './restore.ts';
 import { testcontainers } from './testcontainers.ts';
 
-const parts: Part[] = [image, compose, testcontainers];
+const parts: Part[] = [image, compose, testcontainers, alertRules, restore];
 const strict = process.env['CI_STRICT'] === '1';
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 

@@ -1,0 +1,239 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createPool } from '#libs/postgres/pool.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test-database.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import { source, toHeaders } from '#libs/contracts/envelope.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import { startCluster } from '../../tests/faults/cluster.ts';
+import type { Cluster } from '../../tests/faults/cluster.ts';
+import { pidsOf } from '../../tests/faults/processes.ts';
+import { createRandom } from '../../tests/faults/random.ts';
+import { Api } from '../../tests/support/client.ts';
+import { publish } from '../../tests/support/kafka.ts';
+import { alerts, rulesFile } from '../../tests/support/rules.ts';
+import { skewedClock } from '../../tests/support/skewed-clock.ts';
+import { trySignal } from '../local/child.ts';
+import { noPrometheus, startPrometheus } from './prometheus.ts';
+import type { Prometheus } from './prometheus.ts';
+import { run } from './check.ts';
+import type { Check, Part } from './check.ts';
+
+/** A running bank that Prometheus scrapes, and what faults need of it. */
+interface Scene {
+  cluster: Cluster;
+  pool: Pool;
+  /** Of the first gateway, and of the second. */
+  api: Api;
+  second: Api;
+  client_id: string;
+  account_id: string;
+}
+
+interface Fault {
+  name: string;
+  /** Alerts that it must make true. */
+  fires: string[];
+  /** Begins it; may go on until `over` is aborted. */
+  inject(scene: Scene, over: AbortSignal): Promise<void>;
+  undo?(scene: Scene): Promise<void>;
+}
+
+const deposit = ({ account_id }: Scene, api: Api) => api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }).then(({ status }) => status, () => 0);
+const ledgers = ({ cluster }: Scene) => cluster.nodes.filter((node) => node.kind === 'ledger' && node.running());
+const stall = (pids: number[], signal: 'SIGSTOP' | 'SIGCONT') => pids.forEach((pid) => trySignal(pid, signal));
+const lagMessages = 2_500;
+
+const faults: Fault[] = [
+  {
+    name: 'no check of the books for two days',
+    fires: ['BankBooksUnchecked'],
+    async inject({ api, pool }) {
+      await api.post('/admin/verifications');
+      await until(async () => (await pool.query('select from verifications where ended_at is not null')).rowCount === 1);
+      await pool.query("update verifications set ended_at = ended_at - interval '2 days'");
+    },
+    undo: async ({ pool }) => void (await pool.query("update verifications set ended_at = ended_at + interval '2 days'")),
+  },
+  {
+    name: 'somebody locks a busy account again and again',
+    fires: ['BankLockWaits', 'BankLatencyBurnsFast', 'BankLatencyBurnsSlowly'],
+    async inject({ pool, account_id }, over) {
+      while (!over.aborted) {
+        const client = await pool.connect();
+        await client.query('begin');
+        await client.query('select from accounts where account_id = $1::uuid for update', [account_id.slice(4)]);
+        await sleep(1_500);
+        await client.query('commit');
+        client.release();
+        await sleep(100);
+      }
+    },
+  },
+  {
+    name: 'every ledger is killed, with openings and 2,500 queries behind',
+    fires: ['BankServiceDown', 'BankBreakerOpen', 'BankCommandsStuck', 'BankConsumerLag', 'BankSagasStuck', 'BankAvailabilityBurnsFast', 'BankAvailabilityBurnsSlowly'],
+    async inject(scene) {
+      const { cluster, api, client_id } = scene;
+      await Promise.all(ledgers(scene).map((ledger) => ledger.kill()));
+      void api.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }).catch(() => undefined);
+      const now = new Date().toISOString();
+      // Nobody waits for an answer to these.
+      const headers = toHeaders({ message_id: 'qry_check', type: messageType('get_ledger_accounts'), source: source.gateway, time: now, subject: '', request_id: 'check', actor: '' });
+      const query = { topic: topicName(cluster.topicPrefix, 'ledger.queries'), key: null, value: JSON.stringify({ account_ids: [] }), headers };
+      await publish({ kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix }, Array.from({ length: lagMessages }, (_, i) => ({ ...query, partition: i % 12 })));
+    },
+    undo: ({ cluster }) => cluster.restore(),
+  },
+  {
+    name: 'a message that cannot be read',
+    fires: ['BankDeadLetters'],
+    inject: ({ cluster }) => publish({ kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix }, [{ topic: topicName(cluster.topicPrefix, 'ledger.commands'), partition: 0, key: null, value: 'no JSON', headers: {} }]),
+  },
+  {
+    name: 'the lease of the relay is held by nobody who publishes',
+    fires: ['BankNoRelay', 'BankOutboxStuck'],
+    inject: async ({ pool }) => void (await pool.query("update outbox_lease set holder = 'check', expires_at = clock_timestamp() + interval '1 hour'")),
+    undo: async ({ pool }) => void (await pool.query('update outbox_lease set expires_at = clock_timestamp()')),
+  },
+  {
+    name: 'a balance is changed by hand, and the books are checked',
+    fires: ['BankBooksDiffer', 'BankBooksBroken'],
+    async inject({ pool, api }) {
+      await pool.query("update accounts set balance_minor = balance_minor + 7 where account_number = (select min(account_number) from accounts where account_type = 'Vault')");
+      await api.post('/admin/verifications');
+    },
+    undo: async ({ pool }) => void (await pool.query("update accounts set balance_minor = balance_minor - 7 where account_number = (select min(account_number) from accounts where account_type = 'Vault')")),
+  },
+  {
+    name: 'Postgres stands still',
+    fires: ['BankPostgresAway'],
+    inject: async ({ cluster }) => stall(pidsOf(cluster.postgres), 'SIGSTOP'),
+    undo: async ({ cluster }) => stall(pidsOf(cluster.postgres), 'SIGCONT'),
+  },
+  {
+    name: 'the broker is killed',
+    fires: ['BankKafkaAway'],
+    inject: ({ cluster }) => cluster.broker.kill(),
+    undo: ({ cluster }) => cluster.restore(),
+  },
+  {
+    name: 'the clock of a gateway is an hour ahead',
+    fires: ['BankClockWrong', 'BankTurnsAway'],
+    async inject(scene, over) {
+      const gateway = scene.cluster.node('gateway-2');
+      await gateway.stop();
+      gateway.start(skewedClock(1));
+      while (!over.aborted) {
+        await deposit(scene, scene.second);
+        await sleep(50);
+      }
+    },
+    async undo({ cluster }) {
+      await cluster.node('gateway-2').stop();
+      await cluster.restore();
+    },
+  },
+  {
+    name: 'a gateway stands still for three seconds',
+    fires: ['BankEventLoopBlocked'],
+    async inject({ cluster }, over) {
+      const pids = [cluster.node('gateway').pid()];
+      while (!over.aborted) {
+        stall(pids, 'SIGSTOP');
+        await sleep(2_000);
+        stall(pids, 'SIGCONT');
+        await sleep(3_000);
+      }
+    },
+  },
+];
+
+const firesWithinMs = 120_000;
+
+/** Every alert is made true by its fault, in a running bank; before the first fault none is, but the one that wants a check of the books. */
+export const alertRules: Part = {
+  name: 'alerts',
+  needsEngine: false,
+  async run(check) {
+    const missing = noPrometheus();
+    if (missing !== undefined) return check.skip('alerts', missing);
+    await check.step('promtool takes the rules', async () => (await run('promtool', ['check', 'rules', rulesFile])).stdout.match(/\d+ rules found/)?.[0]);
+    const scene = await check.step('a bank with two gateways and two ledgers', () => openScene(check));
+    const stopLoad = load(scene);
+    check.onEnd(stopLoad);
+    const targets = scene.cluster.nodes.filter((node) => node.running()).map(({ healthUrl }) => new URL(healthUrl).host);
+    const prometheus = await startPrometheus(join(check.dir, 'prometheus'), targets, rulesFile);
+    check.onEnd(() => prometheus.stop());
+    await check.step('without a fault none is true but that of books never checked', async () => {
+      await until(async () => (await prometheus.query('count(corebanking_build_info)'))[0]?.value === targets.length);
+      await sleep(15_000);
+      const fired = await firing(prometheus, alerts.map(({ name }) => name));
+      // A machine that does much else may be slow by itself.
+      if (fired.some((name) => name !== 'BankBooksUnchecked' && !name.startsWith('BankLatency'))) throw new Error(`true without a fault: ${fired.join(', ')}`);
+    });
+    const fired = new Set<string>();
+    for (const fault of faults) await check.step(fault.name, () => suffer(fault, scene, prometheus, fired));
+    await check.step('each alert was made true', async () => {
+      const silentOnes = alerts.filter(({ name }) => !fired.has(name)).map(({ name }) => name);
+      if (silentOnes.length > 0) throw new Error(`never true: ${silentOnes.join(', ')}`);
+    });
+  },
+};
+
+async function openScene(check: Check): Promise<Scene> {
+  const cluster = await startCluster(join(check.dir, 'bank'), createRandom('alerts'));
+  check.onEnd(() => cluster.stop());
+  const pool = createPool({ url: cluster.databaseUrl, application_name: 'check', schema: 'ledger', max: 3 }, silent);
+  check.onEnd(() => pool.end());
+  const [api, second] = cluster.gateways.map(({ baseUrl }) => new Api(() => baseUrl, () => ({ 'x-api-key': cluster.apiKey }))) as [Api, Api];
+  const { client_id } = await api.client();
+  const { account_id } = await api.account(client_id);
+  return { cluster, pool, api, second, client_id, account_id };
+}
+
+/** Twenty deposits and reads a second, however they end; returns what ends it. */
+function load(scene: Scene): () => Promise<void> {
+  const timer = setInterval(() => {
+    void deposit(scene, scene.api);
+    void scene.api.get(`/accounts/${scene.account_id}`).catch(() => undefined);
+  }, 100);
+  return async () => clearInterval(timer);
+}
+
+async function firing(prometheus: Prometheus, names: string[]): Promise<string[]> {
+  const found = await Promise.all(alerts.filter(({ name }) => names.includes(name)).map(async ({ name, expr }) => ((await prometheus.query(expr)).length > 0 ? [name] : [])));
+  return found.flat();
+}
+
+/** Resolves when every expression of the fault has been true; says after how long. */
+async function suffer({ fires, inject, undo }: Fault, scene: Scene, prometheus: Prometheus, fired: Set<string>): Promise<string> {
+  const over = new AbortController();
+  const begun = performance.now();
+  const times = new Map<string, string>();
+  const injecting = inject(scene, over.signal);
+  injecting.catch(() => undefined);
+  try {
+    await until(async () => {
+      for (const name of await firing(prometheus, fires.filter((name) => !times.has(name)))) times.set(name, `${name} ${((performance.now() - begun) / 1000).toFixed(0)} s`);
+      return times.size === fires.length;
+    }).catch(() => {
+      throw new Error(`not true: ${fires.filter((name) => !times.has(name)).join(', ')}; true: ${[...times.values()].join(', ') || 'none'}`);
+    });
+    for (const name of fires) fired.add(name);
+  } finally {
+    over.abort();
+    await injecting;
+    await undo?.(scene);
+  }
+  return [...times.values()].join(', ');
+}
+
+async function until(check: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + firesWithinMs;
+  while (!(await check().catch(() => false))) {
+    if (performance.now() > deadline) throw new Error('not so in time');
+    await sleep(500);
+  }
+}

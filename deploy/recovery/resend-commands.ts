@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { replyType } from '#libs/contracts/envelope.ts';
+import { auditId, idBits } from '#libs/contracts/ids.ts';
+import { messageOfType } from '#libs/contracts/messages.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import { createKafka } from '#libs/kafka/client.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
+import { createPublisher } from '#libs/kafka/publish.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import { readToEnd } from '#libs/kafka/read-to-end.ts';
+import type { ReceivedMessage } from '#libs/kafka/received-message.ts';
+import { groupLag } from '#libs/kafka/topics.ts';
+import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
+import { run } from '#libs/service/run.ts';
+
+/**
+ * Sends commands again that Kafka has and a restored database has not: those since RESEND_FROM, in the order in which they were
+ * once decided. What was a success then, by its event or its audit record, gets a new deadline; anything else keeps its own, and
+ * is refused as late. Commands that the database knows are recognised by their ids: an earlier RESEND_FROM does no harm.
+ * For docs/operations.md, Restore: gateways are stopped, one ledger and one accounts run. Nobody is sent a reply.
+ */
+export const resendConfig = z.object({
+  ...kafkaConfig,
+  RESEND_FROM: z.iso.datetime().describe('The moment to which the database was restored, or some minutes before'),
+});
+
+const idleMs = 60_000;
+const renewedMs = 24 * 60 * 60_000;
+const publishTimeoutMs = 30_000;
+const services = ['accounts', 'ledger'] as const;
+type Service = (typeof services)[number];
+
+/** A command with the moment at which it was decided, or taken by the broker where nothing says that it was a success. */
+interface Sent {
+  service: Service;
+  message: ReceivedMessage;
+  succeeded: boolean;
+  at: string;
+  sequence: number;
+}
+
+/** What became of commands, by the bits of their transaction or the id of their audit record. */
+type Evidence = Map<string, { at: string; sequence: number }>;
+
+const json = (message: ReceivedMessage) => JSON.parse(message.value?.toString() ?? '{}') as Record<string, unknown>;
+
+async function readEvidence(kafka: KafkaClient, prefix: string, logger: Logger): Promise<Evidence> {
+  const evidence: Evidence = new Map();
+  const [transactions, audit] = [topicName(prefix, 'transactions'), topicName(prefix, 'audit')];
+  await readToEnd(kafka, { topics: [transactions, audit], groupId: `${prefix}resend`, idleMs, logger, take: async (messages) => {
+    for (const message of messages) {
+      const { ce_id = '', ce_time: at = '', ce_type } = message.headers;
+      const data = json(message);
+      // The first telling counts: it was at that time.
+      if (message.topic === audit) {
+        if (data['outcome'] === 'success' && !evidence.has(String(data['audit_id']))) evidence.set(String(data['audit_id']), { at: String(data['created_at']), sequence: 0 });
+      } else if (ce_type === 'corebanking.transaction.completed.v1') {
+        const bits = ce_id.replaceAll('-', '');
+        if (!evidence.has(bits)) evidence.set(bits, { at, sequence: Number(data['sequence']) });
+      }
+    }
+  } });
+  return evidence;
+}
+
+async function readCommands(kafka: KafkaClient, prefix: string, from: number, evidence: Evidence, logger: Logger): Promise<Sent[]> {
+  const found = new Map<string, Sent>();
+  const topics = new Map(services.map((service) => [topicName(prefix, `${service}.commands`), service]));
+  await readToEnd(kafka, { topics: [...topics.keys()], groupId: `${prefix}resend`, idleMs, logger, take: async (messages) => {
+    for (const message of messages) {
+      const { headers, timestamp_ms } = message;
+      const id = headers['ce_id'] ?? '';
+      // Steps of sagas and replies to them come again by themselves; queries need no answer.
+      const isCommand = headers['ce_type'] !== replyType && headers['deadline'] !== undefined && !(messageOfType(headers['ce_type'] ?? '') ?? 'get_').startsWith('get_');
+      if (timestamp_ms < from || !isCommand || found.has(id)) continue;
+      const done = evidence.get(idBits(id)) ?? evidence.get(auditId(id));
+      const late = { at: new Date(timestamp_ms).toISOString(), sequence: 0 };
+      found.set(id, { service: topics.get(message.topic) ?? 'ledger', message, succeeded: done !== undefined, ...(done ?? late) });
+    }
+  } });
+  return [...found.values()].toSorted((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : a.sequence - b.sequence || a.message.timestamp_ms - b.message.timestamp_ms));
+}
+
+/** All in one partition: so that they are decided in this order. */
+function again({ message, succeeded }: Sent): OutgoingMessage {
+  const { 'reply-topic': _topic, 'reply-partition': _partition, 'correlation-id': _id, ...headers } = message.headers;
+  if (succeeded) headers['deadline'] = new Date(Date.now() + renewedMs).toISOString();
+  return { topic: message.topic, partition: 0, key: message.key, value: message.value, headers };
+}
+
+/** Resolves when both services have committed everything, a saga's messages between them included. */
+async function caughtUp(kafka: KafkaClient, prefix: string): Promise<void> {
+  for (let quiet = 0; quiet < 3; await sleep(300)) {
+    const lags = await Promise.all(services.map((service) => groupLag(kafka, prefix + service, [topicName(prefix, `${service}.commands`)])));
+    quiet = lags.flat().every(({ lag }) => lag === 0n) ? quiet + 1 : 0;
+  }
+}
+
+/** Returns how many were sent again, and how many of them had been a success. */
+export async function resendCommands(kafka: KafkaClient, { prefix, from, logger }: { prefix: string; from: Date; logger: Logger }): Promise<{ sent: number; succeeded: number }> {
+  const commands = await readCommands(kafka, prefix, from.getTime(), await readEvidence(kafka, prefix, logger), logger);
+  const publisher = createPublisher(kafka, { logger, name: 'resend', maxQueued: 100_000 });
+  await publisher.start();
+  try {
+    for (let at = 0; at < commands.length;) {
+      const service = commands[at]?.service;
+      const end = commands.findIndex((command, i) => i > at && command.service !== service);
+      const run = commands.slice(at, end < 0 ? commands.length : end);
+      await publisher.publishAll(run.map(again), { timeoutMs: publishTimeoutMs });
+      // What the other service decides next may rest on it.
+      await caughtUp(kafka, prefix);
+      at += run.length;
+    }
+  } finally {
+    await publisher.stop();
+  }
+  return { sent: commands.length, succeeded: commands.filter(({ succeeded }) => succeeded).length };
+}
+
+if (import.meta.main) {
+  run('resend-commands', async ({ logger, instance }) => {
+    const config = loadConfig(resendConfig);
+    const kafka = createKafka(kafkaOptions(config, `resend-${instance}`), logger);
+    logger.info(await resendCommands(kafka, { prefix: config.TOPIC_PREFIX, from: new Date(config.RESEND_FROM), logger }), 'commands were sent again');
+  });
+}
