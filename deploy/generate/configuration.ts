@@ -4,11 +4,13 @@ import type { VariableDescription } from '#libs/service/config.ts';
 import { bootstrapConfig } from '#services/accounts/bootstrap-key.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { migrationConfig } from '#services/accounts/migrate.ts';
+import { republishConfig } from '#services/accounts/republish-keys.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { migrateConfig } from '#services/ledger/migrate.ts';
 import { verifyConfig } from '#services/ledger/verify-books.ts';
 import { topicsConfig } from '../create-topics.ts';
+import { resendConfig } from '../recovery/resend-commands.ts';
 
 /** What each program reads. */
 export const programs: Record<string, z.ZodObject> = {
@@ -20,6 +22,8 @@ export const programs: Record<string, z.ZodObject> = {
   'accounts/bootstrap-key': bootstrapConfig,
   'create-topics': topicsConfig,
   'verify-books': verifyConfig,
+  'accounts/republish-keys': republishConfig,
+  'recovery/resend-commands': resendConfig,
 };
 
 const inTables = (text: string): string => text.replaceAll('|', '\\|');
