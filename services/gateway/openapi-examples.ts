@@ -1,20 +1,19 @@
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import type { ErrorCode } from '#libs/contracts/errors.ts';
+import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
+import { exampleIds } from './openapi-answers.ts';
 import type { Json } from './openapi-schemas.ts';
 
-const bits = '0195f0c2a1b27c3d8e4f5a6b7c8d9e0f';
-const account = `acc_${bits}`;
-const client = `cli_${bits}`;
+const { account, client } = exampleIds;
 
 const examples: Record<string, string> = {
   client_id: client,
   account_id: account,
-  transaction_id: `txn_${bits}`,
-  transfer_id: `trf_${bits}`,
-  key_id: `key_${bits}`,
-  dead_letter_id: `dlt_${bits}`,
-  replay_id: `rpl_${bits}`,
+  transaction_id: exampleIds.transaction,
+  transfer_id: exampleIds.transfer,
+  key_id: exampleIds.key,
+  dead_letter_id: exampleIds.deadLetter,
+  replay_id: exampleIds.replay,
   accountNumber: 'SAV-1234567897',
 };
 
@@ -25,7 +24,8 @@ export function exampleOf(name: string): string {
 
 const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   create_client: {
-    Retail: { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001', ussd_phone_number: '+254700000001', ussd_status: 'active' },
+    Retail: { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001' },
+    USSD: { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001', ussd_phone_number: '+254700000001', ussd_status: 'active' },
     Corporate: { client_type: 'Corporate', company_name: 'Analytical Engines', registration_number: 'C-1842', email: 'office@example.com', contact_number: '+254700000002' },
   },
   update_client: { address: { address: '12 St James Square' } },
@@ -35,7 +35,7 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
     deposit: { account_id: account, transaction_type: 'Deposit', amount: 25, currency: 'USD', description: 'Cash', reference: 'R-1' },
     withdrawal: { account_id: account, transaction_type: 'Withdrawal', amount: 10.75 },
   },
-  create_transfer: { transfer: { from_account_id: account, to_account_id: `acc_${bits.replace(/^0/, '1')}`, amount: 10, currency: 'USD', description: 'Rent' } },
+  create_transfer: { transfer: { from_account_id: account, to_account_id: exampleIds.otherAccount, amount: 10, currency: 'USD', description: 'Rent' } },
   reverse_transaction: { reversal: { reason: 'booked twice' } },
   create_api_key: { reader: { name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live' } },
   rotate_api_key: { hour: { overlap_seconds: 3600 } },
@@ -53,32 +53,67 @@ export function requestExamples(name: EndpointName): Record<string, Json> {
   return Object.fromEntries(Object.entries(requests[name] ?? {}).map(([title, value]) => [title, { value }]));
 }
 
-const messages: Partial<Record<ErrorCode, string>> = {
-  validation_failed: 'email must be an e-mail address',
-  malformed_json: 'the body is not JSON',
-  unknown_field: 'foo is not a known field',
-  unknown_parameter: 'foo is not a known parameter',
-  invalid_cursor: 'the cursor is not one of this list with these filters',
-  invalid_amount: 'amount must be greater than 0',
-  invalid_amount_precision: 'amount has more decimal places than USD has',
-  amount_too_large: 'amount exceeds 10^15 - 1 minor units',
-  unsupported_currency: 'currency must be an ISO 4217 currency code in upper case',
-  insufficient_funds: `account ${account} has too little balance for this withdrawal`,
-  inactive_account: `account ${account} is Frozen`,
-  invalid_account_type: 'a Loan takes no deposits',
-  missing_credentials: 'credentials are required: Authorization: Bearer <token>, or x-api-key',
-  invalid_credentials: 'the credentials are not valid',
-  ambiguous_credentials: 'send either Authorization or x-api-key, not both',
-  insufficient_scope: 'the scope accounts:read is required',
-  client_not_found: `client ${client} not found`,
-  account_not_found: `account ${account} not found`,
-  events_expired: 'from must be 2026-01-02T03:04:05.679Z or later: older events are not kept any more',
-  service_unavailable: 'the service cannot answer now; nothing was executed, the request can be repeated',
-  outcome_unknown: `the outcome of txn_${bits} is not known yet: repeat the request with the same Idempotency-Key`,
+type Details = Pick<Refusal, 'errors' | 'details'>;
+
+function violation(field: string, code: ErrorCode, rule: string): [message: string, rest: Details] {
+  return [`${field} ${rule}`, { errors: [{ field, code, message: `${field} ${rule}` }] }];
+}
+
+const transaction = { transaction_id: exampleIds.transaction };
+
+/** What each code's message may say, and what goes with it. */
+const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
+  validation_failed: violation('email', 'validation_failed', 'must be an e-mail address'),
+  malformed_json: ['the body is not JSON'],
+  unknown_field: violation('foo', 'unknown_field', 'is not a known field'),
+  unknown_parameter: violation('foo', 'unknown_parameter', 'is not a known parameter'),
+  invalid_cursor: ['the cursor is not one of this list with these filters'],
+  invalid_amount: violation('amount', 'invalid_amount', 'must be greater than 0'),
+  invalid_amount_precision: violation('amount', 'invalid_amount_precision', 'has more decimal places than USD has'),
+  amount_too_large: violation('amount', 'amount_too_large', 'exceeds 10^15 - 1 minor units'),
+  unsupported_currency: violation('currency', 'unsupported_currency', 'must be an ISO 4217 currency code in upper case'),
+  insufficient_funds: [`account ${account} has too little balance for this withdrawal`, { details: transaction }],
+  inactive_account: [`account ${account} is Frozen`, { details: transaction }],
+  invalid_account_type: ['a Deposit is not possible on a Loan account', { details: transaction }],
+  duplicate_account_number: ['an account with the number SAV-1234567897 already exists'],
+  currency_mismatch: [`account ${account} is held in USD, not in KES`, { details: transaction }],
+  same_account: violation('to_account_id', 'same_account', 'must differ from from_account_id'),
+  amount_exceeds_outstanding: [`the amount exceeds the outstanding principal of loan account ${account}`, { details: transaction }],
+  balance_limit_exceeded: [`the balance of account ${account} would exceed 10^15 - 1 minor units`, { details: transaction }],
+  invalid_transaction_type: violation('transaction_type', 'invalid_transaction_type', 'must be Deposit or Withdrawal'),
+  invalid_status_transition: [`dead letter ${exampleIds.deadLetter} is dropped already`],
+  duplicate_ussd_phone: ['another client has this USSD phone number active'],
+  not_reversible: [`transaction ${exampleIds.transaction} is Failed`],
+  already_reversed: [`transaction ${exampleIds.transaction} was reversed by txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f`, { details: { reversal_transaction_id: 'txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f' } }],
+  missing_credentials: ['credentials are required: Authorization: Bearer <token>, or x-api-key'],
+  invalid_credentials: ['the credentials are not valid'],
+  ambiguous_credentials: ['send either Authorization or x-api-key, not both'],
+  insufficient_scope: ['the scope accounts:read is required'],
+  client_not_found: [`client ${client} not found`],
+  account_not_found: [`account_id ${account}: account not found`, { details: { field: 'account_id', account_id: account } }],
+  transaction_not_found: [`transaction ${exampleIds.transaction} not found`],
+  transfer_not_found: [`transfer ${exampleIds.transfer} not found`],
+  api_key_not_found: [`API key ${exampleIds.key} not found`],
+  dead_letter_not_found: [`dead letter ${exampleIds.deadLetter} not found`],
+  replay_not_found: [`replay ${exampleIds.replay} not found`],
+  route_not_found: ['there is no such path'],
+  method_not_allowed: ['DELETE is not allowed here, only GET, HEAD, POST'],
+  deadline_exceeded: ['the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key'],
+  dead_letter_expired: [`the bytes of ${exampleIds.deadLetter} are no longer kept: it can only be dropped`],
+  events_expired: violation('from', 'events_expired', 'must be 2026-01-01T00:00:00.000Z or later: older events are not kept any more'),
+  request_timeout: ['the request did not arrive in time'],
+  body_too_large: ['the body must not exceed 64 KiB'],
+  unsupported_media_type: ['the Content-Type must be application/json'],
+  idempotency_key_reused: ['this Idempotency-Key was used for another request'],
+  rate_limited: ['more than 600 requests a minute; try again in 12 s'],
+  headers_too_large: ['the request line and headers must not exceed 80 KiB'],
+  internal_error: ['an unexpected error occurred'],
+  service_unavailable: ['the service cannot answer now; nothing was executed, the request can be repeated'],
+  outcome_unknown: [`the outcome of ${exampleIds.transaction} is not known yet: repeat the request with the same Idempotency-Key`, { details: transaction }],
 };
 
 /** An error body with that code. */
 export function errorExample(code: ErrorCode): Json {
-  const { message } = refusal(code, messages[code] ?? code.replaceAll('_', ' '));
-  return { status: 'error', message, code, request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7' };
+  const [message, rest] = errors[code];
+  return { status: 'error', ...refusal(code, message, rest), request_id: exampleIds.request };
 }

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
@@ -24,6 +26,39 @@ test('every endpoint is there, with its scope and its errors', () => {
     const text = JSON.stringify(operation.responses);
     for (const code of errors) expect(text, `${name} ${code}`).toContain(code);
   }
+});
+
+test('every operation has examples of what goes in and what comes out, and every code one of its body; all are what their schemas say', () => {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addSchema(document, 'openapi');
+  const wrong: string[] = [];
+  const check = (place: string[], content: { examples?: Record<string, { value?: unknown; $ref?: string }> } = {}) => {
+    const examples = Object.entries(content.examples ?? {});
+    if (examples.length === 0) wrong.push(`${place.join(' ')}: no example`);
+    const pointer = [...place, 'content', 'application/json', 'schema'].map((key) => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/');
+    const validate = ajv.compile({ $ref: `openapi#/${pointer}` });
+    for (const [title, { value, $ref }] of examples) {
+      const example = $ref === undefined ? value : document.components.examples[$ref.replace(/^.*\//, '')].value;
+      if (!validate(example)) wrong.push(`${place.join(' ')} ${title}: ${ajv.errorsText(validate.errors)}`);
+    }
+  };
+  const operations = Object.entries<Record<string, { requestBody?: { content: Record<string, object> }; responses: Record<string, { $ref?: string; content?: Record<string, object> }> }>>(document.paths);
+  for (const [path, methods] of operations) {
+    for (const [method, { requestBody, responses }] of Object.entries(methods)) {
+      if (requestBody) check(['paths', path, method, 'requestBody'], requestBody.content['application/json']);
+      for (const [status, { $ref, content }] of Object.entries(responses)) if ($ref === undefined) check(['paths', path, method, 'responses', status], content?.['application/json']);
+    }
+  }
+  for (const [name, { content }] of Object.entries<{ content: Record<string, object> }>(document.components.responses)) check(['components', 'responses', name], content['application/json']);
+  expect(wrong).toEqual([]);
+});
+
+test('every code that callers can meet belongs to an operation', () => {
+  const told = new Set(Object.values<object>(document.paths).flatMap((methods) => Object.values(methods)).flatMap(({ responses }) => [...JSON.stringify(responses).matchAll(/examples\/(\w+)|responses\/(\w+)/g)].map(([, one, other]) => one ?? other)));
+  told.add('missing_credentials').add('invalid_credentials').add('ambiguous_credentials');
+  // No operation: other paths and methods; and what only an import of accounts could give.
+  expect(Object.keys(errorCodes).filter((code) => !told.has(code))).toEqual(['duplicate_account_number', 'route_not_found', 'method_not_allowed']);
 });
 
 test('every reference leads somewhere', () => {

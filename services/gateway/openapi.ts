@@ -3,6 +3,7 @@ import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { textWithoutNul } from '#libs/contracts/fields.ts';
+import { answerExamples } from './openapi-answers.ts';
 import { errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
@@ -110,9 +111,17 @@ function envelope({ result, shape }: Endpoint): Json {
   return { type: 'object', properties: { status: { type: 'string', const: 'success' }, data }, required: ['status', 'data'] };
 }
 
+/** The body around each example; of a list, around all of them. */
+function bodyExamples(name: EndpointName, { shape }: Endpoint, changes: Json = {}): Record<string, Json> {
+  const items = Object.entries(answerExamples(name)).map(([title, resource]) => [title, { ...resource, ...changes }] as const);
+  if (shape === 'page' || shape === 'list') return { items: { value: { status: 'success', data: items.map(([, item]) => item) } } };
+  return Object.fromEntries(items.map(([title, data]) => [title, { value: shape === 'one' || shape === 'document' ? { status: 'success', data } : data }]));
+}
+
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
   const { method, success, pending } = endpoint;
-  const content = { 'application/json': { schema: envelope(endpoint) } };
+  const schema = envelope(endpoint);
+  const content = { 'application/json': { schema, examples: bodyExamples(name, endpoint) } };
   const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
   if (isPaged(endpoint)) headers['Link'] = header('Link');
@@ -120,21 +129,22 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
   const answers: Record<string, Json> = { [success]: { description: success === 201 ? 'Created' : endpoint.summary, headers, content, ...links(name) } };
   if (pending) {
     const waiting = { ...knownCallersHeaders(), Location: header('Location'), 'Retry-After': header('RetryAfter') };
-    answers['202'] = { description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`, headers: waiting, content, ...links(name) };
+    const unfinished = { 'application/json': { schema, examples: bodyExamples(name, endpoint, { status: 'Pending' }) } };
+    answers['202'] = { description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`, headers: waiting, content: unfinished, ...links(name) };
   }
   return answers;
 }
 
-const everywhere: ErrorCode[] = ['validation_failed', 'unknown_parameter', 'missing_credentials', 'invalid_credentials', 'ambiguous_credentials', 'rate_limited', 'internal_error'];
-const withBody: ErrorCode[] = ['malformed_json', 'unknown_field', 'body_too_large', 'unsupported_media_type', 'request_timeout'];
+const everywhere: ErrorCode[] = [
+  'validation_failed', 'unknown_parameter', 'missing_credentials', 'invalid_credentials', 'ambiguous_credentials', 'request_timeout', 'rate_limited', 'headers_too_large', 'internal_error', 'service_unavailable',
+];
+const withBody: ErrorCode[] = ['malformed_json', 'unknown_field', 'body_too_large', 'unsupported_media_type'];
 
 /** Every code that the operation can answer, by status. */
 function errors(endpoint: Endpoint): Record<string, Json> {
   const codes = new Set<ErrorCode>([...everywhere, ...endpoint.errors]);
   if (endpoint.scope !== null) codes.add('insufficient_scope');
   if (endpoint.body) withBody.forEach((code) => codes.add(code));
-  // A balance that cannot be fetched is 500, whatever the reason.
-  if (endpoint.message !== null && endpoint.message !== 'get_balance_by_number') codes.add('service_unavailable');
   const byStatus = Map.groupBy([...codes], (code) => errorCodes[code].status);
   const answers = [...byStatus].sort(([left], [right]) => left - right).map(([status, group]) => [String(status), errorResponseRef(status, group)] as const);
   return Object.fromEntries(endpoint.method === 'POST' ? answers.map(([status, answer]) => [status, status === '400' ? replayable(answer) : answer]) : answers);

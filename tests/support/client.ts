@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import { expect } from 'vitest';
 import type { Account, ApiKey, Client, Entry, StatusTransition, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { checkDocumented } from './documented.ts';
 
 /**
  * A small REST client over fetch for end-to-end tests. It adds nothing to a request but the credentials and, where there is a
- * body, Content-Type; a body may be given as raw text, so that a test decides every character.
+ * body, Content-Type; a body may be given as raw text, so that a test decides every character. Of every answer it checks that
+ * OpenAPI tells of its status and code.
  */
 
 /** A resource as REST shows it: money as JSON numbers. */
@@ -109,7 +111,9 @@ export class Api {
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
-    return new Answer(response.status, response.headers, await response.text());
+    const received = await response.text();
+    checkDocumented(method, path, response.status, received);
+    return new Answer(response.status, response.headers, received);
   }
 
   get(path: string, headers?: HeaderFields): Promise<Answer> {
