@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { describeInBrowser, useBrowser } from './support/browser.ts';
+import { describeInBrowser, useDashboard } from './support/browser.ts';
 import { useBank } from './support/world.ts';
 
 /**
@@ -11,7 +11,7 @@ import { useBank } from './support/world.ts';
  */
 const root = join(import.meta.dirname, '..');
 const file = join(root, 'README.md');
-const example = /```sh\n([\s\S]*?)```\n```json\n([\s\S]*?)```/g;
+const example = /```sh\n([^`]*)```\n```json\n([^`]*)```/g;
 
 const world = useBank();
 
@@ -85,10 +85,10 @@ it('requests.http works from its top to its bottom', async () => {
 });
 
 describeInBrowser('/docs', () => {
-  const browser = useBrowser();
+  const { open } = useDashboard(world);
 
   it('tries requests out from the page itself, with an API key and with a token', async () => {
-    const { page, complaints } = await browser.open([world.api.baseUrl]);
+    const { page, complaints } = await open();
     await page.goto(`${world.api.baseUrl}/docs`);
     const authorize = async (credential: string, value: string) => {
       await page.locator('.btn.authorize').first().click();
