@@ -31,17 +31,22 @@ export async function ensureTopics(kafka: KafkaClient, specs: readonly TopicSpec
 }
 
 async function createTopic(admin: Admin, { name, partitions, replication_factor, config }: TopicSpec): Promise<void> {
-  // Resolves with false when the topic exists.
-  await admin.createTopics({
-    timeout: createTimeoutMs,
-    waitForLeaders: false,
-    topics: [{
-      topic: name,
-      numPartitions: partitions,
-      replicationFactor: replication_factor,
-      configEntries: Object.entries(config).map(([key, value]) => ({ name: key, value })),
-    }],
-  });
+  try {
+    // Resolves with false when the topic exists.
+    await admin.createTopics({
+      timeout: createTimeoutMs,
+      waitForLeaders: false,
+      topics: [{
+        topic: name,
+        numPartitions: partitions,
+        replicationFactor: replication_factor,
+        configEntries: Object.entries(config).map(([key, value]) => ({ name: key, value })),
+      }],
+    });
+  } catch (error) {
+    // A slow broker makes it all the same: whether it is there is seen by waiting for it.
+    if ((error as Error).name !== 'KafkaJSRequestTimeoutError') throw error;
+  }
 }
 
 async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promise<void> {
