@@ -10,6 +10,9 @@ const root = join(import.meta.dirname, '..');
 const runBy: Record<string, string> = {
   'npm ci && npm start': 'deploy/local/start.e2e.test.ts',
   'npm ci && npm test': 'not within itself: it is what runs this',
+  'docker compose up --wait': 'deploy/check/compose.ts',
+  'docker compose run --rm --no-deps api-key': 'deploy/check/compose.ts',
+  'docker build -f deploy/Dockerfile -t core-banking .': 'deploy/check/image.ts',
   'npm run bank -- demo': 'tests/command-line.e2e.test.ts',
   'npm run bank -- seed --clients 200 --days 90 --seed 7': 'tests/command-line.e2e.test.ts',
   'npm run bank -- tail transactions --from-beginning --count 10': 'tests/command-line.e2e.test.ts',

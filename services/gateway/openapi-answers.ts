@@ -44,7 +44,7 @@ const timeline = {
 const apiKey = {
   key_id, name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live', client_id: null, status: 'active', created_at, created_by: `key:key_${bits(1)}`, expires_at: '2027-01-02T03:04:05.678Z', last_used_at: null, revoked_at: null, rotated_from: null,
 };
-const secret = { api_key: `cbk_live_${bits()}_TheSecretIsShownThisOnce` };
+const secret = { api_key: 'cbk_live_<id>_<secret>' };
 const verification = { verification_id: `ver_${bits()}`, requested_by: actor, started_at: created_at, ended_at: '2026-01-02T03:04:06.300Z', state: 'passed', findings: [] };
 const deadLetter = {
   dead_letter_id: exampleIds.deadLetter, topic: 'ledger.commands.dlq', partition: 0, offset: 12, source_topic: 'ledger.commands', source_partition: 3, source_offset: 40_512, key: account_id, code: 'invalid_data', reason: 'amount: Invalid input', size_bytes: 214,
