@@ -16,6 +16,8 @@ export interface Check {
   standIns: string[];
   /** A folder that is gone after the run. */
   dir: string;
+  /** A folder that stays, for what takes long to build. */
+  cache: string;
   /** Does it, prints it with its time and what it answers, and counts it. Rejects when it fails. */
   step<T>(title: string, work: () => Promise<T>): Promise<T>;
   /** Says what cannot be checked on this machine, and why; with CI_STRICT=1 that is a failure. */

@@ -12,10 +12,11 @@ import type { Check, Part } from './check.ts';
 import { compose } from './compose.ts';
 import { prepareEngine } from './engine.ts';
 import { image } from './image.ts';
+import { kubernetes, pods } from './kubernetes.ts';
 import { restore } from './restore.ts';
 import { testcontainers } from './testcontainers.ts';
 
-const parts: Part[] = [image, compose, testcontainers, alertRules, restore];
+const parts: Part[] = [image, compose, testcontainers, alertRules, restore, kubernetes, pods];
 const strict = process.env['CI_STRICT'] === '1';
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -35,11 +36,12 @@ async function undoAll(): Promise<void> {
   }
 }
 
-function createCheck(dir: string): Check {
+function createCheck(dir: string, cache: string): Check {
   return {
     env: {},
     standIns: [],
     dir,
+    cache,
     async step(title, work) {
       const startedAt = performance.now();
       const line = (mark: string, rest = '') => say(`  ${mark} ${title}${rest} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
@@ -69,7 +71,7 @@ async function main(): Promise<void> {
   const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'core-banking');
   mkdirSync(cache, { recursive: true });
   undos.push(async () => rmSync(dir, { recursive: true, force: true }));
-  const check = createCheck(dir);
+  const check = createCheck(dir, cache);
   let reason: string | undefined = 'nothing asked for it';
   if (chosen.some(({ needsEngine }) => needsEngine)) {
     say('\nengine');

@@ -18,7 +18,7 @@ under_load() {
   local summary took
   bank delete pod load --ignore-not-found --wait > /dev/null
   bank apply -f "$here/kubernetes/load.yaml" > /dev/null
-  await 'the load' 60 bank exec load -- test -e /tmp/under-way || { bank logs load; return 1; }
+  await 'the load' 120 bank exec load -- test -e /tmp/under-way || { bank logs load; return 1; }
   took=$(seconds "${@:3}") || { echo "$took"; return 1; }
   sleep 3
   bank exec load -- touch /tmp/stop
