@@ -25,6 +25,7 @@ if [ "${2:-}" != inside ]; then
   # --kill-child: with the first process of the namespaces go all the others, the containers too.
   RUN="$run" unshare --net --mount --pid --fork --mount-proc --kill-child "$0" "$tools" inside || status=$?
   [ -n "${KEEP:-}" ] || rm -rf "$run"
+  [ "$DOCKER_HOST" != "unix://$tools/engine/docker.sock" ] || "$here/engine.sh" stop "$tools/engine"
   exit "$status"
 fi
 
