@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -21,6 +21,7 @@ type Service = {
   volumes?: string[];
   ports?: string[];
   networks?: string[] | Record<string, unknown>;
+  profiles?: string[];
   restart?: string;
   read_only?: boolean;
   cap_drop?: string[];
@@ -79,8 +80,8 @@ describe('docker-compose.yml', () => {
     // Kafka's image writes its settings at its start.
     expect(service.read_only === true || service.image === KAFKA_IMAGE).toBe(true);
     if (isJob(service)) expect(service.healthcheck).toEqual({ disable: true });
-    // Our image has a check of its own.
-    else expect(service.healthcheck?.test?.length ?? (service.image.startsWith('core-banking:') ? 1 : 0)).toBeGreaterThan(0);
+    // Our image has a check of its own; those to look at the bank with have no shell for one, and nobody waits for them.
+    else if (!service.profiles?.includes('observability')) expect(service.healthcheck?.test?.length ?? (service.image.startsWith('core-banking:') ? 1 : 0)).toBeGreaterThan(0);
     for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/);
   });
 
@@ -91,7 +92,7 @@ describe('docker-compose.yml', () => {
       }
       for (const volume of service.volumes ?? []) {
         const [source = ''] = volume.split(':');
-        if (source.startsWith('./')) expect(() => read(source), source).not.toThrow();
+        if (source.startsWith('./')) expect(existsSync(join(PROJECT, source)), source).toBe(true);
         else expect(Object.keys(volumes), `${name} mounts ${source}`).toContain(source);
       }
       for (const network of Array.isArray(service.networks) ? service.networks : Object.keys(service.networks ?? {})) expect(Object.keys(networks)).toContain(network);
