@@ -6,7 +6,7 @@ dir="$2"
 
 start() {
   if docker version --format '{{.Server.Version}}' > /dev/null 2>&1; then
-    echo "${DOCKER_HOST:-unix:///var/run/docker.sock}"
+    echo "${DOCKER_HOST:-$(docker context inspect --format '{{.Endpoints.docker.Host}}')}"
     return
   fi
   [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] || { echo 'no container engine answers, and only root on Linux can start one'; exit 3; }
