@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -88,6 +88,12 @@ test('processes of a killed run are ended, others with the same number are not',
   expect(processIdentity(pid)).toBeDefined();
   stranger.kill();
   second.release();
+});
+
+test('a folder whose passwords were deleted is not started on, and stays free', async () => {
+  const half = join(dir, 'half');
+  mkdirSync(join(half, 'postgres'), { recursive: true });
+  for (let attempt = 0; attempt < 2; attempt++) await expect(openLocalDir(half)).rejects.toThrow(/half holds a database, but not the state\.json .* delete the folder/);
 });
 
 test('a folder that cannot be written is named', async () => {

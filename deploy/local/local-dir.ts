@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endLeftovers, isSameProcess, processIdentity } from './child.ts';
@@ -49,6 +49,10 @@ export async function openLocalDir(wanted: string): Promise<LocalDir> {
   const lock = await takeLock(join(path, 'lock'));
   const processesFile = join(path, 'processes.json');
   const stateFile = join(path, 'state.json');
+  if (!existsSync(stateFile) && existsSync(join(path, 'postgres'))) {
+    lock.release();
+    throw new Error(`${path} holds a database, but not the state.json with its passwords. Put that back, or delete the folder: the next start then makes an empty bank`);
+  }
   const state: State = { ports: {}, secrets: {}, values: {}, ...readJson<Partial<State>>(stateFile) };
   const save = () => writeAtomically(stateFile, `${JSON.stringify(state, null, 2)}\n`);
   let processes: ProcessRecord[] = readJson<ProcessRecord[]>(processesFile) ?? [];

@@ -44,7 +44,7 @@ export async function awaitLogLine(child: Child, file: string, offset: number, t
     const problem = !child.running() ? `ended (${await child.exited})` : Date.now() > end ? `was not ready in ${timeoutMs / 1000} s` : undefined;
     if (problem !== undefined) {
       await child.stop(0);
-      throw new Error(`${child.name} ${problem}. The end of ${file}:\n${logTail(file)}`);
+      throw new Error(`${child.name} ${problem}. The end of ${file}:\n${logTail(file)}\nStart again; where files of LOCAL_DIR were deleted or damaged, delete all of it with its data: the next start then makes an empty bank`);
     }
     await sleep(30);
   }

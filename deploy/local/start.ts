@@ -4,6 +4,7 @@
  * port; KAFKA_BROKERS and DATABASE_URL name existing servers instead; GATEWAYS, LEDGERS and ACCOUNTS (default 1)
  * are the numbers of processes.
  */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -38,9 +39,32 @@ async function publicPort(): Promise<number> {
 }
 
 /** A named server of the environment must answer, or the start says so at once. */
-async function checkReachable(variable: string, host: string, port: number): Promise<void> {
+async function checkReachable(variable: ServerVariable, host: string, port: number): Promise<void> {
   if (await accepts(host, port, 3000)) return;
-  throw new Error(`${variable} names ${host}:${port}, but nothing answers there`);
+  throw new Error(`${variable} names ${host}:${port}, but nothing answers there. Start it, or ${instead(variable)}`);
+}
+
+type ServerVariable = 'KAFKA_BROKERS' | 'DATABASE_URL';
+
+function instead(variable: ServerVariable): string {
+  return `correct ${variable}, or unset it: npm start then runs a server of its own`;
+}
+
+/** What goes wrong with a server that the environment names is told with that. */
+async function named<T>(variable: ServerVariable, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!process.env[variable]) throw error;
+    throw new Error(`${(error as Error).message}\nThis is the server of ${variable} (tested are PostgreSQL 18 and Kafka 4): ${instead(variable)}`, { cause: error });
+  }
+}
+
+/** Books and events belong together: a bank that was there before has both, or what is left of it would contradict itself. */
+function checkComplete(local: LocalDir): void {
+  const missing = ['kafka', 'postgres'].filter((name) => !existsSync(join(local.path, name)));
+  if (local.value('api_key') === undefined || missing.length !== 1) return;
+  throw new Error(`${local.path} holds a bank, but not the folder ${missing[0]}. Put that back, or delete all of it: the next start then makes an empty bank`);
 }
 
 /** Kafka and Postgres: our own, or those that the environment names. */
@@ -52,10 +76,11 @@ async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ br
     await checkReachable('KAFKA_BROKERS', host, Number(port ?? 9092));
   }
   if (databaseUrl !== undefined) {
-    if (!URL.canParse(databaseUrl)) throw new Error('DATABASE_URL is not a URL such as postgres://user:password@host:5432/database');
+    if (!/^postgres(ql)?:$/.test(URL.parse(databaseUrl)?.protocol ?? '')) throw new Error('DATABASE_URL is not a URL such as postgres://user:password@host:5432/database');
     const { hostname, port } = new URL(databaseUrl);
     await checkReachable('DATABASE_URL', hostname, Number(port || 5432));
   }
+  if (brokers === undefined && databaseUrl === undefined) checkComplete(local);
   const infra = await startInfrastructure(local, {
     kafka: brokers === undefined,
     postgres: databaseUrl === undefined,
@@ -126,8 +151,8 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     dashboard: { clientSecret: local.secret('client_secret'), sessionSecret: local.secret('session_secret') },
   };
   await Promise.all([
-    launch.step('Database schemas', () => Promise.all([migrateService('ledger', settings), migrateService('accounts', settings)])),
-    launch.step('Kafka topics', () => createTopics(settings)),
+    launch.step('Database schemas', () => named('DATABASE_URL', () => Promise.all([migrateService('ledger', settings), migrateService('accounts', settings)]))),
+    launch.step('Kafka topics', () => named('KAFKA_BROKERS', () => createTopics(settings))),
   ]);
   let write = () => {};
   const services = await startServices(launch, local, settings, counts, port, () => write());
