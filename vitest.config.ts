@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /**
  * Three projects, run one after the other: `unit` (*.test.ts) needs nothing; `integration` (*.int.test.ts) and `e2e`
  * (*.e2e.test.ts, whole banks of several processes) get a real Kafka and Postgres from tests/support/global-setup.ts.
- * The numbers of workers suit two cores: end-to-end tests start processes of their own.
+ * The numbers of workers suit two cores: end-to-end tests start processes of their own, but wait for them half of the time.
  */
 const shared = { testTimeout: 60_000, hookTimeout: 120_000, pool: 'forks', env: { NODE_ENV: 'test' } } as const;
 const servers = ['tests/support/global-setup.ts'];
@@ -34,7 +34,7 @@ export default defineConfig({
         },
       },
       {
-        test: { ...shared, name: 'e2e', include: ['**/*.e2e.test.ts'], exclude, globalSetup: servers, maxWorkers: 1, sequence: { groupOrder: 3 } },
+        test: { ...shared, name: 'e2e', include: ['**/*.e2e.test.ts'], exclude, globalSetup: servers, maxWorkers: 2, sequence: { groupOrder: 3 } },
       },
     ],
   },

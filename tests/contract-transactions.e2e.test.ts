@@ -62,7 +62,8 @@ describe('Transactions and transfers: POST /transfers', () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 987.65 }), await api.newAccount()];
     const { message } = expectError(await transfer(from.account_id, to.account_id, 1000), 400, 'insufficient_funds', /^Insufficient Funds: .*source account/i);
     expect(message).toContain(from.account_id);
-    expect(message).not.toMatch(/987/);
+    // Ids may hold any digits.
+    expect(message.replaceAll(from.account_id, '')).not.toMatch(/\d/);
     expectError(await transact(from.account_id, 'Withdrawal', 987.66), 400, 'insufficient_funds');
     expect(await api.transact(from.account_id, 'Withdrawal', 987.65)).toMatchObject({ status: 'Completed' });
   });
