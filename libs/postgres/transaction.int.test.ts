@@ -3,7 +3,7 @@ import { createPool } from './pool.ts';
 import type { Pool, PoolClient } from './pool.ts';
 import { createTestDatabase, silent } from './test-database.ts';
 import { createTestProxy } from './test-proxy.ts';
-import { isRetryable, isUnavailable, transaction, uniqueViolation } from './transaction.ts';
+import { inOrder, isRetryable, isUnavailable, transaction, uniqueViolation } from './transaction.ts';
 
 const database = await createTestDatabase();
 const observer = createPool({ url: database.url, application_name: 'observer', schema: 'public' }, silent);
@@ -175,6 +175,17 @@ describe('a network that fails', () => {
     await transaction(pool, (client) => insert(client, 4));
     expect(await ids()).toEqual([4]);
   }, pipeline));
+});
+
+test('of statements given at once the one that failed is told, not those behind it, whichever promise rejects first', async () => {
+  const pool = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 1, pipeline: true }, silent);
+  await observer.query('truncate t');
+  const failing = (client: PoolClient) => client.query('select 1 / 0').then((answer) => answer).then((answer) => answer).then((answer) => answer);
+  const error = await failureOf(transaction(pool, (client) => inOrder([insert(client, 1), failing(client), client.query('select 1')])));
+  expect(error).toMatchObject({ code: '22012' });
+  expect(await ids()).toEqual([]);
+  expect(await transaction(pool, (client) => inOrder([1, client.query('select 2 as two').then(({ rows }) => rows), insert(client, 2).then(() => undefined)]))).toEqual([1, [{ two: 2 }], undefined]);
+  await pool.end();
 });
 
 test('a pipelined pool writes nothing outside of a transaction', async () => {

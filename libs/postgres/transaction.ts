@@ -48,6 +48,16 @@ export async function transaction<T>(
   }
 }
 
+/**
+ * The answers to statements that one connection was given at once, in their order. Rejects with the error of the first that
+ * failed: the server refuses those behind it for no more than that (25P02), and whose promise rejects first is an accident.
+ */
+export async function inOrder<T extends readonly unknown[] | []>(statements: T): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(statements);
+  for (const statement of statements) await statement;
+  return Promise.all(statements);
+}
+
 async function attemptOnce<T>(
   pool: Pool,
   fn: (client: PoolClient, finish: Finish) => Promise<T>,
@@ -71,7 +81,7 @@ async function attemptOnce<T>(
     const result = await fn(client, async (last) => {
       if (!client.pipeline) return await last();
       const { query, committing } = await sendWithCommit(client, last);
-      const [answer] = await Promise.all([query, begun, committing]);
+      const [, answer] = await inOrder([begun, query, committing]);
       committed = committing !== undefined;
       return answer;
     });

@@ -4,6 +4,7 @@ import { idBits } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool, type PoolClient } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
+import { isUnavailable } from '#libs/postgres/transaction.ts';
 import type { Command } from './decision.ts';
 import { runBatch } from './engine.ts';
 import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
@@ -98,6 +99,17 @@ describe('a batch', () => {
     await release();
     expect([isWaiting, isRivalWaiting, (await Promise.all([batch, rival])).flat().sort()]).toEqual([true, true, ['done', 'replayed']]);
     expect(await balance(a)).toBe('49.00');
+  });
+
+  it('that waits too long for the account is to be tried again: the lock is what failed, not the statements behind it', async () => {
+    const a = await open('50');
+    const impatient = createPool({ url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, pipeline: true, lock_timeout_ms: 200 }, silent);
+    const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1')], { pool: impatient });
+    const error = await batch.catch((reason: unknown) => reason);
+    await release();
+    await impatient.end();
+    expect([isWaiting, error, isUnavailable(error)]).toEqual([true, expect.objectContaining({ code: '55P03' }), true]);
+    expect(await balance(a)).toBe('50.00');
   });
 
   it('locks accounts in id order, whatever order they lie in: while it waits for the first it holds no other', async () => {

@@ -2,7 +2,7 @@ import { commandKey, idKey, isId } from '#libs/contracts/ids.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
-import { type Finish, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
+import { type Finish, inOrder, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
 import { auditMessage } from './audit.ts';
 import { type SystemKind, systemAccountNumber } from './chart.ts';
 import { balanceEvent, eventsOf } from './events.ts';
@@ -90,7 +90,7 @@ async function openBooks(client: PoolClient, commands: Command[], slot: number, 
   };
   // All of it in one round trip, one after the other: each of those behind the locks begins after they were got, and so
   // sees what their former holders committed.
-  const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
+  const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await inOrder([
     lockAccounts(client, touchedAccounts(commands, originals)).then(locked),
     lockSlots(client, commands, originals, slot).then(locked),
     look(client, records),
@@ -162,7 +162,7 @@ async function write(client: PoolClient, finish: Finish, commands: Command[], de
   const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
   const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
   const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
-  await Promise.all([
+  await inOrder([
     opened.length > 0 && insertAccounts(client, opened, books.now),
     restated.length > 0 && updateStatuses(client, restated),
     kept.length > 0 && insertOutcomes(client, kept),
