@@ -13,7 +13,8 @@ async function everything(): Promise<Record<string, string[]>> {
   const rows = async (view: string, order: string) => (await world.sql<{ row: string }>(`select row_to_json(t)::text as row from ${view} t order by ${order}`)).map(({ row }) => row);
   return {
     entries: await rows('v_entries', 'account_id, sequence'),
-    'ledger accounts': await rows('v_accounts', 'account_id'),
+    // Slots of Teller and Vault are made for a batch before it is known to have nothing new; they are empty then.
+    'ledger accounts': await rows('(select * from v_accounts where client_id is not null or last_sequence > 0)', 'account_id'),
     transactions: await rows('v_transactions', 'transaction_id'),
     clients: await rows('accounts.clients', 'client_id'),
     accounts: await rows('accounts.accounts', 'account_id'),
