@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
+import { BriefMap } from './brief-map.ts';
 import { groupMessagesPerPartition } from './group-messages.ts';
 import './kafkajs.ts';
 import { createRequest } from './produce-request.ts';
@@ -7,6 +8,7 @@ import { createRequest } from './produce-request.ts';
 const require = createRequire(import.meta.url);
 
 interface Queue {
+  inflight: unknown;
   pending: unknown[];
   throttleCheckTimeoutId: NodeJS.Timeout | null;
   scheduleCheckPendingRequests(): void;
@@ -21,6 +23,11 @@ test('patched kafkajs arms its timer only while a request waits', () => {
   queue.scheduleCheckPendingRequests();
   expect(queue.throttleCheckTimeoutId).not.toBeNull();
   clearTimeout(queue.throttleCheckTimeoutId ?? undefined);
+});
+
+test('patched kafkajs keeps its requests in flight where nothing outlives them', () => {
+  const RequestQueue = require('kafkajs/src/network/requestQueue') as new (options: object) => Queue;
+  expect(new RequestQueue({}).inflight).toBeInstanceOf(BriefMap);
 });
 
 test('patched kafkajs encodes and groups with our functions', () => {

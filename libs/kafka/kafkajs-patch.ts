@@ -1,3 +1,4 @@
+import { BriefMap } from './brief-map.ts';
 import { pause } from './wait.ts';
 
 /** What the patch touches of kafkajs' Cluster. */
@@ -13,6 +14,12 @@ interface BrokerPool {
   removeBroker(address: unknown): void;
 }
 
+interface SocketRequest {
+  sentAt: number;
+  requestTimeout: number;
+  timeoutRequest(): void;
+}
+
 /** What the patch touches of kafkajs' RequestQueue; its package ships no types for it. */
 interface RequestQueue {
   pending: unknown[];
@@ -20,7 +27,7 @@ interface RequestQueue {
   throttleCheckTimeoutId: NodeJS.Timeout | null;
   requestTimeoutIntervalId: NodeJS.Timeout | null;
   enforceRequestTimeout: boolean;
-  inflight: Map<number, { sentAt: number; requestTimeout: number; timeoutRequest(): void }>;
+  inflight: BriefMap<number, SocketRequest>;
   checkPendingRequests(): void;
   isConnected(): boolean;
   destroy(): void;
@@ -38,6 +45,7 @@ const coordinatorPauseMs = 100;
  */
 export function patchKafkaJs(require: NodeJS.Require): void {
   patchRequestQueueTimers(require);
+  patchRequestsInFlight(require);
   patchGroupCoordinator(require);
   patchLastBroker(require);
 }
@@ -64,10 +72,21 @@ function patchRequestQueueTimers(require: NodeJS.Require): void {
     this.destroy();
     this.requestTimeoutIntervalId = setInterval(() => {
       const now = Date.now();
-      for (const request of [...this.inflight.values()]) if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
+      for (const request of this.inflight.values()) if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
       if (!this.isConnected()) this.destroy();
     }, timeoutCheckIntervalMs);
   };
+}
+
+/** A request in flight holds its bytes, and whoever waits for it: none of that may outlive it (brief-map.ts). */
+function patchRequestsInFlight(require: NodeJS.Require): void {
+  const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
+  Object.defineProperty(prototype, 'inflight', {
+    // The constructor assigns a Map.
+    set(this: RequestQueue) {
+      Object.defineProperty(this, 'inflight', { value: new BriefMap<number, SocketRequest>() });
+    },
+  });
 }
 
 /**

@@ -29,10 +29,10 @@ interface Batch {
   parts: { lot: Lot; count: number; chunk: Chunk }[];
 }
 
-/** What ends with an assignment: its lots, its offsets, the retries of its messages. */
+/** What ends with an assignment: its lots, its offsets, the retries of its messages. Lots are few and brief: no Set (brief-map.ts). */
 interface Tenure {
   assigned: Assignment[];
-  lots: Set<Lot>;
+  lots: Lot[];
   waiting: Lot[];
   tracker: OffsetTracker;
   over: AbortController;
@@ -52,7 +52,7 @@ const goneTypes = new Set(['REBALANCE_IN_PROGRESS', 'NOT_COORDINATOR_FOR_GROUP',
  */
 export class MessagePool {
   readonly #options: PoolOptions;
-  readonly #active = new Set<Promise<void>>();
+  #active: Promise<void>[] = [];
   #tenure = newTenure([]);
   #scheduled = false;
   #stopping = false;
@@ -78,7 +78,7 @@ export class MessagePool {
     tenure.over.abort();
     tenure.waiting.length = 0;
     for (const lot of tenure.lots) lot.settled.resolve();
-    tenure.lots.clear();
+    tenure.lots = [];
     this.#tenure = newTenure([]);
     clearInterval(this.#beats);
     clearTimeout(this.#commits);
@@ -92,7 +92,7 @@ export class MessagePool {
     if (tenure.lost) return Promise.reject(tenure.lost);
     const lot: Lot = { payload, taken: 0, handled: 0, settled: Promise.withResolvers() };
     tenure.payload = payload;
-    tenure.lots.add(lot);
+    tenure.lots.push(lot);
     tenure.waiting.push(lot);
     this.#beats ??= setInterval(() => void this.#beat(this.#tenure), this.#options.heartbeatMs / 2);
     this.#schedule();
@@ -113,7 +113,7 @@ export class MessagePool {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      while (this.#active.size < this.#options.concurrency && this.#pump());
+      while (this.#active.length < this.#options.concurrency && this.#pump());
     });
   }
 
@@ -123,10 +123,10 @@ export class MessagePool {
     const batch = this.#take(tenure);
     if (batch.messages.length === 0) return false;
     const run = this.#run(batch, tenure).finally(() => {
-      this.#active.delete(run);
+      this.#active = this.#active.filter((one) => one !== run);
       this.#schedule();
     });
-    this.#active.add(run);
+    this.#active.push(run);
     return true;
   }
 
@@ -182,7 +182,7 @@ export class MessagePool {
 
   /** Keeps the membership while handle takes long; learns here that the group rebalances. */
   async #beat(tenure: Tenure): Promise<void> {
-    if (tenure.lots.size === 0 || !tenure.payload) {
+    if (tenure.lots.length === 0 || !tenure.payload) {
       clearInterval(this.#beats);
       this.#beats = undefined;
       return;
@@ -206,7 +206,7 @@ export class MessagePool {
     await Promise.allSettled(this.#active);
     await this.#commit(tenure);
     for (const lot of tenure.lots) lot.settled.reject(error);
-    tenure.lots.clear();
+    tenure.lots = [];
   }
 
   /** Commits what is due. The request is on its way when this returns, unless nothing is due. */
@@ -214,7 +214,7 @@ export class MessagePool {
     const positions = tenure.payload ? tenure.tracker.takeDirty() : [];
     if (positions.length === 0) return tenure.committing;
     // One after the other is not needed for order: the requests share a connection.
-    tenure.committing = Promise.all([tenure.committing, this.#commitNow(tenure, positions)]);
+    tenure.committing = Promise.all([tenure.committing, this.#commitNow(tenure, positions)]).then(() => undefined);
     return tenure.committing;
   }
 
@@ -233,12 +233,13 @@ export class MessagePool {
 }
 
 function newTenure(assigned: Assignment[]): Tenure {
-  return { assigned, lots: new Set(), waiting: [], tracker: new OffsetTracker(), over: new AbortController(), lost: undefined, payload: undefined, committing: Promise.resolve() };
+  return { assigned, lots: [], waiting: [], tracker: new OffsetTracker(), over: new AbortController(), lost: undefined, payload: undefined, committing: Promise.resolve() };
 }
 
 /** Lets kafkajs fetch on behind this lot; unless its assignment is over, for then its offsets are no longer ours to move. */
 function settle(tenure: Tenure, lot: Lot): void {
-  if (!tenure.lots.delete(lot)) return;
+  if (!tenure.lots.includes(lot)) return;
+  tenure.lots = tenure.lots.filter((one) => one !== lot);
   const { messages } = lot.payload.batch;
   lot.payload.resolveOffset((messages[messages.length - 1] as FetchedRecord).offset);
   lot.settled.resolve();

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
+import { BriefMap } from './brief-map.ts';
 import type { KafkaClient } from './client.ts';
 import { onePartitionAssigner } from './consumer-session.ts';
 import { Supervisor } from './consumer-supervisor.ts';
@@ -86,7 +87,7 @@ class KafkaRequester implements Requester {
   readonly #publisher: Publisher;
   readonly #options: Required<RequesterOptions>;
   readonly #supervisor: Supervisor;
-  readonly #pending = new Map<string, Pending>();
+  readonly #pending = new BriefMap<string, Pending>();
   /** The topics of requests that were given up, by correlation id. */
   readonly #givenUp = new Map<string, string>();
   /** Starts every correlation id of this process: what begins otherwise is somebody else's. */
@@ -236,7 +237,7 @@ class KafkaRequester implements Requester {
   }
 
   #expire(now: number, reason: string): void {
-    for (const [id, pending] of this.#pending) {
+    for (const [id, pending] of this.#pending.entries()) {
       if (pending.deadline > now) continue;
       this.#pending.delete(id);
       const [oldest] = this.#givenUp.size >= maxGivenUp ? this.#givenUp.keys() : [];

@@ -28,7 +28,8 @@ export class Handover {
   #watermark: bigint | undefined;
   /** Accounted for, above the watermark: something between is missing. */
   #beyond = new Set<bigint>();
-  #offers = new Map<bigint, readonly OutboxEvent[]>();
+  /** By number. */
+  #offers: CommittedBatch[] = [];
   #events = 0;
   /** A probe that waits until every transaction of its time has ended. */
   #settling: Probe | undefined;
@@ -41,10 +42,12 @@ export class Handover {
   }
 
   /** A batch of this process, committed. Where it cannot be used or there are too many, it is dropped: the table has it. */
-  offer({ batch_id, events }: CommittedBatch): void {
-    if (this.#watermark === undefined || batch_id <= this.#watermark) return;
-    this.#offers.set(batch_id, events);
-    this.#events += events.length;
+  offer(batch: CommittedBatch): void {
+    if (this.#watermark === undefined || batch.batch_id <= this.#watermark) return;
+    const before = this.#offers.findLastIndex(({ batch_id }) => batch_id <= batch.batch_id);
+    if (this.#offers[before]?.batch_id === batch.batch_id) return;
+    this.#offers.splice(before + 1, 0, batch);
+    this.#events += batch.events.length;
     if (this.#events > maxEvents) this.reset();
   }
 
@@ -52,12 +55,12 @@ export class Handover {
   take(max: number): CommittedBatch[] {
     const batches: CommittedBatch[] = [];
     for (let count = 0; this.#watermark !== undefined; this.#watermark += 1n) {
-      const batch_id = this.#watermark + 1n;
-      const events = this.#offers.get(batch_id);
-      if (events === undefined || (batches.length > 0 && count + events.length > max)) break;
-      count += events.length;
-      this.#drop(batch_id);
-      batches.push({ batch_id, events });
+      const [next] = this.#offers;
+      if (next?.batch_id !== this.#watermark + 1n || (batches.length > 0 && count + next.events.length > max)) break;
+      count += next.events.length;
+      this.#events -= next.events.length;
+      this.#offers.shift();
+      batches.push(next);
     }
     return batches;
   }
@@ -77,8 +80,9 @@ export class Handover {
 
   /** These batches were read from the table and are published. */
   published(batchIds: readonly bigint[]): void {
+    const taken = new Set(batchIds);
+    this.#keep(({ batch_id }) => !taken.has(batch_id));
     for (const id of batchIds) {
-      this.#drop(id);
       if (this.#watermark === undefined || id > this.#watermark) this.#beyond.add(id);
     }
     this.#advance();
@@ -87,10 +91,11 @@ export class Handover {
 
   /** Everything that the last read could see is published. */
   drained(): void {
-    if (this.#settled !== undefined && this.#settled > (this.#watermark ?? -1n)) {
-      this.#watermark = this.#settled;
-      for (const id of this.#beyond) if (id <= this.#watermark) this.#beyond.delete(id);
-      for (const id of this.#offers.keys()) if (id <= this.#watermark) this.#drop(id);
+    const settled = this.#settled;
+    if (settled !== undefined && settled > (this.#watermark ?? -1n)) {
+      this.#watermark = settled;
+      for (const id of this.#beyond) if (id <= settled) this.#beyond.delete(id);
+      this.#keep(({ batch_id }) => batch_id > settled);
     }
     this.#settled = undefined;
     this.#advance();
@@ -100,7 +105,7 @@ export class Handover {
   reset(): void {
     this.#watermark = undefined;
     this.#beyond.clear();
-    this.#offers.clear();
+    this.#offers = [];
     this.#events = 0;
     this.#settling = undefined;
     this.#settled = undefined;
@@ -110,8 +115,8 @@ export class Handover {
     while (this.#watermark !== undefined && this.#beyond.delete(this.#watermark + 1n)) this.#watermark += 1n;
   }
 
-  #drop(batchId: bigint): void {
-    this.#events -= this.#offers.get(batchId)?.length ?? 0;
-    this.#offers.delete(batchId);
+  #keep(isWanted: (batch: CommittedBatch) => boolean): void {
+    this.#offers = this.#offers.filter(isWanted);
+    this.#events = this.#offers.reduce((sum, { events }) => sum + events.length, 0);
   }
 }

@@ -68,6 +68,8 @@ describe('one at a time', () => {
     await write(event(1));
     const next = processWith('next');
     await next.active;
+    // Published and marked: stopped between the two, it would come once more.
+    await drained();
     next.child.kill('SIGSTOP');
     await write(event(2));
     const broker = fakeBroker();

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { z } from 'zod';
@@ -25,6 +26,7 @@ export interface RunOptions {
  * one clear line is printed, what had been started is stopped, exit 1.
  */
 export function run(name: string, main: (context: RunContext) => Promise<void>, options: RunOptions = {}): void {
+  keepBriefThingsYoung();
   const { stopStepMs = 10_000, stopMs = 25_000 } = options;
   const stops: [string, () => unknown][] = [];
   let logger: Logger;
@@ -61,6 +63,14 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
       process.exit(1);
     },
   );
+}
+
+/**
+ * V8 makes in the old generation at once what it saw grow old (arrays of parameters, say, in slow seconds). What these hold, the
+ * bytes of each request, is then freed by collections of the whole heap alone, which come once a second for that (docs/performance.md).
+ */
+export function keepBriefThingsYoung(): void {
+  setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
 /** A terminal sends Ctrl-C to the whole group and a launcher its own signal after it: the second must not cut the stop short. */

@@ -1,0 +1,32 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { BriefMap } from './brief-map.ts';
+
+const key = fc.oneof(fc.integer({ min: 0, max: 5 }), fc.constantFrom('a', '__proto__', 'constructor', 'size'));
+const step = fc.oneof(
+  fc.record({ does: fc.constant('set' as const), key, value: fc.nat() }),
+  fc.record({ does: fc.constantFrom('delete' as const, 'get' as const, 'has' as const), key }),
+  fc.record({ does: fc.constant('clear' as const) }),
+);
+
+test('does what a Map does, whatever its keys', () => {
+  fc.assert(fc.property(fc.array(step), (steps) => {
+    const [brief, model] = [new BriefMap<string | number, number>(), new Map<string | number, number>()];
+    for (const one of steps) {
+      if (one.does === 'set') [brief, model].forEach((map) => map.set(one.key, one.value));
+      else if (one.does === 'clear') [brief, model].forEach((map) => map.clear());
+      else expect(brief[one.does](one.key)).toBe(model[one.does](one.key));
+      expect(brief.size).toBe(model.size);
+      expect(brief.values().sort()).toEqual([...model.values()].sort());
+      expect(new Map(brief.entries())).toEqual(new Map([...model].map(([name, value]) => [String(name), value])));
+    }
+  }));
+});
+
+test('what has left it is freed with the young generation, as with a Map it is not', () => {
+  const lyingAbout = (kind: string) => Number(execFileSync(process.execPath, ['--expose-gc', '--no-allocation-site-pretenuring', join(import.meta.dirname, 'brief-map.fixture.ts'), kind]));
+  expect(lyingAbout('brief')).toBeLessThan(10_000_000);
+  expect(lyingAbout('map')).toBeGreaterThan(10_000_000);
+});
