@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Command } from '#services/ledger/decision.ts';
-import { runBatch } from '#services/ledger/engine.ts';
+import { plansForBatches, runBatch } from '#services/ledger/engine.ts';
 import { serveHelper } from '../helper.ts';
 
 /**
@@ -11,7 +11,7 @@ import { serveHelper } from '../helper.ts';
  * ledger's own settings of the connection. Every twentieth is refused for lack of money.
  */
 const { DATABASE_URL = '', ACCOUNTS = '1000' } = process.env;
-const pool = createPool({ url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, pipeline: true, options: { plan_cache_mode: 'force_custom_plan' } }, pino({ level: 'warn' }));
+const pool = createPool({ url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, pipeline: true, options: plansForBatches }, pino({ level: 'warn' }));
 const [leastBatch, mostBatch] = [200, 500];
 const refusedEvery = 20;
 const slot = 0;

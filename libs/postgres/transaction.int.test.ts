@@ -123,6 +123,30 @@ describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
     expect(await ids()).toEqual([9]);
   });
 
+  test('finish: with queries under way that nobody has waited for', async () => {
+    await transaction(pool, (client, finish) => {
+      const underWay = [insert(client, 1)];
+      return finish(() => insert(client, 2), underWay);
+    });
+    expect(await ids()).toEqual([1, 2]);
+  });
+
+  test('finish: a query under way that fails, at the server or before it is sent, is told, and commits nothing', async () => {
+    const atServer = await failureOf(transaction(pool, (client, finish) => {
+      const underWay = [insert(client, 1), insert(client, 1)];
+      return finish(() => insert(client, 2), underWay);
+    }));
+    expect(uniqueViolation(atServer)).toBe('t_pkey');
+    const circular: Record<string, unknown> = {};
+    circular['self'] = circular;
+    await expect(transaction(pool, (client, finish) => {
+      const underWay = [client.query('insert into t (id, v) values (3, length($1::text))', [circular])];
+      return finish(() => insert(client, 4), underWay);
+    })).rejects.toThrow('circular');
+    await transaction(pool, (client) => insert(client, 9));
+    expect(await ids()).toEqual([9]);
+  });
+
   test('a read-only snapshot sees one moment and writes nothing', async () => {
     await transaction(pool, async (client) => {
       const count = async () => (await client.query<{ n: bigint }>('select count(*) as n from t')).rows[0]?.n;

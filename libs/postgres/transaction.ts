@@ -18,9 +18,10 @@ const beginStatement: Record<TransactionMode, string> = {
 /**
  * Sends COMMIT right behind the transaction's last query, without waiting for its answer, and resolves to that answer
  * once COMMIT is confirmed: a round trip less. `await finish(() => client.query(…))`; nothing may be queried after it.
- * On a pool without `pipeline` it merely waits for the query.
+ * `underWay`: queries before it whose answers nobody has waited for either; they are waited for, and fail it.
+ * On a pool without `pipeline` it merely waits for the queries.
  */
-export type Finish = <R>(last: () => Promise<R>) => Promise<R>;
+export type Finish = <R>(last: () => Promise<R>, underWay?: readonly Promise<unknown>[]) => Promise<R>;
 
 /**
  * Runs fn between BEGIN and COMMIT on one connection and returns what fn returned, only after COMMIT was confirmed.
@@ -78,12 +79,12 @@ async function attemptOnce<T>(
     if (client.pipeline) begun.catch(() => undefined);
     else await begun;
     let committed = false;
-    const result = await fn(client, async (last) => {
-      if (!client.pipeline) return await last();
-      const { query, committing } = await sendWithCommit(client, last);
-      const [, answer] = await inOrder([begun, query, committing]);
+    const result = await fn(client, async (last, underWay = []) => {
+      if (!client.pipeline) return await inOrder(underWay).then(last);
+      const { query, committing } = await sendWithCommit(client, last, underWay);
+      await inOrder([begun, ...underWay, query, committing]);
       committed = committing !== undefined;
-      return answer;
+      return query;
     });
     await begun;
     if (!committed) await commit(client);
@@ -107,27 +108,29 @@ async function commit(client: PoolClient): Promise<void> {
   if (answer.command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
 }
 
-/** COMMIT follows in the same packet, unless the driver refused the query. */
-async function sendWithCommit<R>(client: PoolClient, last: () => Promise<R>): Promise<{ query: Promise<R>; committing: Promise<void> | undefined }> {
+/** COMMIT follows in the same packet, unless the driver refused a query. */
+async function sendWithCommit<R>(client: PoolClient, last: () => Promise<R>, underWay: readonly Promise<unknown>[]): Promise<{ query: Promise<R>; committing: Promise<void> | undefined }> {
   const stream = streamOf(client);
   stream.cork();
   try {
     const query = last();
-    return { query, committing: (await failedAtOnce(query)) ? undefined : commit(client) };
+    return { query, committing: (await failedAtOnce([...underWay, query])) ? undefined : commit(client) };
   } finally {
     stream.uncork();
   }
 }
 
 /**
- * True where the driver refused the query before it was sent (a value it cannot encode, say). The server would know
- * nothing of that failure, and COMMIT would commit what came before it.
+ * True where the driver refused a query before it was sent (a value it cannot encode, say). The server would know
+ * nothing of that failure, and COMMIT would commit the others.
  */
-async function failedAtOnce(query: Promise<unknown>): Promise<boolean> {
+async function failedAtOnce(queries: readonly Promise<unknown>[]): Promise<boolean> {
   let failed = false;
-  query.catch(() => {
-    failed = true;
-  });
+  for (const query of queries) {
+    query.catch(() => {
+      failed = true;
+    });
+  }
   // The driver reports at the next tick; the second one comes after what that report has set off.
   await nextTick();
   await nextTick();

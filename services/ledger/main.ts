@@ -19,6 +19,7 @@ import { run } from '#libs/service/run.ts';
 import { createTracing, publishTracer } from '#libs/service/tracing.ts';
 import { commandHandler } from './commands.ts';
 import { loadLedgerConfig } from './config.ts';
+import { plansForBatches } from './engine.ts';
 import { batchMetrics, measureBooks } from './measure.ts';
 import { queryHandler } from './serve-queries.ts';
 import { batchTracer } from './trace.ts';
@@ -26,12 +27,6 @@ import { createVerifier } from './verifications.ts';
 
 const queryConcurrency = 4;
 const hourMs = 60 * 60 * 1000;
-
-/**
- * Every statement of a batch looks rows up by keys that come in arrays. So it is planned once, by index and loop alone: a
- * plan made while the tables were empty is then the one for full ones, and small batches do not pay for planning.
- */
-const plansForBatches = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' };
 
 run('ledger', async ({ logger, instance, onStop }) => {
   const config = loadLedgerConfig();

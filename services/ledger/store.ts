@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { bigintArray, intArray, textArray, timestampArray, uuidArray } from '#libs/postgres/arrays.ts';
-import { outboxColumns, type OutboxEvent, outboxInsert } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
 import { systemAccountNumber, systemPrefix } from './chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from './records.ts';
@@ -186,28 +185,14 @@ const write = `with written_transactions as (
     update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence
     from unnest($31::uuid[], $32::int8[], $33::int8[]) as m (account_id, balance_minor, last_sequence)
     where a.account_id = m.account_id
-  ), ${outboxInsert(34)}
-  select (select batch_id from outbox_batch) as batch_id`;
+  ) select`;
 
 /**
- * Writes transactions, entries, balances and outbox rows of a batch by one statement. The accounts' locks must be held,
- * since the outbox batch is numbered here. A trigger refuses entries that contradict the balances written beside them.
- * Resolves to the number of the outbox batch, null where there are no events.
+ * Writes transactions, entries and balances of a batch by one statement. A trigger refuses entries that contradict the balances
+ * written beside them.
  */
-export async function writeBatch(
-  client: PoolClient,
-  transactions: TransactionRecord[],
-  entries: EntryRecord[],
-  moved: AccountState[],
-  events: OutboxEvent[],
-  now: string,
-): Promise<bigint | null> {
-  const { rows } = await client.query<{ batch_id: bigint | null }>({
-    name: 'write_batch',
-    text: write,
-    values: [...transactionArrays(transactions), ...entryArrays(entries), now, ...accountArrays(moved), ...outboxColumns(events)],
-  });
-  return rows[0]?.batch_id ?? null;
+export async function writeBatch(client: PoolClient, transactions: TransactionRecord[], entries: EntryRecord[], moved: AccountState[], now: string): Promise<void> {
+  await client.query({ name: 'write_batch', text: write, values: [...transactionArrays(transactions), ...entryArrays(entries), now, ...accountArrays(moved)] });
 }
 
 function transactionArrays(t: TransactionRecord[]): Buffer[] {
