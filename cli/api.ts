@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { ConfigError, kafkaConfig, kafkaOptions, loadConfig, url } from '#libs/service/config.ts';
@@ -76,6 +76,10 @@ export function printable(text: string): string {
 
 export function print(text: string): void {
   process.stdout.write(`${printable(text)}\n`);
+}
+
+export function jsonOption(): Option {
+  return new Option('--json', 'print the data as JSON');
 }
 
 export function printJson(data: unknown): void {

@@ -2,14 +2,13 @@ import { type Command, Option } from 'commander';
 import { deadLetterState } from '#libs/contracts/administration.ts';
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import type { Bank, DeadLetter, DeadLetterContent } from '../clients/typescript/index.ts';
-import { openBank, print, printJson, wholeNumber } from './api.ts';
+import { jsonOption, openBank, print, printJson, wholeNumber } from './api.ts';
 
 type ListOptions = Parameters<Bank['listDeadLetters']>[0] & { limit: number; json?: true };
 
 /** `bank dead-letters list|show|redrive|drop`: messages that could not be processed, and what is done with them. */
 export function addDeadLetters(program: Command): void {
   const group = program.command('dead-letters').description('Messages that could not be processed (scope ops:manage)');
-  const json = () => new Option('--json', 'print the data as JSON');
 
   group
     .command('list')
@@ -19,7 +18,7 @@ export function addDeadLetters(program: Command): void {
     .option('--from <time>', 'since then (ISO 8601)')
     .option('--to <time>', 'before then (ISO 8601)')
     .option('--limit <number>', 'at most so many', wholeNumber(1, 999_999), 100)
-    .addOption(json())
+    .addOption(jsonOption())
     .action(async ({ limit, json: asJson, ...filters }: ListOptions) => {
       const letters = await openBank().listDeadLetters(filters).toArray(limit);
       if (asJson) return printJson(letters);
@@ -30,7 +29,7 @@ export function addDeadLetters(program: Command): void {
   group
     .command('show <dead_letter_id>')
     .description('Show one with its headers and value')
-    .addOption(json())
+    .addOption(jsonOption())
     .action(async (id: string, { json: asJson }: { json?: true }) => {
       const letter = await openBank().getDeadLetter({ dead_letter_id: id });
       if (asJson) return printJson(letter);
@@ -41,7 +40,7 @@ export function addDeadLetters(program: Command): void {
     .command('redrive <dead_letter_id>')
     .description('Send one to its topic again, its very bytes; a command past its deadline is then recorded as Failed')
     .option('--renew-deadline', 'give it 30 s again: only when its caller has not repeated it meanwhile')
-    .addOption(json())
+    .addOption(jsonOption())
     .action(async (id: string, { renewDeadline, json: asJson }: { renewDeadline?: true; json?: true }) => {
       decided(await openBank().redriveDeadLetter({ dead_letter_id: id, renew_deadline: renewDeadline === true }), asJson);
     });
@@ -50,7 +49,7 @@ export function addDeadLetters(program: Command): void {
     .command('drop <dead_letter_id>')
     .description('Decide that one is not sent again')
     .option('--reason <text>', 'why, for the audit')
-    .addOption(json())
+    .addOption(jsonOption())
     .action(async (id: string, { reason, json: asJson }: { reason?: string; json?: true }) => {
       decided(await openBank().dropDeadLetter({ dead_letter_id: id, reason }), asJson);
     });

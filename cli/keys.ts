@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { scopes, type Scope } from '#libs/contracts/scopes.ts';
 import type { ApiKey, ApiKeyWithSecret } from '../clients/typescript/index.ts';
-import { openBank, print, printJson, say, wholeNumber } from './api.ts';
+import { jsonOption, openBank, print, printJson, say, wholeNumber } from './api.ts';
 
 interface CreateOptions {
   scopes: Scope[];
@@ -14,13 +14,12 @@ interface CreateOptions {
 /** `bank keys list|create|rotate|revoke`: API keys. A new one is printed once, alone on stdout, so that a script can keep it. */
 export function addKeys(program: Command): void {
   const group = program.command('keys').description('API keys (scope keys:manage)');
-  const json = () => new Option('--json', 'print the data as JSON');
 
   group
     .command('list')
     .description('List them, newest first')
     .option('--limit <number>', 'at most so many', wholeNumber(1, 999_999), 100)
-    .addOption(json())
+    .addOption(jsonOption())
     .action(async ({ limit, json: asJson }: { limit: number; json?: true }) => {
       const keys = await openBank().listApiKeys().toArray(limit);
       if (asJson) return printJson(keys);
@@ -34,7 +33,7 @@ export function addKeys(program: Command): void {
     .option('--expires-at <time>', 'until then (ISO 8601); default: a year')
     .option('--client <client_id>', 'for what belongs to this client only')
     .addOption(new Option('--environment <environment>', 'written into the key').choices(['live', 'test']).default('live'))
-    .addOption(json())
+    .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank keys create reporting --scopes accounts:read transactions:read')
     .action(async (name: string, { scopes: granted, expiresAt, client, environment, json: asJson }: CreateOptions) => {
       made(await openBank().createApiKey({ name, scopes: granted, environment, expires_at: expiresAt, client_id: client }), asJson);
@@ -44,7 +43,7 @@ export function addKeys(program: Command): void {
     .command('rotate <key_id>')
     .description('Replace one; the old key stays valid for a while')
     .option('--overlap-seconds <number>', 'for so long', wholeNumber(0, 30 * 86_400), 3600)
-    .addOption(json())
+    .addOption(jsonOption())
     .action(async (id: string, { overlapSeconds, json: asJson }: { overlapSeconds: number; json?: true }) => {
       made(await openBank().rotateApiKey({ key_id: id, overlap_seconds: overlapSeconds }), asJson);
     });
@@ -52,7 +51,7 @@ export function addKeys(program: Command): void {
   group
     .command('revoke <key_id>')
     .description('End one; within two seconds no gateway takes it any more')
-    .addOption(json())
+    .addOption(jsonOption())
     .action(async (id: string, { json: asJson }: { json?: true }) => {
       const key = await openBank().revokeApiKey({ key_id: id });
       if (asJson) return printJson(key);

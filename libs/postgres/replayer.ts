@@ -51,8 +51,7 @@ class Hopeless extends Error {
 export class Replayer {
   readonly #options: Required<ReplayerOptions>;
   readonly #holder = randomUUID();
-  #stopping = false;
-  #endWait: () => void = () => undefined;
+  readonly #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
 
   constructor(options: ReplayerOptions) {
@@ -65,17 +64,17 @@ export class Replayer {
 
   /** Ends after the step in flight; another process, or the next start, goes on at once. */
   async stop(): Promise<void> {
-    this.#stopping = true;
-    this.#endWait();
+    this.#stopping.abort();
     await this.#loop;
   }
 
   async #run(): Promise<void> {
     const { pool, leaseMs, logger, pollMs } = this.#options;
-    while (!this.#stopping) {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
       const replay = await claimReplay(pool, this.#holder, leaseMs).catch((error: unknown) => void logger.debug({ err: error }, 'no replay could be taken'));
       if (replay) await this.#attempt(replay).catch((error: unknown) => logger.warn({ err: error }, 'a replay could not be ended'));
-      else await this.#wait(pollMs);
+      else await sleep(pollMs, undefined, { signal }).catch(() => undefined);
     }
   }
 
@@ -108,7 +107,7 @@ export class Replayer {
       await this.#publish(step, replay);
       if (!(await saveStep(pool, replay, step, leaseMs))) return false;
       if (step.isLast) return this.#end(replay, null);
-      if (this.#stopping) {
+      if (this.#stopping.signal.aborted) {
         await putOffReplay(pool, replay, 0);
         return false;
       }
@@ -150,17 +149,6 @@ export class Replayer {
       return messageOf({ id, topic: side_topic, key: replay_id, type: replayEndedType, time, headers: { 'replay-id': replay_id }, payload, partition }, source, topicName);
     });
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
-  }
-
-  async #wait(ms: number): Promise<void> {
-    if (this.#stopping) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#endWait = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }
 

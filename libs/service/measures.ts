@@ -2,6 +2,7 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Clock } from './clock.ts';
 import { kept, memo } from './metrics.ts';
 import type { Metrics } from './metrics.ts';
+import type { PublishTracer } from './tracing.ts';
 
 /** What more than one service measures, under the same names; the label `service` tells them apart. */
 
@@ -31,14 +32,20 @@ export interface OutboxSource {
   active(): boolean;
 }
 
-/** The outbox of a service; rows and age are the same whichever of its processes is asked. Returns what counts published messages. */
-export function measureOutbox(metrics: Metrics, relay: () => OutboxSource): (messages: number) => void {
+/**
+ * The outbox of a service; rows and age are the same whichever of its processes is asked. Returns what counts published messages
+ * and hands them on to `trace`.
+ */
+export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace?: PublishTracer): PublishTracer {
   const stats = kept(() => relay().stats(), askedOnceMs);
   metrics.gauge('outbox_rows', 'Outbox rows that are committed and not marked as published yet, over all processes of the service', async () => (await stats()).rows);
   metrics.gauge('outbox_oldest_age_seconds', 'Age of the oldest of them; 0 where there is none', async () => (await stats()).oldest_age_ms / 1000);
   metrics.gauge('outbox_relay_active', "1 in the process that publishes the service's outbox, 0 in those that stand by", () => Number(relay().active()));
   const published = metrics.counter('outbox_published_total', 'Messages of the outbox that every replica of the broker has');
-  return (messages) => published.inc(messages);
+  return (messages, begunAt) => {
+    published.inc(messages.length);
+    trace?.(messages, begunAt);
+  };
 }
 
 /** Who waits for a connection to Postgres. */

@@ -6,6 +6,7 @@ import { AlwaysOffSampler, AlwaysOnSampler, BatchSpanProcessor, ParentBasedSampl
 import type { Sampler } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import packageJson from '../../package.json' with { type: 'json' };
+import { traceparentForm } from './tracing.ts';
 import type { SpanOptions, Tracing, TracingConfig } from './tracing.ts';
 
 /** Loaded only where traces are on. */
@@ -56,7 +57,7 @@ export function startTracing(service: string, endpoint: string, config: TracingC
 }
 
 function contextOf(traceparent: string): SpanContext | undefined {
-  const [, traceId, spanId, flags] = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent) ?? [];
+  const [, traceId, spanId, flags] = traceparentForm.exec(traceparent) ?? [];
   return traceId && spanId && flags ? { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true } : undefined;
 }
 

@@ -48,12 +48,12 @@ export interface Tracing {
   stop(): Promise<void>;
 }
 
-/** The lowest bit of its last digit is the flag (W3C Trace Context, 3.2.2.5). */
-const sampledForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]$/;
+/** Version, trace id, parent id, flags (W3C Trace Context, 3.2). */
+export const traceparentForm = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** True where the gateway has decided that this is traced. */
+/** True where the gateway has decided that this is traced: the lowest bit of the flags (3.2.2.5). */
 export function isSampled(traceparent: string | undefined): traceparent is string {
-  return traceparent !== undefined && sampledForm.test(traceparent);
+  return traceparent !== undefined && traceparentForm.test(traceparent) && parseInt(traceparent.slice(-1), 16) % 2 === 1;
 }
 
 /** Undefined where no collector is configured. */
@@ -68,8 +68,11 @@ interface Published {
   headers: Record<string, string>;
 }
 
+/** Told of messages that the broker has taken; `begunAt` (performance.now) is when they were handed to the publisher. */
+export type PublishTracer = (messages: readonly Published[], begunAt: number) => void;
+
 /** Makes a span of each traced message that the broker has taken; undefined without tracing. */
-export function publishTracer(tracing: Tracing | undefined, prefix: string): ((messages: readonly Published[], begunAt: number) => void) | undefined {
+export function publishTracer(tracing: Tracing | undefined, prefix: string): PublishTracer | undefined {
   if (!tracing) return undefined;
   return (messages, begunAt) => {
     const at = performance.now();

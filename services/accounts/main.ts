@@ -1,5 +1,5 @@
 import { source } from '#libs/contracts/envelope.ts';
-import { deadLetterTopics, isEventTopic, topicName } from '#libs/contracts/topics.ts';
+import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -17,7 +17,7 @@ import { createRelay } from '#libs/postgres/relay.ts';
 import { createReplayer } from '#libs/postgres/replayer.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createClock } from '#libs/service/clock.ts';
-import { kafkaOptions, loadConfig } from '#libs/service/config.ts';
+import { kafkaOptions, loadConfig, relayOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
@@ -37,7 +37,6 @@ type Config = ReturnType<typeof accountsConfig.parse>;
 /** A page of 1 MiB and what surrounds it. */
 const maxReplyBytes = 2 * 1024 * 1024;
 const publishTimeoutMs = 5000;
-const hourMs = 60 * 60 * 1000;
 /** Reading a dead letter, and sending it: together below the 5 s that a transaction may idle. */
 const deadLetterTimeoutMs = 2000;
 
@@ -64,12 +63,8 @@ run('accounts', async ({ logger, instance, onStop }) => {
   onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
   const outbox = { topicName: (topic: string) => topicName(prefix, topic as TopicName), source: source.accounts, logger };
   const tracePublished = publishTracer(tracing, prefix);
-  const countPublished = measureOutbox(metrics, () => relay);
-  const leaves = (topic: string): boolean => config.EVENTS_PUBLISHED_BY === 'debezium' && isEventTopic(topic);
-  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema, retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, leaves, observe: (messages, begunAt) => {
-    countPublished(messages.length);
-    tracePublished?.(messages, begunAt);
-  } });
+  const observe = measureOutbox(metrics, () => relay, tracePublished);
+  const relay = createRelay({ ...outbox, ...relayOptions(config), pool: relayPool, publisher: events, schema, observe });
   onStop('outbox relay', () => relay.stop());
   const replayer = createReplayer({ ...outbox, pool, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
   onStop('replayer', () => replayer.stop());

@@ -1,7 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Tracing } from '#libs/service/tracing.ts';
-
-const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+import { type Tracing, traceparentForm } from '#libs/service/tracing.ts';
 
 /** The caller's own, where it is one. */
 export function givenTraceparent({ headers: { traceparent } }: FastifyRequest): string | undefined {

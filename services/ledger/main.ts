@@ -1,5 +1,5 @@
 import { source } from '#libs/contracts/envelope.ts';
-import { isEventTopic, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
@@ -11,7 +11,7 @@ import { readTime } from '#libs/postgres/time.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
 import { createReplayer } from '#libs/postgres/replayer.ts';
 import { createClock } from '#libs/service/clock.ts';
-import { kafkaOptions } from '#libs/service/config.ts';
+import { kafkaOptions, relayOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
 import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
@@ -26,7 +26,6 @@ import { batchTracer } from './trace.ts';
 import { createVerifier } from './verifications.ts';
 
 const queryConcurrency = 4;
-const hourMs = 60 * 60 * 1000;
 
 run('ledger', async ({ logger, instance, onStop }) => {
   const config = loadLedgerConfig();
@@ -57,12 +56,8 @@ run('ledger', async ({ logger, instance, onStop }) => {
 
   const outbox = { topicName: (name: string) => topicName(prefix, name as TopicName), source: source.ledger, logger };
   const tracePublished = publishTracer(tracing, prefix);
-  const countPublished = measureOutbox(metrics, () => relay);
-  const leaves = (topic: string): boolean => config.EVENTS_PUBLISHED_BY === 'debezium' && isEventTopic(topic);
-  const relay = createRelay({ ...outbox, pool: relayPool, publisher: events, schema: 'ledger', retainMs: config.OUTBOX_RETENTION_HOURS * hourMs, leaves, observe: (messages, begunAt) => {
-    countPublished(messages.length);
-    tracePublished?.(messages, begunAt);
-  } });
+  const observe = measureOutbox(metrics, () => relay, tracePublished);
+  const relay = createRelay({ ...outbox, ...relayOptions(config), pool: relayPool, publisher: events, schema: 'ledger', observe });
   onStop('relay', () => relay.stop());
   const replayer = createReplayer({ ...outbox, pool: reads, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
   onStop('replayer', () => replayer.stop());

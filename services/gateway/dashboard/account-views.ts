@@ -4,7 +4,7 @@ import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
 import { actorOf } from './actors.ts';
 import type { KeyNames } from './actors.ts';
-import { inputOf, once, problem, reason } from './forms.ts';
+import { confirmation, inputOf, once, problem } from './forms.ts';
 import type { Wrong } from './forms.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
@@ -117,14 +117,13 @@ export function statusForm(person: Person, account: Account, change: StatusChang
   const { verb, status, meaning } = changes[change];
   const isFreezing = status === 'Frozen';
   const options = [['', isFreezing ? 'Choose one' : 'none'] as const, ...freezeReason.options.map((value) => [value, reasons[value]] as const)];
-  const confirmed = reason(wrong, 'confirmed');
   return html`<form class="narrow" method="post" action="${url}/${account.account_id}/${change}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 <p role="alert">${meaning}</p>
 ${accountFacts(account)}
 ${inputOf({ name: 'reason', label: 'Reason', options, isRequired: isFreezing }, values, wrong)}
 ${inputOf({ name: 'note', label: 'Note', type: 'textarea', maxLength: 500, hint: 'Stands in the status history, with your name.' }, values, wrong)}
-<label><input type="checkbox" name="confirmed" value="yes" required${confirmed.attributes}> ${verb} account ${account.account_number}${confirmed.text}</label>
+${confirmation(`${verb} account ${account.account_number}`, wrong)}
 <div class="actions"><button${status !== 'Active' && html` class="danger"`}>${verb} the account</button> <a href="${url}/${account.account_id}">Cancel</a></div>
 </form>`;
 }

@@ -9,7 +9,7 @@ import { keyNamesOf } from './actors.ts';
 import { nameOf } from './client-views.ts';
 import { csvOf } from './csv.ts';
 import type { CsvColumn } from './csv.ts';
-import { enteredIn, idempotencyKeyOf, orForm } from './forms.ts';
+import { enteredIn, idempotencyKeyOf, orForm, unconfirmed } from './forms.ts';
 import { addDownload, addForm, addPage } from './frame.ts';
 import type { FrameOptions, Visit } from './frame.ts';
 import { keptFilters, parametersOf, showList } from './lists.ts';
@@ -155,7 +155,8 @@ function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pi
     const { api, params, person, fields } = visit;
     const again = async (wrong: Parameters<typeof statusForm>[4]) => statusForm(person, await accountOf(visit), change, fields, wrong);
     return orForm(async () => {
-      if (fields.get('confirmed') !== 'yes') return { status: 400, content: await again({ fields: { confirmed: ' Tick this to confirm.' } }) };
+      const wrong = unconfirmed(fields);
+      if (wrong) return { status: 400, content: await again(wrong) };
       const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
       await api.post<Account>(`/accounts/${idIn(params)}/status-transitions`, body, idempotencyKeyOf(fields));
       return { goTo: `${url}/${idIn(params)}?saved` };

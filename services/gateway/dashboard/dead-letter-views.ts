@@ -3,7 +3,7 @@ import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
 import { actorOf } from './actors.ts';
 import type { KeyNames } from './actors.ts';
-import { inputOf, once, problem, reason } from './forms.ts';
+import { confirmation, inputOf, once, problem } from './forms.ts';
 import type { Wrong } from './forms.ts';
 import { csrfField } from './layout.ts';
 import type { Person } from './layout.ts';
@@ -65,10 +65,9 @@ ${letter.truncated && html`<p class="notice wrong" role="status">What is shown i
   ], headers, 'It has no headers.')}` : html`<p class="notice wrong" role="status">Its bytes are no longer kept: it can only be dropped.</p>`}`;
 }
 
-/** The confirmation: what it means, and a tick that nobody sets by accident. */
+/** What the decision means, to be confirmed. */
 export function decisionForm(person: Person, letter: DeadLetterContent, decision: Decision, values: URLSearchParams, wrong: Wrong): Html {
   const isRedrive = decision === 'redrive';
-  const confirmed = reason(wrong, 'confirmed');
   return html`<form class="narrow" method="post" action="${pageOf(letter)}/${decision}">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 <p role="alert">${isRedrive ? 'Its very bytes are sent to its topic again. A command that was done before is recognised by its id, and not done twice; one past its deadline is recorded as Failed, unless the deadline is renewed.' : 'The message will never be sent again from here. What it asked for stays undone.'}</p>
@@ -76,7 +75,7 @@ ${letterFacts(letter, new Map())}
 ${isRedrive
     ? html`<label><input type="checkbox" name="renew_deadline" value="yes"${values.get('renew_deadline') === 'yes' && html` checked`}> Give it 30 seconds again: only when its caller has not repeated it meanwhile</label>`
     : inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 255, hint: 'Stands with the dead letter and in the audit.' }, values, wrong)}
-<label><input type="checkbox" name="confirmed" value="yes" required${confirmed.attributes}> ${isRedrive ? 'Send this message again' : 'Drop this message for good'}${confirmed.text}</label>
+${confirmation(isRedrive ? 'Send this message again' : 'Drop this message for good', wrong)}
 <div class="actions"><button${!isRedrive && html` class="danger"`}>${isRedrive ? 'Redrive' : 'Drop'}</button> <a href="${pageOf(letter)}">Cancel</a></div>
 </form>`;
 }

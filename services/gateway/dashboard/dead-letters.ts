@@ -6,7 +6,7 @@ import { html } from '#libs/service/html.ts';
 import { keyNamesOf } from './actors.ts';
 import { contentOf, deadLettersUrl, deadLetterTable, decisionForm } from './dead-letter-views.ts';
 import type { Decision } from './dead-letter-views.ts';
-import { idempotencyKeyOf, orForm } from './forms.ts';
+import { idempotencyKeyOf, orForm, unconfirmed } from './forms.ts';
 import type { Wrong } from './forms.ts';
 import { addForm, addPage } from './frame.ts';
 import type { FrameOptions, Visit } from './frame.ts';
@@ -49,7 +49,8 @@ function addDecision(app: FastifyInstance, decision: Decision, title: string, bo
   const form = async (visit: Visit, wrong: Wrong) => decisionForm(visit.person, await letterOf(visit), decision, visit.fields, wrong);
   addPage(app, url, page, async (visit) => ({ content: await form(visit, {}) }));
   addForm(app, url, page, (visit) => orForm(async () => {
-    if (visit.fields.get('confirmed') !== 'yes') return { status: 400, content: await form(visit, { fields: { confirmed: ' Tick this to confirm.' } }) };
+    const wrong = unconfirmed(visit.fields);
+    if (wrong) return { status: 400, content: await form(visit, wrong) };
     await visit.api.post<DeadLetter>(`${path}/${idIn(visit)}/${decision}`, bodyOf(visit), idempotencyKeyOf(visit.fields));
     return { goTo: `${deadLettersUrl}/${idIn(visit)}?decided` };
   }, (wrong) => form(visit, wrong)), options);

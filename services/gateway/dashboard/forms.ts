@@ -28,6 +28,17 @@ export function once(): Html {
   return html`<input type="hidden" name="idempotency_key" value="${randomUUID()}">`;
 }
 
+/** A tick that nobody sets by accident. */
+export function confirmation(words: string, wrong: Wrong): Html {
+  const { attributes, text } = reason(wrong, 'confirmed');
+  return html`<label><input type="checkbox" name="confirmed" value="yes" required${attributes}> ${words}${text}</label>`;
+}
+
+/** What is wrong with a form that was sent without the tick. */
+export function unconfirmed(fields: URLSearchParams): Wrong | undefined {
+  return fields.get('confirmed') === 'yes' ? undefined : { fields: { confirmed: ' Tick this to confirm.' } };
+}
+
 export function idempotencyKeyOf(fields: URLSearchParams): string | undefined {
   return fields.get('idempotency_key') ?? undefined;
 }
