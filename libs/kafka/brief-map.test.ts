@@ -20,7 +20,7 @@ test('does what a Map does, whatever its keys', () => {
       else expect(brief[one.does](one.key)).toBe(model[one.does](one.key));
       expect(brief.size).toBe(model.size);
       expect(brief.values().sort()).toEqual([...model.values()].sort());
-      expect(new Map(brief.entries())).toEqual(new Map([...model].map(([name, value]) => [String(name), value])));
+      expect(new Map(brief.entries())).toEqual(model);
     }
   }));
 });
