@@ -31,6 +31,7 @@ describe.each([2, -2])('%i hours off', (hours) => {
     skewed = 'gateway-2';
     const account = await world.api.newAccount({ initial_deposit: 10 });
     const token = await world.bank.token();
+    const expiring: RestKey = await world.api.key({ scopes: ['accounts:read'], expires_at: new Date(Date.now() + 3_600_000).toISOString() });
     await startSkewed(skewed, hours);
     const wrong = world.gateway(1);
     const key = newKey();
@@ -40,6 +41,10 @@ describe.each([2, -2])('%i hours off', (hours) => {
     expect(refused.header('retry-after')).toBe('1');
     // A token that was just issued is neither expired nor not yet valid.
     await eventually(async () => (await wrong.withToken(token).get(`/accounts/${account.account_id}`)).status === 200);
+    // Nor has a key of one hour expired, or been used at another time.
+    expect((await wrong.withKey(expiring.api_key ?? '').get(`/accounts/${account.account_id}`)).status).toBe(200);
+    const used = await eventually(async () => (await world.api.get(`/admin/api-keys/${expiring.key_id}`)).data<RestKey>().last_used_at ?? undefined);
+    expect(isNear(used)).toBe(true);
     expect(await wrong.balance(account.account_id)).toBe(10);
     expect((await world.api.once(key, '/transactions', body)).status).toBe(201);
   });

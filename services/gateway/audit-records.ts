@@ -35,6 +35,8 @@ export interface AuditRecordsOptions {
   publisher: Pick<Publisher, 'publish'>;
   prefix: string;
   logger: Logger;
+  /** The bank's time, in ms since 1970. */
+  now?: () => number;
 }
 
 /** Records on their way to the broker at most; beyond that they are logged only. */
@@ -45,7 +47,7 @@ const refusedStatuses = new Set<number>([401, 403, 404, 405]);
 /** What a path may show: the words of our own routes. Anything else was made up by the caller, and could be a secret. */
 const knownSegments = new Set(Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))));
 
-export function createAuditRecords({ publisher, prefix, logger }: AuditRecordsOptions): AuditRecords {
+export function createAuditRecords({ publisher, prefix, logger, now = Date.now }: AuditRecordsOptions): AuditRecords {
   let underWay = 0;
   const send = async (record: AuditRecord): Promise<void> => {
     if (underWay >= maxUnderWay) throw new Error(`${underWay} records wait already`);
@@ -58,7 +60,7 @@ export function createAuditRecords({ publisher, prefix, logger }: AuditRecordsOp
     }
   };
   const note = (request: FastifyRequest, act: Act): void => {
-    const record = recordOf(request, act);
+    const record = recordOf(request, act, now());
     send(record).catch((error: unknown) => logger.warn({ err: error, record }, 'an audit record was lost'));
   };
   return {
@@ -66,12 +68,12 @@ export function createAuditRecords({ publisher, prefix, logger }: AuditRecordsOp
       if (isForAuditors(request, code)) note(request, refusalOf(request, code));
     },
     note,
-    record: (request, act) => send(recordOf(request, act)),
+    record: (request, act) => send(recordOf(request, act, now())),
   };
 }
 
-function recordOf({ id, ip }: FastifyRequest, act: Act): AuditRecord {
-  return { audit_id: auditId(`gtw_${randomUUID()}`), created_at: new Date().toISOString(), ...act, request_id: id, address: ip };
+function recordOf({ id, ip }: FastifyRequest, act: Act, nowMs: number): AuditRecord {
+  return { audit_id: auditId(`gtw_${randomUUID()}`), created_at: new Date(nowMs).toISOString(), ...act, request_id: id, address: ip };
 }
 
 /**

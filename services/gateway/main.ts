@@ -51,7 +51,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   await checkBrokers(kafka, brokers);
   const admission = createAdmission();
   onStop('admission', () => admission.stop());
-  const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics, admission });
+  const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics, admission, now: () => clock.now() });
   const pending = createPendingAnswers();
   const clock = createClock({ read: createTimeReader((message, options) => requester.request(message, options), config.TOPIC_PREFIX), logger });
   const consumerLag = createConsumerLag(kafka, config.TOPIC_PREFIX);
@@ -98,7 +98,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   });
   forwarder = asking;
   onStop('breakers', () => asking.stop());
-  const auditRecords = createAuditRecords({ publisher, prefix: config.TOPIC_PREFIX, logger });
+  const auditRecords = createAuditRecords({ publisher, prefix: config.TOPIC_PREFIX, logger, now: clock.now });
   const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder: asking, pending, consumerLag, apiKeys, dashboard: dashboard?.options, auditRecords, logger, metrics: gatewayMetrics, tracing, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
@@ -111,10 +111,10 @@ run('gateway', async ({ logger, instance, onStop }) => {
 }, { stopStepMs: 21_000, stopMs: 28_000 });
 
 /** What goes over Kafka: requests out, replies in, and the API keys that this gateway follows. Nothing is started yet. */
-function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, instance, metrics, admission }: { logger: Logger; instance: string; metrics: GatewayMetrics; admission: Admission }) {
+function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, instance, metrics, admission, now }: { logger: Logger; instance: string; metrics: GatewayMetrics; admission: Admission; now: () => number }) {
   const prefix = config.TOPIC_PREFIX;
   const publisher = createPublisher(kafka, { logger, name: 'requests', maxQueued: 2 * config.MAX_PENDING });
-  const apiKeys = createApiKeys({ pepper: config.API_KEY_PEPPER, previousPepper: config.API_KEY_PEPPER_PREVIOUS, logger, onUse: keyUseRecorder(publisher, prefix, logger) });
+  const apiKeys = createApiKeys({ pepper: config.API_KEY_PEPPER, previousPepper: config.API_KEY_PEPPER_PREVIOUS, logger, onUse: keyUseRecorder(publisher, prefix, logger), now });
   const keyFollower = follow(kafka, { topic: topicName(prefix, 'api-keys'), groupId: `${prefix}gateway-keys-${instance}`, onMessage: apiKeys.take, logger });
   const requester = createRequester(kafka, publisher, {
     topic: topicName(prefix, 'replies'),
