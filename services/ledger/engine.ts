@@ -165,16 +165,16 @@ async function write(client: PoolClient, finish: Finish, commands: Command[], de
   const opened = decisions.flatMap((d) => d.opened ?? []);
   const restated = [...new Set(decisions.flatMap((d) => d.restated ?? []))];
   const kept = decisions.flatMap((d, i) => (d.keep && commands[i] ? [keptOutcome(commands[i], d.keep)] : []));
-  await inOrder([
-    opened.length > 0 && insertAccounts(client, opened, books.now),
-    restated.length > 0 && updateStatuses(client, restated),
-    kept.length > 0 && insertOutcomes(client, kept),
-  ]);
   const transactions = decisions.flatMap((d) => d.transactions);
   const entries = decisions.flatMap((d) => d.entries);
   const moved = [...books.moved];
   // The database is at these while the events are written out.
-  const written = transactions.length === 0 ? [] : [writeBatch(client, transactions, entries, moved, books.now)];
+  const written = [
+    ...(opened.length > 0 ? [insertAccounts(client, opened, books.now)] : []),
+    ...(restated.length > 0 ? [updateStatuses(client, restated)] : []),
+    ...(kept.length > 0 ? [insertOutcomes(client, kept)] : []),
+    ...(transactions.length > 0 ? [writeBatch(client, transactions, entries, moved, books.now)] : []),
+  ];
   const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
   const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
   const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
