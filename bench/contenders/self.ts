@@ -32,7 +32,7 @@ async function request({ value, headers }: OutgoingMessage) {
   return { headers: { 'correlation-id': '' }, value: Buffer.from(JSON.stringify({ ok: true, data: result })) };
 }
 
-const apiKeys = createApiKeys({ pepper: API_KEY_PEPPER, logger, onUse: () => undefined });
+const apiKeys = createApiKeys({ pepper: API_KEY_PEPPER, logger, onUse: () => undefined, now: Date.now });
 const keyId = parseApiKey(API_KEY)?.key_id ?? '';
 const known = { key_id: keyId, family_id: keyId, scopes: [...scopes], environment: 'test', client_id: null, expires_at: '2999-01-01T00:00:00.000Z', revoked_at: null, version: 1, secret_hash: hashApiKey(API_KEY_PEPPER, API_KEY) };
 apiKeys.take(keyId, Buffer.from(JSON.stringify(known)));
@@ -44,7 +44,7 @@ const app = await createApp({
   consumerLag: async () => [],
   pending: createPendingAnswers(),
   apiKeys,
-  auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger }),
+  auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger, now: Date.now }),
   clock: { now: Date.now, check: () => ({ ok: true }) },
   pepper: API_KEY_PEPPER,
   cursors: createCursors(API_KEY_PEPPER),

@@ -22,7 +22,8 @@ export interface ApiKeysOptions {
   logger: Logger;
   /** Told of a use, at most once a minute per key. Must not throw. */
   onUse(keyId: string, at: Date): void;
-  now?: () => number;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
 }
 
 /** Every API key there is, as the topic `api-keys` tells it: no look-up leaves the process. */
@@ -40,7 +41,7 @@ export interface ApiKeys {
 const useEveryMs = 60_000;
 const schema = events['corebanking.api_key.v1'].data;
 
-export function createApiKeys({ pepper, previousPepper, logger, onUse, now = Date.now }: ApiKeysOptions): ApiKeys {
+export function createApiKeys({ pepper, previousPepper, logger, onUse, now }: ApiKeysOptions): ApiKeys {
   const known = new Map<string, KnownKey>();
   const byText = new Map<string, KnownKey>();
   const waiting = new Set<() => void>();

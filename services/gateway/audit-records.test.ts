@@ -67,7 +67,7 @@ test('a broker that does not answer holds up nobody: at most 1,000 wait, what is
   const lines: string[] = [];
   const sent: OutgoingMessage[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
-  const auditRecords = createAuditRecords({ publisher: { publish: (message) => (sent.push(message), new Promise<void>(() => undefined)) }, prefix: '', logger });
+  const auditRecords = createAuditRecords({ publisher: { publish: (message) => (sent.push(message), new Promise<void>(() => undefined)) }, prefix: '', logger, now: Date.now });
   const { call } = await start({ auditRecords });
   for (let i = 0; i < 1005; i++) await call('GET', '/admin/nowhere');
   await turn();

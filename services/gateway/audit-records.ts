@@ -36,7 +36,7 @@ export interface AuditRecordsOptions {
   prefix: string;
   logger: Logger;
   /** The bank's time, in ms since 1970. */
-  now?: () => number;
+  now: () => number;
 }
 
 /** Records on their way to the broker at most; beyond that they are logged only. */
@@ -47,7 +47,7 @@ const refusedStatuses = new Set<number>([401, 403, 404, 405]);
 /** What a path may show: the words of our own routes. Anything else was made up by the caller, and could be a secret. */
 const knownSegments = new Set(Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))));
 
-export function createAuditRecords({ publisher, prefix, logger, now = Date.now }: AuditRecordsOptions): AuditRecords {
+export function createAuditRecords({ publisher, prefix, logger, now }: AuditRecordsOptions): AuditRecords {
   let underWay = 0;
   const send = async (record: AuditRecord): Promise<void> => {
     if (underWay >= maxUnderWay) throw new Error(`${underWay} records wait already`);

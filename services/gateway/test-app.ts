@@ -49,7 +49,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     if (typeof answer === 'string') throw new RequestError(answer, answer);
     return { headers: {}, value: Buffer.from(JSON.stringify(answer)) };
   };
-  const apiKeys = createApiKeys({ pepper, logger: silent, onUse: () => undefined });
+  const apiKeys = createApiKeys({ pepper, logger: silent, onUse: () => undefined, now: Date.now });
   // Its time stands still: a test that starves on a busy machine is no overload.
   const admission = createAdmission(() => 0);
   const clock = { now: Date.now, check: () => ({ ok: true }), ...options.clock };
@@ -60,7 +60,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     pending: createPendingAnswers(),
     consumerLag: async () => [],
     apiKeys,
-    auditRecords: createAuditRecords({ publisher, prefix: 'test.', logger: silent }),
+    auditRecords: createAuditRecords({ publisher, prefix: 'test.', logger: silent, now: Date.now }),
     pepper,
     cursors: createCursors('a secret of sixteen'),
     idempotencySecret: 'a secret of sixteen',

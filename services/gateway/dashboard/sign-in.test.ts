@@ -37,7 +37,7 @@ async function start({ fault, isBrokerAway = false, isKnown = true }: { fault?: 
   addSignIn(app, {
     issuer, ended, logger, now: Date.now, sessions: createSessions({ secret: 'a secret', ended, now: Date.now }), cookie: createCookie('bank_session', false), loginCookie: createCookie('bank_login', false), secret: 'a secret',
     publicUrl: 'http://bank.example', verifyToken: async () => (isKnown ? { actor, scopes: new Set<string>(), boundClientId: undefined } : undefined),
-    auditRecords: createAuditRecords({ publisher: { publish }, prefix: '', logger }), failureLimit: createLimiter(2),
+    auditRecords: createAuditRecords({ publisher: { publish }, prefix: '', logger, now: Date.now }), failureLimit: createLimiter(2),
   });
   const begun = await app.inject({ url: '/admin/login/start', headers: { host: 'bank.example' } });
   const cookie = String(begun.headers['set-cookie']).split(';')[0] ?? '';
