@@ -6,8 +6,10 @@ import { isEventTopic, topics } from '#libs/contracts/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { type OutboxEvent, writeOutbox } from '#libs/postgres/outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { createRelay, type OutgoingMessage } from '#libs/postgres/relay.ts';
 import { silent } from '#libs/postgres/test-database.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { relayOptions } from '#libs/service/config.ts';
 import { migrateAccounts } from '#services/accounts/schema.ts';
 import { grants, ledgerSchema, migrationsDir } from '#services/ledger/migrate.ts';
 import type { Child } from '../deploy/local/child.ts';
@@ -18,13 +20,14 @@ import { startPostgres } from '../deploy/local/postgres.ts';
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-debezium-'));
 const docs = (file: string) => readFileSync(join(import.meta.dirname, '../docs/debezium', file), 'utf8');
 let server: Child;
+let url: string;
 let pool: Pool;
 
 beforeAll(async () => {
   const port = await freePort();
   const owner = { name: 'owner', password: 'test-password' };
   server = await startPostgres({ dir: join(dir, 'postgres'), log: join(dir, 'log'), port, superuserPassword: 'test-password', owner, durable: false, settings: { wal_level: 'logical', shared_buffers: '16MB', min_wal_size: '80MB' } });
-  const url = `postgres://postgres:test-password@127.0.0.1:${port}/${owner.name}`;
+  url = `postgres://postgres:test-password@127.0.0.1:${port}/${owner.name}`;
   await migrate({ owner_url: url, schema: ledgerSchema, role: 'ledger', role_password: 'test-password', dir: migrationsDir, grants }, silent);
   await migrateAccounts({ owner_url: url, role: 'accounts', role_password: 'test-password' }, silent);
   pool = createPool({ url, application_name: 'test', schema: ledgerSchema, max: 4 }, silent);
@@ -61,37 +64,37 @@ describe('docs/debezium', () => {
     expect(named.length).toBe(9);
     const page = readFileSync(join(import.meta.dirname, '../docs/debezium.md'), 'utf8');
     for (const schema of ['ledger', 'accounts']) {
-      const { rows } = await pool.query<{ column_name: string }>("select column_name from information_schema.columns where table_schema = $1 and table_name = 'outbox' order by ordinal_position", [schema]);
+      const { rows } = await pool.query<{ column_name: string }>("select column_name from information_schema.columns where table_schema = $1 and table_name = 'outbox_events' order by ordinal_position", [schema]);
       const columns = rows.map(({ column_name }) => column_name);
       expect(named.filter((column) => !columns.includes(String(column)))).toEqual([]);
       for (const column of columns) expect(page).toContain(`\`${column}\``);
     }
   });
 
-  it('its publications let pass what consumers read, in the order of commits, and nothing else', async () => {
+  it('its publications let pass what relays give the connector: what consumers read, in its order, and nothing else', async () => {
     await pool.query(docs('ledger.sql'));
     await pool.query(docs('accounts.sql'));
     await pool.query("select pg_create_logical_replication_slot('test', 'pgoutput')");
-    const write = (schema: string, ...events: OutboxEvent[]) => transaction(pool, async (client) => (await client.query(`set local search_path to ${schema}`), writeOutbox(client, events)));
     const every = Object.keys(topics).map((topic, n) => event(n, topic));
-    await write('ledger', ...every);
-    // The one that begins first commits last.
-    const client = await pool.connect();
-    await client.query('begin');
-    await writeOutbox(client, [event(100, 'transactions')]);
-    await write('ledger', event(101, 'transactions'));
-    await client.query('commit');
-    client.release();
-    await write('accounts', ...every);
-    await pool.query('update ledger.outbox_batches set published_at = now()');
-    await pool.query('delete from ledger.outbox');
+    const others: string[] = [];
+    const kafka = { publishAll: async (messages: OutgoingMessage[]) => void others.push(...messages.map(({ topic }) => topic)) };
+    for (const schema of ['ledger', 'accounts']) {
+      const own = createPool({ url, application_name: 'test', schema, max: 4 }, silent);
+      await transaction(own, (client) => writeOutbox(client, every));
+      await transaction(own, (client) => writeOutbox(client, [event(100, 'transactions')]));
+      const relay = createRelay({ ...relayOptions({ OUTBOX_RETENTION_HOURS: 1, EVENTS_PUBLISHED_BY: 'debezium' }), pool: own, publisher: kafka, schema, topicName: (topic) => `p.${topic}`, source: 's', logger: silent });
+      relay.start();
+      await expect.poll(async () => (await own.query('select from outbox_batches where published_at is null')).rowCount).toBe(0);
+      await relay.stop();
+      await own.end();
+    }
     const { rows } = await pool.query<{ data: Buffer }>("select data from pg_logical_slot_get_binary_changes('test', null, null, 'proto_version', '1', 'publication_names', 'bank_ledger_events,bank_accounts_events')");
-    const told = insertsOf(rows.map(({ data }) => data));
-    const [topicAt, payloadAt] = [3, 8];
-    const ofLedger = ['transactions', 'transfers', 'balances'];
-    const ofAccounts = ['accounts', 'clients', 'audit'];
-    expect([...ofLedger, ...ofAccounts].every(isEventTopic)).toBe(true);
-    expect(told.map((columns) => columns[topicAt])).toEqual([...ofLedger, 'transactions', 'transactions', ...ofAccounts]);
-    expect(told.slice(3, 5).map((columns) => columns[payloadAt])).toEqual(['{"n":101}', '{"n":100}']);
+    const told = insertsOf(rows.map(({ data }) => data)).map(([, topic, , , , , payload]) => [topic, payload]);
+    const read = every.filter(({ topic }) => isEventTopic(topic)).map(({ topic, payload }) => [topic, payload]);
+    expect(read.length).toBe(6);
+    const each = [...read, ['transactions', '{"n":100}']];
+    expect(told).toEqual([...each, ...each]);
+    const rest = every.filter(({ topic }) => !isEventTopic(topic)).map(({ topic }) => `p.${topic}`);
+    expect(others).toEqual([...rest, ...rest]);
   });
 });

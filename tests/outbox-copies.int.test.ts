@@ -1,9 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test-database.ts';
+import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { migrateAccounts } from '#services/accounts/schema.ts';
 import { grants, ledgerSchema, migrationsDir } from '#services/ledger/migrate.ts';
 
@@ -31,5 +33,37 @@ it('the outbox of each service is the one that the relay is written for, after a
   } finally {
     await pool.end();
     await database.drop();
+  }
+});
+
+/** Rows as the versions before 0006 wrote them. */
+const rowsBefore = `insert into outbox_batches (size, published_at) values (2, now()), (1, null);
+  insert into outbox (batch_id, position, id, aggregatetype, aggregateid, type, time, headers, payload, "partition") values
+    (1, 1, '00000000-0000-0000-0000-000000000002', 'replies', null, 't', '2026-01-02T03:04:05.678Z', '{}', null, 7),
+    (1, 0, '00000000-0000-0000-0000-000000000001', 'transactions', 'acc_1', 't', '2026-01-02T03:04:05.678Z', '{"request-id":"r \\"1\\""}', E'{ "n":1.00, "text":"Ü\\\\u0000\\n" }', null),
+    (2, 0, '00000000-0000-0000-0000-000000000003', 'balances', 'acc_2', 't', '2026-01-02T03:04:05.678Z', '{}', '{"n":3}', null)`;
+
+it('messages that an older version wrote are kept, whether published or not', async () => {
+  const database = await createTestDatabase();
+  const pool = createPool({ url: database.url, application_name: 'test', schema: ledgerSchema, max: 1, statement_timeout_ms: 60_000 }, silent);
+  const before = mkdtempSync(join(tmpdir(), 'core-banking-migrations-'));
+  const options = { owner_url: database.url, schema: ledgerSchema, role: `${database.name}_ledger`, role_password: 'test-password', grants };
+  try {
+    for (const file of readdirSync(migrationsDir).filter((name) => name < '0006')) copyFileSync(join(migrationsDir, file), join(before, file));
+    await migrate({ ...options, dir: before, grants: () => [] }, silent);
+    await pool.query(rowsBefore);
+    await migrate({ ...options, dir: migrationsDir }, silent);
+    const common = { type: 't', time: '2026-01-02T03:04:05.678Z', headers: {} };
+    expect(await readOutbox(pool)).toEqual([
+      { ...common, batch_id: 1n, is_published: true, id: '00000000-0000-0000-0000-000000000001', topic: 'transactions', key: 'acc_1', headers: { 'request-id': 'r "1"' }, payload: '{ "n":1.00, "text":"Ü\\u0000\n" }' },
+      { ...common, batch_id: 1n, is_published: true, id: '00000000-0000-0000-0000-000000000002', topic: 'replies', key: null, payload: null, partition: 7 },
+      { ...common, batch_id: 2n, is_published: false, id: '00000000-0000-0000-0000-000000000003', topic: 'balances', key: 'acc_2', payload: '{"n":3}' },
+    ]);
+    // A process of such a version does nothing rather than write what nobody would publish.
+    await expect(pool.query(rowsBefore)).rejects.toThrow('column "position" of relation "outbox" does not exist');
+  } finally {
+    await pool.end();
+    await database.drop();
+    rmSync(before, { recursive: true });
   }
 });

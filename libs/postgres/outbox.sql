@@ -1,5 +1,4 @@
 -- The transactional outbox of one schema. Copy this text into a migration of the service that owns the schema.
--- The columns of outbox are those of Debezium's outbox event router, so that it could be put in the relay's place.
 
 -- One row per transaction that wrote messages: marking what is published costs one row, however many messages it held.
 create table outbox_batches (
@@ -12,18 +11,22 @@ create table outbox_batches (
 create index outbox_batches_unpublished on outbox_batches (batch_id) where published_at is null;
 
 create table outbox (
-  batch_id      bigint not null,
-  position      int not null,       -- 0 … size - 1 within the batch
+  batch_id bigint primary key,
+  messages bytea not null       -- all of the batch: libs/postgres/outbox-messages.ts
+) with (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
+alter table outbox alter column messages set storage external; -- compressed already
+
+-- Only where Debezium publishes the events (docs/debezium.md): what the relay gives it, in the columns of its outbox event
+-- router. A connector reads inserts from the write-ahead log; rows are gone with the next insert.
+create table outbox_events (
   id            uuid not null,      -- ce_id
   aggregatetype text not null,      -- the topic without the common prefix
   aggregateid   text,               -- the message key
   type          text not null,      -- ce_type
   time          text not null,      -- ce_time
-  headers       text not null,      -- further headers, a JSON object of strings; they win over those made here
-  payload       text,               -- the value, byte for byte; null is a tombstone
-  "partition"   int,                -- only where the sender must choose it (replies)
-  primary key (batch_id, position)
-) with (autovacuum_vacuum_scale_factor = 0.02);
+  headers       text not null,      -- further headers, a JSON object of strings
+  payload       text                -- the value, byte for byte; null is a tombstone
+);
 
 -- Who publishes: one row, made by the first relay.
 create table outbox_lease (

@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
-import { intArray, textArray, uuidArray } from './arrays.ts';
 import type { CommittedBatch } from './handover.ts';
+import { packMessages } from './outbox-messages.ts';
 
 /** One message to be published after the transaction that writes it has committed. */
 export interface OutboxEvent {
@@ -23,41 +23,26 @@ export interface OutboxEvent {
 }
 
 /** How many parameters outboxInsert takes. */
-export const outboxParameters = 9;
+export const outboxParameters = 2;
 
 /**
- * Two CTEs (without WITH) that write the events of outboxColumns as one batch, for a statement that writes other rows
- * too; their parameters are $first … $first+8. With no events they write nothing.
+ * Two CTEs (without WITH) that write the events of outboxValues as one batch, for a statement that writes other rows
+ * too; their parameters are $first and $first+1. With no events they write nothing.
  *
  * batch_id is drawn when this runs. The transaction must hold the row locks that order a key's events BEFORE it starts
  * this statement: then the order of batch_id is the commit order per key, which is the order of publication.
  */
 export function outboxInsert(first: number): string {
-  const p = (offset: number) => `$${first + offset}`;
   return `outbox_batch as (
-    insert into outbox_batches (size) select cardinality(${p(0)}::int4[]) where cardinality(${p(0)}::int4[]) > 0
-    returning batch_id
-  ), outbox_rows as (
-    insert into outbox (batch_id, position, id, aggregatetype, aggregateid, type, time, headers, payload, "partition")
-    select outbox_batch.batch_id, row.*
-    from outbox_batch, unnest(${p(0)}::int4[], ${p(1)}::uuid[], ${p(2)}::text[], ${p(3)}::text[], ${p(4)}::text[],
-      ${p(5)}::text[], ${p(6)}::text[], ${p(7)}::text[], ${p(8)}::int4[]) as row
+    insert into outbox_batches (size) select $${first}::int where $${first}::int > 0 returning batch_id
+  ), outbox_messages as (
+    insert into outbox (batch_id, messages) select batch_id, $${first + 1}::bytea from outbox_batch
   )`;
 }
 
 /** The parameters of outboxInsert, in its order. */
-export function outboxColumns(events: readonly OutboxEvent[]): Buffer[] {
-  return [
-    intArray(events.map((_, position) => position)),
-    uuidArray(events.map((event) => event.id)),
-    textArray(events.map((event) => event.topic)),
-    textArray(events.map((event) => event.key)),
-    textArray(events.map((event) => event.type)),
-    textArray(events.map((event) => event.time)),
-    textArray(events.map((event) => (event.headers === undefined ? '{}' : JSON.stringify(event.headers)))),
-    textArray(events.map((event) => event.payload)),
-    intArray(events.map((event) => event.partition ?? null)),
-  ];
+export function outboxValues(events: readonly OutboxEvent[]): [size: number, messages: Buffer | null] {
+  return [events.length, events.length === 0 ? null : packMessages(events)];
 }
 
 const insertStatement = `with ${outboxInsert(1)} select batch_id from outbox_batch`;
@@ -69,7 +54,7 @@ const insertStatement = `with ${outboxInsert(1)} select batch_id from outbox_bat
  */
 export async function writeOutbox(client: PoolClient, events: readonly OutboxEvent[]): Promise<CommittedBatch | undefined> {
   if (events.length === 0) return undefined;
-  const { rows } = await client.query<{ batch_id: bigint }>({ name: 'outbox_insert', text: insertStatement, values: outboxColumns(events) });
+  const { rows } = await client.query<{ batch_id: bigint }>({ name: 'outbox_insert', text: insertStatement, values: outboxValues(events) });
   return rows[0] && { ...rows[0], events };
 }
 

@@ -1,7 +1,8 @@
 import type { Pool } from 'pg';
 import { bigintArray } from './arrays.ts';
-import type { Probe } from './handover.ts';
+import type { CommittedBatch, Probe } from './handover.ts';
 import type { OutboxEvent } from './outbox.ts';
+import { unpackMessages } from './outbox-messages.ts';
 
 /** What the relay hands to a publisher: the same form as libs/kafka's OutgoingMessage. */
 export interface OutgoingMessage {
@@ -12,74 +13,32 @@ export interface OutgoingMessage {
   partition?: number;
 }
 
-/** Where reading goes on: after this row of a batch that did not fit into one chunk. */
-export interface Cursor {
-  batchId: bigint;
-  position: number;
-}
-
-export const start: Cursor = { batchId: 0n, position: -1 };
-
-export interface OutboxRow {
-  batch_id: bigint;
-  position: number;
-  size: number;
-  id: string;
-  aggregatetype: string;
-  aggregateid: string | null;
-  type: string;
-  time: string;
-  headers: string;
-  payload: string | null;
-  partition: number | null;
-}
-
-const columns = 'o.batch_id, o.position, o.id, o.aggregatetype, o.aggregateid, o.type, o.time, o.headers, o.payload, o."partition"';
-
 /**
  * `offset 0` keeps the join a look-up by primary key per batch; the statement has no name, so that it is planned for the
  * tables as they are now, not as they were when they were empty.
  */
 const readStatement = `with unpublished as (
-    select batch_id, size, sum(size) over (order by batch_id) - size as rows_before
+    select batch_id, sum(size) over (order by batch_id) - size as events_before
     from (select batch_id, size from outbox_batches where published_at is null and batch_id <> all($2::bigint[]) order by batch_id limit $1::int) as first_ones
   )
-  select unpublished.size, ${columns}
+  select o.batch_id, o.messages
   from unpublished cross join lateral (select * from outbox where outbox.batch_id = unpublished.batch_id offset 0) as o
-  where rows_before <= $1
-  order by o.batch_id, o.position limit $1::int`;
-
-const readRestStatement = `select b.size, ${columns} from outbox_batches b join outbox o using (batch_id)
-  where b.batch_id = $2 and b.published_at is null and o.position > $3 order by o.position limit $1::int`;
+  where events_before < $1 order by o.batch_id`;
 
 /**
- * The next rows to publish, by (batch_id, position): unpublished by mark, at most maxRows. Where a batch did not fit, the
- * rest of that batch comes first and alone: a batch with a lower number may have been committed meanwhile, and must come
- * before those behind it that share a key with it. With the batch begun it shares none, or both had been seen together.
- * `underWay`: batches whose rows are being published, but not marked yet. They are named one by one, never by "beyond the
- * last", for the same reason.
+ * The next batches to publish, by number: unpublished by mark, together at most maxEvents and those of one batch more.
+ * `underWay`: batches that are being published, but not marked yet. They are named one by one, never by "beyond the last": a
+ * batch with a lower number may be committed meanwhile, and must come before those behind it that share a key with it.
  */
-export async function readChunk(pool: Pool, cursor: Cursor, maxRows: number, underWay: readonly bigint[] = []): Promise<OutboxRow[]> {
-  const result =
-    cursor === start
-      ? await pool.query<OutboxRow>(readStatement, [maxRows, bigintArray(underWay)])
-      : await pool.query<OutboxRow>(readRestStatement, [maxRows, cursor.batchId, cursor.position]);
-  return result.rows;
+export async function readChunk(pool: Pool, maxEvents: number, underWay: readonly bigint[] = []): Promise<CommittedBatch[]> {
+  const { rows } = await pool.query<PackedBatch>(readStatement, [maxEvents, bigintArray(underWay)]);
+  return rows.map(({ batch_id, messages }) => ({ batch_id, events: unpackMessages(messages) }));
 }
 
-/** Batches whose last row is among the rows, and where reading goes on when the last batch is not complete. */
-export function progress(rows: readonly OutboxRow[]): { complete: bigint[]; next: Cursor } {
-  const complete = rows.filter((row) => row.position === row.size - 1).map((row) => row.batch_id);
-  const last = rows.at(-1);
-  const partial = last !== undefined && last.position < last.size - 1;
-  return { complete, next: partial ? { batchId: last.batch_id, position: last.position } : start };
-}
-
-/** The message of a row: the same bytes as messageOf makes of the event that was written. */
-export function toMessage(row: OutboxRow, source: string, topicName: (topic: string) => string): OutgoingMessage {
-  const { id, aggregatetype: topic, aggregateid: key, type, time, payload, partition } = row;
-  const headers = JSON.parse(row.headers) as Record<string, string>;
-  return messageOf({ id, topic, key, type, time, headers, payload, ...(partition === null ? {} : { partition }) }, source, topicName);
+/** A row of the table outbox. */
+interface PackedBatch {
+  batch_id: bigint;
+  messages: Buffer;
 }
 
 /** CloudEvents 1.0, Kafka binary content mode: attributes as ce_ headers, the value as it was written. */
@@ -92,8 +51,8 @@ export function messageOf(event: OutboxEvent, source: string, topicName: (topic:
   return event.partition === undefined ? message : { ...message, partition: event.partition };
 }
 
-/** As Postgres prints it. */
-function uuidOf(id: string): string {
+/** The id of an event as Postgres prints it. */
+export function uuidOf(id: string): string {
   if (id.length === 36 && id.charAt(8) === '-') return id;
   const bits = id.slice(-32);
   return `${bits.slice(0, 8)}-${bits.slice(8, 12)}-${bits.slice(12, 16)}-${bits.slice(16, 20)}-${bits.slice(20)}`;

@@ -95,7 +95,7 @@ describe('one at a time', () => {
     });
     await write(event(1));
     await write(event(2));
-    const relay = relayWith(broker, { maxRows: 1 });
+    const relay = relayWith(broker, { maxEvents: 1 });
     await until(() => broker.sent.length === 1);
     await sleep(300);
     expect(relay.active()).toBe(false);

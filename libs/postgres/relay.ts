@@ -9,8 +9,9 @@ import { listen } from './listen.ts';
 import type { Listener } from './listen.ts';
 import { Notifier } from './notify.ts';
 import { outboxChannel } from './outbox.ts';
-import { messageOf, outboxStats, probe, progress, purge, readChunk, start, toMessage } from './relay-read.ts';
-import type { Cursor, OutboxRow, OutboxStats, OutgoingMessage } from './relay-read.ts';
+import { giveToDebezium } from './outbox-events.ts';
+import { messageOf, outboxStats, probe, purge, readChunk } from './relay-read.ts';
+import type { OutboxStats, OutgoingMessage } from './relay-read.ts';
 
 export type { OutboxStats, OutgoingMessage } from './relay-read.ts';
 
@@ -29,12 +30,12 @@ export interface RelayOptions {
   /** Chunks that are not full begin at least so far apart (default 4 ms): under load there are fewer and larger ones, which cost less. */
   paceMs?: number;
   publishTimeoutMs?: number;
-  /** How many rows are read and published at once. */
-  maxRows?: number;
-  /** How long published rows are kept, to be replayed from. */
+  /** How many events are read and published at once, to the next end of a batch. */
+  maxEvents?: number;
+  /** How long published events are kept, to be replayed from. */
   retainMs?: number;
-  /** Topics whose messages somebody else takes out of the table (docs/debezium.md): their batches are marked all the same. */
-  leaves?: (topic: string) => boolean;
+  /** Topics whose events Debezium publishes: they are put where it finds them (outbox-events.ts), and marked like others. */
+  isDebeziums?: (topic: string) => boolean;
   /** Told of what every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
   observe?: (messages: readonly OutgoingMessage[], begunAt: number) => void;
 }
@@ -62,15 +63,14 @@ export class Relay {
   #active = false;
   #woken = false;
   #endWait: () => void = () => undefined;
-  #cursor: Cursor = start;
   readonly #handover = new Handover();
   /** When the table was read last: at the latest after pollMs it is read again, whatever is handed over. */
   #readAt = -Infinity;
   /** What comes behind the chunk that is being published. */
-  #ahead: Promise<OutboxRow[]> | undefined;
+  #ahead: Promise<CommittedBatch[]> | undefined;
   #failures = 0;
   /** For the log: what a failure is about. Undefined where the database failed. */
-  #publishing: { batch_id: string; rows: number } | undefined;
+  #publishing: { batch_id: string; events: number } | undefined;
   #lastTurnAt = performance.now();
   #loop: Promise<void> = Promise.resolve();
   #listener: Listener | undefined;
@@ -78,7 +78,7 @@ export class Relay {
   #purging = false;
 
   constructor(options: RelayOptions) {
-    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxRows: 1000, retainMs: 60 * 60 * 1000, leaves: () => false, observe: () => undefined, ...options };
+    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxEvents: 1000, retainMs: 60 * 60 * 1000, isDebeziums: () => false, observe: () => undefined, ...options };
     this.#lease = createLease(options.pool, randomUUID());
     this.#notifier = new Notifier(options.pool, options.schema);
   }
@@ -141,52 +141,44 @@ export class Relay {
 
   /** One chunk. Returns how long to wait for a wake before the next. */
   async #turn(begunAt: number): Promise<number> {
-    const { maxRows, pollMs, paceMs } = this.#options;
+    const { maxEvents, pollMs, paceMs } = this.#options;
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
-    const mayTake = begunAt < this.#readAt + pollMs && this.#cursor === start && !this.#ahead;
-    const handed = mayTake ? this.#handover.take(maxRows) : [];
-    const count = handed.length > 0 ? await this.#publishHanded(handed) : await this.#relayRows(begunAt);
+    const mayTake = begunAt < this.#readAt + pollMs && !this.#ahead;
+    const handed = mayTake ? this.#handover.take(maxEvents) : [];
+    const count = handed.length > 0 ? await this.#publishHanded(handed) : await this.#relayRead(begunAt);
     this.#failures = 0;
-    if (count === 'more') return 0;
+    if (count >= maxEvents) return 0;
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
     // Whatever commits behind this wakes.
     return this.#lease.owes() ? putOffMs : pollMs;
   }
 
-  /** Batches that this process has just committed. */
+  /** Batches that this process has just committed. Returns how many events they had. */
   async #publishHanded(batches: CommittedBatch[]): Promise<number> {
-    const { source, topicName, leaves } = this.#options;
-    const events = batches.flatMap((batch) => batch.events);
-    const messages = events.filter(({ topic }) => !leaves(topic)).map((event) => messageOf(event, source, topicName));
-    const published = await this.#publish(messages, String(batches[0]?.batch_id));
+    const published = await this.#publish(batches);
     if (published && !this.#lease.putOff(batches.map(({ batch_id }) => batch_id))) await this.#mark();
-    return events.length;
+    return countOf(batches);
   }
 
-  /** What the table holds, in chunks. */
-  async #relayRows(begunAt: number): Promise<number | 'more'> {
-    const { pool, maxRows, source, topicName, leaves } = this.#options;
-    const cursor = this.#cursor;
+  /** What the table holds, in chunks. Returns how many events were read. */
+  async #relayRead(begunAt: number): Promise<number> {
+    const { pool, maxEvents } = this.#options;
     const ahead = this.#ahead;
     this.#ahead = undefined;
-    if (ahead === undefined && cursor === start) {
+    if (ahead === undefined) {
       if (this.#lease.owes() && !(await this.#mark())) return 0;
       this.#readAt = begunAt;
       if (this.#handover.isUncertain) this.#handover.probed(await probe(pool));
     }
-    const rows = await (ahead ?? readChunk(pool, cursor, maxRows));
-    const { complete, next } = progress(rows);
+    const batches = await (ahead ?? readChunk(pool, maxEvents));
+    const count = countOf(batches);
+    const ids = batches.map(({ batch_id }) => batch_id);
     // There is more: read while this is published.
-    if (rows.length === maxRows) this.#readAhead(next, complete);
-    const messages = rows.filter((row) => !leaves(row.aggregatetype)).map((row) => toMessage(row, source, topicName));
-    if (rows.length > 0 && (await this.#publish(messages, String(rows[0]?.batch_id))) && (await this.#mark(complete))) {
-      this.#cursor = next;
-      this.#handover.published(complete);
-    }
-    if (rows.length === maxRows || cursor !== start) return 'more';
-    this.#handover.drained();
-    return rows.length;
+    if (count >= maxEvents) this.#readAhead(ids);
+    if (count > 0 && (await this.#publish(batches)) && (await this.#mark(ids))) this.#handover.published(ids);
+    if (count < maxEvents) this.#handover.drained();
+    return count;
   }
 
   async #takeLease(): Promise<boolean> {
@@ -197,24 +189,26 @@ export class Relay {
     return taken;
   }
 
-  #readAhead(from: Cursor, underWay: bigint[]): void {
-    this.#ahead = readChunk(this.#options.pool, from, this.#options.maxRows, underWay);
+  #readAhead(underWay: bigint[]): void {
+    this.#ahead = readChunk(this.#options.pool, this.#options.maxEvents, underWay);
     this.#ahead.catch(() => undefined);
   }
 
   /** What is not marked is read again, in its order. */
   #startOver(): false {
-    this.#cursor = start;
     this.#ahead = undefined;
     this.#handover.reset();
     return false;
   }
 
   /** False where the lease was lost before. */
-  async #publish(messages: OutgoingMessage[], firstBatch: string): Promise<boolean> {
-    const { publisher, publishTimeoutMs, observe } = this.#options;
+  async #publish(batches: CommittedBatch[]): Promise<boolean> {
+    const { pool, publisher, publishTimeoutMs, source, topicName, isDebeziums, observe } = this.#options;
+    const events = batches.flatMap((batch) => batch.events);
+    const messages = events.filter(({ topic }) => !isDebeziums(topic)).map((event) => messageOf(event, source, topicName));
     if (this.#stopping || !this.#lease.held()) return this.#startOver();
-    this.#publishing = { batch_id: firstBatch, rows: messages.length };
+    this.#publishing = { batch_id: String(batches[0]?.batch_id), events: events.length };
+    await giveToDebezium(pool, events.filter(({ topic }) => isDebeziums(topic)));
     const begunAt = performance.now();
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
     this.#publishing = undefined;
@@ -268,6 +262,10 @@ export class Relay {
       this.#purging = false;
     }
   }
+}
+
+function countOf(batches: readonly CommittedBatch[]): number {
+  return batches.reduce((sum, { events }) => sum + events.length, 0);
 }
 
 export function createRelay(options: RelayOptions): Relay {

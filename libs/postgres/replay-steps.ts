@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { bigintArray } from './arrays.ts';
-import type { OutboxRow } from './relay-read.ts';
+import type { OutboxEvent } from './outbox.ts';
+import { unpackMessages } from './outbox-messages.ts';
+import { uuidOf } from './relay-read.ts';
 import { replayColumns, type ReplayRow } from './replays.ts';
 
 /** SQL of the Replayer: who works at a replay, and what it reads. */
@@ -59,7 +61,7 @@ export async function startOf(pool: Pool, { from_time }: ReplayRow): Promise<big
 }
 
 export interface Step {
-  rows: OutboxRow[];
+  events: OutboxEvent[];
   /** Everything up to this batch is looked at. */
   upTo: bigint;
   isLast: boolean;
@@ -79,16 +81,25 @@ const batchesAtOnce = 1000;
 const batchesStatement = `select batch_id, size, created_at >= $2::timestamptz and created_at < $3::timestamptz as is_within, created_at >= $3::timestamptz + ${slack} as is_beyond
   from outbox_batches where batch_id > $1 order by batch_id limit ${batchesAtOnce}`;
 
-const rowsStatement = `select b.size, o.batch_id, o.position, o.id, o.aggregatetype, o.aggregateid, o.type, o.time, o.headers, o.payload, o."partition"
-  from outbox o join outbox_batches b using (batch_id)
-  where o.batch_id = any($1::int8[]) and o.aggregatetype = $2 and (
-    $3::text is null or o.aggregateid = $3 or (o.aggregatetype = 'transfers' and $3 in (o.payload::json #>> '{transfer,from_account_id}', o.payload::json #>> '{transfer,to_account_id}'))
-  ) order by o.batch_id, o.position`;
+/** Those of the batches that the replay is of. */
+async function readEvents(pool: Pool, batchIds: bigint[], { topic, account_id }: ReplayRow): Promise<OutboxEvent[]> {
+  if (batchIds.length === 0) return [];
+  const { rows } = await pool.query<{ messages: Buffer }>('select messages from outbox where batch_id = any($1::int8[]) order by batch_id', [bigintArray(batchIds)]);
+  return rows.flatMap(({ messages }) => unpackMessages(messages, account_id ?? '')).filter((event) => event.topic === topic && (account_id === null || isOf(event, account_id)));
+}
+
+/** A transfer is of both its sides. */
+function isOf({ topic, key, payload }: OutboxEvent, accountId: string): boolean {
+  if (key === accountId) return true;
+  if (topic !== 'transfers' || payload === null) return false;
+  const { transfer } = JSON.parse(payload) as { transfer: { from_account_id: string; to_account_id: string } };
+  return transfer.from_account_id === accountId || transfer.to_account_id === accountId;
+}
 
 const overtakenStatement = 'select from outbox_purged where ($1::int8 is null or batch_id > $1) and created_at >= $2::timestamptz';
 
-/** What comes behind `done`: of as many batches as have `stepRows` rows, but at least of one. */
-export async function nextStep(pool: Pool, replay: HeldReplay, done: bigint, stepRows: number): Promise<Step> {
+/** What comes behind `done`: of as many batches as have `stepEvents` events, but at least of one. */
+export async function nextStep(pool: Pool, replay: HeldReplay, done: bigint, stepEvents: number): Promise<Step> {
   const { rows: batches } = await pool.query<Batch>(batchesStatement, [done, replay.from_time, replay.to_time]);
   const taken: bigint[] = [];
   let upTo = done;
@@ -99,7 +110,7 @@ export async function nextStep(pool: Pool, replay: HeldReplay, done: bigint, ste
       isLast = true;
       break;
     }
-    if (taken.length > 0 && size + batch.size > stepRows) {
+    if (taken.length > 0 && size + batch.size > stepEvents) {
       isLast = false;
       break;
     }
@@ -108,10 +119,10 @@ export async function nextStep(pool: Pool, replay: HeldReplay, done: bigint, ste
     taken.push(batch.batch_id);
     size += batch.size;
   }
-  const rows = taken.length === 0 ? [] : (await pool.query<OutboxRow>(rowsStatement, [bigintArray(taken), replay.topic, replay.account_id])).rows;
+  const events = await readEvents(pool, taken, replay);
   // Asked last: what is not deleted now had not been deleted when it was read.
   const { rowCount } = await pool.query(overtakenStatement, [replay.done_batch_id, replay.from_time]);
-  return { rows, upTo, isLast, isOvertaken: rowCount !== 0 };
+  return { events, upTo, isLast, isOvertaken: rowCount !== 0 };
 }
 
 const saveStatement = `update replays set done_batch_id = $3, event_count = event_count + $4::int, first_ce_id = coalesce(first_ce_id, $5::uuid), last_ce_id = coalesce($6::uuid, last_ce_id),
@@ -120,8 +131,9 @@ const saveStatement = `update replays set done_batch_id = $3, event_count = even
   returning done_batch_id, event_count, first_ce_id, last_ce_id, attempts`;
 
 /** Notes that the step is published; false where another one has taken the replay. */
-export async function saveStep(pool: Pool, replay: HeldReplay, { rows, upTo }: Step, leaseMs: number): Promise<boolean> {
-  const values = [replay.replay_id, replay.holder, upTo, rows.length, rows[0]?.id ?? null, rows.at(-1)?.id ?? null, leaseMs];
+export async function saveStep(pool: Pool, replay: HeldReplay, { events, upTo }: Step, leaseMs: number): Promise<boolean> {
+  const [first, last] = [events[0], events.at(-1)].map((event) => event && uuidOf(event.id));
+  const values = [replay.replay_id, replay.holder, upTo, events.length, first ?? null, last ?? null, leaseMs];
   const { rows: [saved] } = await pool.query<Partial<HeldReplay>>(saveStatement, values);
   Object.assign(replay, saved);
   return saved !== undefined;

@@ -50,7 +50,7 @@ describe('a replay', () => {
   test('publishes what was written in the period, as it was, in its order, with an end in each partition', async () => {
     for (const minute of range(0, 30)) await record(minute, minute * 2, minute * 2 + 1);
     const broker = fakeBroker();
-    replayerWith(broker, { stepRows: 7 });
+    replayerWith(broker, { stepEvents: 7 });
     const replay = await ended(await ask(at(10), at(20)));
     expect(numbersOf(broker.sent, replay)).toEqual(range(20, 40));
     const [first] = broker.sent;
@@ -122,13 +122,13 @@ describe('what is begun ends', () => {
     // It dies between publishing its third step and noting that.
     let steps = 0;
     const dead = createReplayer({
-      pool, topicName: (topic) => topic, partitionsOf: async () => 2, source: 's', logger: silent, pollMs: 20, paceMs: 0, stepRows: 4, leaseMs: 500,
+      pool, topicName: (topic) => topic, partitionsOf: async () => 2, source: 's', logger: silent, pollMs: 20, paceMs: 0, stepEvents: 4, leaseMs: 500,
       publisher: { publishAll: async (messages) => (await broker.publishAll(messages), ++steps === 3 ? stuck.promise : undefined) },
     });
     dead.start();
     const asked = await ask(at(0), at(30));
     await until(() => steps === 3);
-    replayerWith(broker, { stepRows: 4, leaseMs: 500 });
+    replayerWith(broker, { stepEvents: 4, leaseMs: 500 });
     const replay = await ended(asked);
     const numbers = numbersOf(broker.sent, replay);
     expect([...new Set(numbers)]).toEqual(range(0, 20));

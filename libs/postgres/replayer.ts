@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { z } from 'zod';
 import { replayEndedType, type replayEndedSchema } from '#libs/contracts/events.ts';
 import { sideTopic } from '#libs/contracts/topics.ts';
-import { messageOf, type OutgoingMessage, toMessage } from './relay-read.ts';
+import { messageOf, type OutgoingMessage } from './relay-read.ts';
 import { claimReplay, endReplay, type HeldReplay, nextStep, type Step, putOffReplay, saveStep, startOf, transactionsEnded } from './replay-steps.ts';
 import { replayOf } from './replays.ts';
 
@@ -24,8 +24,8 @@ export interface ReplayerOptions {
   pollMs?: number;
   /** The pause behind every step, which leaves broker and database to others. */
   paceMs?: number;
-  /** Outbox rows looked at in one step; at most so many are in memory, or those of one batch. */
-  stepRows?: number;
+  /** Events looked at in one step; at most so many are in memory, or those of one batch. */
+  stepEvents?: number;
   /** How long one that fell silent keeps others off its replay. */
   leaseMs?: number;
 }
@@ -55,7 +55,7 @@ export class Replayer {
   #loop: Promise<void> = Promise.resolve();
 
   constructor(options: ReplayerOptions) {
-    this.#options = { pollMs: 1000, paceMs: 50, stepRows: 1000, leaseMs: 6000, ...options };
+    this.#options = { pollMs: 1000, paceMs: 50, stepEvents: 1000, leaseMs: 6000, ...options };
   }
 
   start(): void {
@@ -98,11 +98,11 @@ export class Replayer {
 
   /** True at its end; false where another one has taken it, or this process stops. */
   async #replay(replay: HeldReplay): Promise<boolean> {
-    const { pool, paceMs, stepRows, leaseMs } = this.#options;
+    const { pool, paceMs, stepEvents, leaseMs } = this.#options;
     if (!(await transactionsEnded(pool, settleMs))) throw new Error('transactions of the period may still be under way');
     const begin = (await startOf(pool, replay)) - 1n;
     for (;;) {
-      const step = await nextStep(pool, replay, replay.done_batch_id ?? begin, stepRows);
+      const step = await nextStep(pool, replay, replay.done_batch_id ?? begin, stepEvents);
       if (step.isOvertaken) throw new Hopeless('events of the period were deleted after the retention of the outbox before they were published again');
       await this.#publish(step, replay);
       if (!(await saveStep(pool, replay, step, leaseMs))) return false;
@@ -115,12 +115,12 @@ export class Replayer {
     }
   }
 
-  async #publish({ rows }: Step, replay: HeldReplay): Promise<void> {
+  async #publish({ events }: Step, replay: HeldReplay): Promise<void> {
     const { publisher, source, topicName } = this.#options;
-    if (rows.length === 0) return;
+    if (events.length === 0) return;
     const { replay_id } = replayOf(replay);
-    const messages = rows.map((row) => {
-      const message = toMessage(row, source, () => topicName(sideTopic(replay.topic)));
+    const messages = events.map((event) => {
+      const message = messageOf(event, source, () => topicName(sideTopic(replay.topic)));
       return { ...message, headers: { ...message.headers, 'replay-id': replay_id } };
     });
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });

@@ -53,7 +53,7 @@ test('a key is created, answered without its hash, and told to the gateways', as
     data: { key_id, name, scopes: data.scopes, environment, client_id, status: 'active', created_at: '2026-01-02T03:04:05.678Z', created_by: 'key:key_tester', expires_at, last_used_at: null, revoked_at: null, rotated_from: null },
   });
   const [row] = await outboxOf(bank.pool, key_id);
-  expect(row).toMatchObject({ aggregatetype: 'api-keys', type: 'corebanking.api_key.v1' });
+  expect(row).toMatchObject({ topic: 'api-keys', type: 'corebanking.api_key.v1' });
   expect(await statesOf(key_id)).toEqual([{ key_id, family_id: key_id, secret_hash, scopes: data.scopes, environment, client_id, expires_at, revoked_at: null, version: 1 }]);
   expect(await bank.send('create_api_key', data, { message_id: key_id })).toEqual({ ...reply, replayed: true });
 });

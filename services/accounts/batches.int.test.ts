@@ -52,7 +52,7 @@ test('openings of one batch do not share their fate', async () => {
     last: ['ok'],
   });
   expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['internal_error']);
-  expect((await outboxOf(bank.pool, repeated.account_id)).map((row) => row.aggregatetype)).toEqual(['ledger.commands', 'accounts']);
+  expect((await outboxOf(bank.pool, repeated.account_id)).map((row) => row.topic)).toEqual(['ledger.commands', 'accounts']);
 });
 
 test("replies of the ledger that are wrong, late or twice do not touch the others'", async () => {
@@ -91,6 +91,6 @@ test('batches with the same commands in another order, at the same time, neither
     const own = [bank, second].flatMap((process) => process.repliesTo(message.headers['correlation-id'] ?? ''));
     expect(own).toMatchObject([{ ok: true }]);
   }
-  const rows = await bank.pool.query('select from outbox where type = $1 and aggregateid = any($2)', ['corebanking.account.opened.v1', data.map((each) => each.account_id)]);
-  expect(rows.rowCount).toBe(60);
+  const opened = await Promise.all(data.map((each) => outboxOf(bank.pool, each.account_id)));
+  expect(opened.map((events) => events.filter(({ type }) => type === 'corebanking.account.opened.v1').length)).toEqual(data.map(() => 1));
 });

@@ -17,8 +17,8 @@ test('a Retail client is created, answered as REST shows it, and told without pe
   const reply = await bank.send('create_client', { client_id, client: retail }, { message_id: client_id, time });
   expect(reply).toEqual({ ok: true, data: { client_id, ...retail, created_at: time, updated_at: time } });
   const events = await outboxOf(bank.pool, client_id);
-  expect(events.map(({ aggregatetype, type, payload, headers }) => ({ aggregatetype, type, payload, request: headers['request-id'] }))).toEqual([
-    { aggregatetype: 'clients', type: 'corebanking.client.created.v1', payload: { client_id, client_type: 'Retail', created_at: time }, request: 'req-1' },
+  expect(events.map(({ topic, type, payload, headers }) => ({ topic, type, payload, request: headers['request-id'] }))).toEqual([
+    { topic: 'clients', type: 'corebanking.client.created.v1', payload: { client_id, client_type: 'Retail', created_at: time }, request: 'req-1' },
   ]);
 });
 

@@ -11,20 +11,17 @@ import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test-database.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox.ts';
+import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { commandConsumer, queryConsumer } from './consumer.ts';
 import type { ConsumerDeps } from './consumer.ts';
 import { migrateAccounts, schema } from './schema.ts';
 
 /** For tests: accounts without Kafka. Messages go in as they would arrive; replies and dead letters are caught. */
 
-export interface OutboxRow {
-  aggregatetype: string;
-  aggregateid: string;
-  type: string;
-  time: string;
+export interface TestEvent extends Omit<OutboxEvent, 'payload'> {
   headers: Record<string, string>;
   payload: Record<string, unknown>;
-  partition: number | null;
 }
 
 export type Harness = Awaited<ReturnType<typeof startHarness>>;
@@ -135,9 +132,10 @@ export function received(topic: string, key: string, headers: Record<string, str
 }
 
 /** What the outbox holds for one key, in order. */
-export async function outboxOf(pool: Pool, key: string): Promise<OutboxRow[]> {
-  const rows = await pool.query('select aggregatetype, aggregateid, type, time, headers::json, payload::json, "partition" from outbox where aggregateid = $1 order by batch_id, position', [key]);
-  return rows.rows;
+export async function outboxOf(pool: Pool, key: string): Promise<TestEvent[]> {
+  return (await readOutbox(pool)).filter((event) => event.key === key).map(({ id, topic, type, time, headers = {}, partition, payload }) => (
+    { id, topic, key, type, time, headers, ...(partition === undefined ? {} : { partition }), payload: JSON.parse(payload ?? 'null') as Record<string, unknown> }
+  ));
 }
 
 /** The ledger's reply to a step, as it arrives on accounts.commands. */

@@ -5,7 +5,7 @@ import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import { intArray, textArray } from '#libs/postgres/arrays.ts';
-import { outboxColumns, outboxInsert } from '#libs/postgres/outbox.ts';
+import { outboxInsert, outboxValues } from '#libs/postgres/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { PoolClient } from '#libs/postgres/pool.ts';
 import { auditColumns, auditEvent, auditInsert } from './audit.ts';
@@ -86,7 +86,7 @@ const effectsStatement = `with kept as (
     insert into saga_steps (step_id, message, account_id, payload, context, detail, next_attempt_at)
     select step_id, message, account_id, payload::json, context::json, detail::json, clock_timestamp() + interval '${firstRetryS} seconds'
     from unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]) as s (step_id, message, account_id, payload, context, detail)
-  ), audited as (${auditInsert(23)}), ${outboxInsert(14)} select 1`;
+  ), audited as (${auditInsert(16)}), ${outboxInsert(14)} select 1`;
 
 /** Writes the effects by one statement, the last of its transaction: the rows that order the events are locked by then. */
 export async function writeEffects(client: PoolClient, { kept, unkept, waiters, steps, events, audits }: Effects): Promise<void> {
@@ -104,7 +104,7 @@ export async function writeEffects(client: PoolClient, { kept, unkept, waiters, 
     textArray(steps.map((step) => JSON.stringify(step.payload))),
     textArray(steps.map((step) => JSON.stringify(step.context))),
     textArray(steps.map((step) => JSON.stringify(step.detail))),
-    ...outboxColumns([...events, ...audits.map(auditEvent)]),
+    ...outboxValues([...events, ...audits.map(auditEvent)]),
     ...auditColumns(audits),
   ]);
 }
@@ -142,9 +142,9 @@ export interface Waiter extends ReplyAddress {
 /** After closeCommands, in a new statement that sees the last one who was added: all who wait; and writes events and audit. */
 export async function takeWaiters(client: PoolClient, commandIds: string[], events: OutboxEvent[], audits: AuditRecord[]): Promise<Waiter[]> {
   const taken = await client.query<Waiter>(
-    `with audited as (${auditInsert(11)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
+    `with audited as (${auditInsert(4)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
      returning command_id, topic, "partition", correlation_id, replayed`,
-    [textArray(commandIds), ...outboxColumns([...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
+    [textArray(commandIds), ...outboxValues([...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
   );
   return taken.rows;
 }

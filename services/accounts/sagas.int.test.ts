@@ -41,7 +41,7 @@ test('an opening asks the ledger, shows nothing meanwhile, and answers when the 
 
   const [step] = await outboxOf(bank.pool, account_id);
   expect(step).toMatchObject({
-    aggregatetype: 'ledger.commands',
+    topic: 'ledger.commands',
     type: messageType('open_ledger_account'),
     time: '2026-01-02T03:04:05.678Z',
     partition: commandPartition(bucketOf(account_id)),
@@ -60,7 +60,7 @@ test('an opening asks the ledger, shows nothing meanwhile, and answers when the 
   expect(isAccountNumber(String(step?.payload['account_number']))).toBe(true);
   expect(await shown(account_id)).toMatchObject(account);
   const events = await outboxOf(bank.pool, account_id);
-  expect(events.slice(1).map(({ aggregatetype, type, payload }) => ({ aggregatetype, type, payload }))).toMatchObject([{ aggregatetype: 'accounts', type: 'corebanking.account.opened.v1', payload: { account } }]);
+  expect(events.slice(1).map(({ topic, type, payload }) => ({ topic, type, payload }))).toMatchObject([{ topic: 'accounts', type: 'corebanking.account.opened.v1', payload: { account } }]);
 });
 
 test('fifty openings under one key, through two processes, are one account; all are answered, one of them as the first', async () => {
@@ -79,7 +79,7 @@ test('fifty openings under one key, through two processes, are one account; all 
   expect(replies.map((own) => own.length)).toEqual(copies.map(() => 1));
   expect(replies.filter(([own]) => own?.ok && own.replayed === undefined)).toHaveLength(1);
   expect(new Set(replies.map(([own]) => own?.ok && JSON.stringify(own.data))).size).toBe(1);
-  expect((await outboxOf(bank.pool, account_id)).map((row) => row.aggregatetype)).toEqual(['ledger.commands', 'accounts']);
+  expect((await outboxOf(bank.pool, account_id)).map((row) => row.topic)).toEqual(['ledger.commands', 'accounts']);
 });
 
 test('a redelivered opening is answered once per waiting gateway', async () => {
@@ -207,14 +207,14 @@ test('a status change is asked of the ledger, answered with its status, and writ
   await bank.handleCommands([message]);
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toEqual([]);
   const step = (await outboxOf(bank.pool, account_id)).at(-1);
-  expect(step).toMatchObject({ aggregatetype: 'ledger.commands', headers: { ce_id: change.transition_id, 'correlation-id': change.transition_id }, payload: { transition_id: change.transition_id, account_id, status: 'Frozen' } });
+  expect(step).toMatchObject({ topic: 'ledger.commands', headers: { ce_id: change.transition_id, 'correlation-id': change.transition_id }, payload: { transition_id: change.transition_id, account_id, status: 'Frozen' } });
   expect(step?.partition).toBe(commandPartition(bucketOf(account_id)));
   await bank.handleCommands([statusReply(change, { from: 'Active', to: 'Frozen', version: 2 })]);
   const updated_at = '2030-01-01T00:00:02.000Z';
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([{ ok: true, data: { account_id, status: 'Frozen', balance: '10.00', updated_at } }]);
   const row = { transition_id: change.transition_id, account_id, from_status: 'Active', to_status: 'Frozen', reason: 'fraud', note: 'case 7', actor: 'jwt:issuer|ann', created_at: updated_at };
   expect(await history(account_id)).toEqual([row]);
-  expect((await outboxOf(bank.pool, account_id)).at(-1)).toMatchObject({ aggregatetype: 'accounts', type: 'corebanking.account.status_changed.v1', payload: { from_status: 'Active', to_status: 'Frozen', status_version: 2, actor: 'jwt:issuer|ann', changed_at: updated_at } });
+  expect((await outboxOf(bank.pool, account_id)).at(-1)).toMatchObject({ topic: 'accounts', type: 'corebanking.account.status_changed.v1', payload: { from_status: 'Active', to_status: 'Frozen', status_version: 2, actor: 'jwt:issuer|ann', changed_at: updated_at } });
 });
 
 test('the same status is asked of the ledger too, and records nothing', async () => {

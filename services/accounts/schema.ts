@@ -11,7 +11,7 @@ function grants(role: string): string[] {
     `grant select, insert, update on clients, accounts, api_keys, dead_letters, replays, outbox_purged to ${role}`,
     `grant select, insert on status_transitions, audit to ${role}`,
     `grant select, insert, update, delete on commands, waiting_replies, saga_steps to ${role}`,
-    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease to ${role}`,
+    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease, outbox_events to ${role}`,
   ];
 }
 

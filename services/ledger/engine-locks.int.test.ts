@@ -4,6 +4,7 @@ import { idBits } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool, type PoolClient } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
+import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
 import type { Command } from './decision.ts';
 import { runBatch } from './engine.ts';
@@ -131,7 +132,7 @@ describe('a batch', () => {
   it('leaves no event of what was rolled back', async () => {
     const a = await open('50');
     const command = cash('Withdrawal', a, '1');
-    const events = async () => (await owner.query("select from outbox where aggregateid = $1 and aggregatetype = 'transactions'", [a.account_id])).rowCount;
+    const events = async () => (await readOutbox(owner)).filter(({ topic, key }) => topic === 'transactions' && key === a.account_id).length;
     await owner.query(`create function lose() returns trigger language plpgsql as $$ begin raise exception 'lost at commit'; end $$;
       create constraint trigger lose after insert on transactions deferrable initially deferred for each row execute function lose()`);
     await expect(book([command])).rejects.toThrow('lost at commit');

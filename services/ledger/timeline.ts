@@ -2,7 +2,10 @@ import type { Timeline } from '#libs/contracts/administration.ts';
 import { bucketOf, bucketOfId, creditLegId, idBits, idOf, isId, openingTransactionId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox.ts';
+import { unpackMessages } from '#libs/postgres/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { uuidOf } from '#libs/postgres/relay-read.ts';
 import { placed } from './booking-time.ts';
 import { transferEventId } from './events.ts';
 import { entryColumns, entryOf, type EntryRow } from './lists.ts';
@@ -84,47 +87,63 @@ async function readOperation(pool: Pool, { account_id, counterparty_account_id, 
 /** A batch is put into the outbox right after its time was read, by the same transaction; clocks are cut to milliseconds. */
 const [earlierMs, laterMs] = [100, 6_000];
 
-interface EventRow {
-  ce_id: string;
-  type: string;
-  topic: string;
-  key: string | null;
-  recorded_at: string;
-  published_at: string | null;
-}
-
-/** Batches are numbered as they are made: those of a moment are found by halving, and looked through until one has the event. */
-export const eventStatement = `with recursive halved (time, low, high) as (
+/** Batches are numbered as they are made: the numbers of a period are found by halving. */
+export const batchesStatement = `with recursive halved (time, low, high) as (
     select time, (select min(batch_id) from outbox_batches), (select max(batch_id) + 1 from outbox_batches) from (values ($1::timestamptz), ($2::timestamptz)) as moments (time)
     union all
     select time, case when b.created_at < time then b.batch_id + 1 else low end, case when b.created_at < time then high else middle end
     from (select time, low, high, (low + high) / 2 as middle from halved where low < high) h
       cross join lateral (select batch_id, created_at from outbox_batches where batch_id >= h.middle order by batch_id limit 1) b
-  ), batch as (
-    select b.batch_id, b.created_at, b.published_at from outbox_batches b cross join lateral (select from outbox o where o.batch_id = b.batch_id and o.id = $3 limit 1) o
-    where b.batch_id >= (select min(low) from halved where low >= high) and b.batch_id < (select max(low) from halved where low >= high) order by b.batch_id limit 1
-  )
-  select o.id::text as ce_id, o.type, o.aggregatetype as topic, o.aggregateid as key, b.created_at as recorded_at, b.published_at
-  from batch b join outbox o using (batch_id) where o.id = any($4::uuid[]) or (o.aggregatetype = 'balances' and o.aggregateid = any($5::text[])) order by o.position`;
+  ) select min(low) as first, max(low) as beyond from halved where low >= high`;
+
+const batchesAtOnce = 20;
+
+export const messagesStatement = `select b.batch_id, b.created_at, b.published_at, o.messages from outbox_batches b cross join lateral (select messages from outbox where batch_id = b.batch_id offset 0) o
+  where b.batch_id >= $1 and b.batch_id < $2 order by b.batch_id limit ${batchesAtOnce}`;
+
+interface BatchRow {
+  batch_id: bigint;
+  created_at: string;
+  published_at: string | null;
+  messages: Buffer;
+}
+
+/** The events of the batch that told of this id, looked for among those of a period. */
+async function findBatch(pool: Pool, bits: string, from: string, to: string): Promise<(BatchRow & { events: OutboxEvent[] }) | undefined> {
+  const { rows: [range] } = await pool.query<{ first: bigint | null; beyond: bigint | null }>(batchesStatement, [from, to]);
+  let { first, beyond } = { first: range?.first ?? 0n, beyond: range?.beyond ?? 0n };
+  while (first < beyond) {
+    const { rows } = await pool.query<BatchRow>(messagesStatement, [first, beyond]);
+    for (const row of rows) {
+      const events = unpackMessages(row.messages, bits);
+      if (events.some(({ id }) => id === bits)) return { ...row, events };
+    }
+    first = (rows.at(-1)?.batch_id ?? beyond) + 1n;
+  }
+  return undefined;
+}
 
 /** The events of the operation, and the balances that its batch told of its accounts. */
 async function readEvents(pool: Pool, record: TransactionRecord, bookedAt: string | undefined): Promise<Timeline['events']> {
   // What a stranger asked of an account that he may not know is told nobody.
   if (record.failure_code === 'account_not_found') return [];
   const aroundMs = Date.parse(bookedAt ?? record.created_at);
-  const [from, to] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());
+  const [from = '', to = ''] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());
   const debitLeg = idOf('transaction', idBits(record.operation_id));
-  const ids = [record.transaction_id, debitLeg, creditLegId(debitLeg), transferEventId(idBits(debitLeg))];
-  const accounts = bookedAt === undefined ? [] : [record.account_id, record.counterparty_account_id ?? ''];
-  const { rows } = await pool.query<EventRow>(eventStatement, [from, to, idBits(record.transaction_id), uuidArray(ids), accounts]);
-  if (rows.length === 0) return [notKept(record)];
-  return rows.map((row) => ({ ...row, state: row.published_at === null ? 'waiting' : 'published' }));
+  const ids = new Set([idBits(record.transaction_id), idBits(debitLeg), idBits(creditLegId(debitLeg)), transferEventId(idBits(debitLeg))]);
+  const accounts = bookedAt === undefined ? [] : [record.account_id, record.counterparty_account_id];
+  const batch = await findBatch(pool, idBits(record.transaction_id), from, to);
+  if (batch === undefined) return [notKept(record)];
+  const { created_at, published_at, events } = batch;
+  const state = published_at === null ? 'waiting' : 'published';
+  return events
+    .filter(({ id, topic, key }) => ids.has(id) || (topic === 'balances' && accounts.includes(key)))
+    .map(({ id, type, topic, key }) => ({ ce_id: uuidOf(id), type, topic, key: key ?? '', recorded_at: created_at, published_at, state }));
 }
 
 /** The transaction's own event, of which its record tells all but the times. */
 function notKept({ transaction_id, account_id, status }: TransactionRecord): Timeline['events'][number] {
-  const bits = idBits(transaction_id);
-  const ce_id = [bits.slice(0, 8), bits.slice(8, 12), bits.slice(12, 16), bits.slice(16, 20), bits.slice(20)].join('-');
+  const ce_id = uuidOf(transaction_id);
   const type = status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1';
   return { ce_id, type, topic: 'transactions', key: account_id, state: 'not_kept', recorded_at: null, published_at: null };
 }

@@ -4,6 +4,7 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test-database.ts';
+import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { freshBits, type LedgerHarness, startLedger } from './harness.ts';
 import { createVerifier, readLastVerification, type Verifier } from './verifications.ts';
 
@@ -32,8 +33,8 @@ it('begins, is answered at once, and keeps what it found; a repeat is that one; 
   await verifier.idle();
   expect(await readLastVerification(ledger.reads)).toMatchObject({ verification_id: id, state: 'passed', findings: [], ended_at: expect.stringMatching(/Z$/) });
   expect(await verify(id)).toMatchObject({ ok: true, replayed: true, data: { verification_id: id, state: 'passed' } });
-  const { rows } = await ledger.owner.query("select payload::json as record from outbox where aggregatetype = 'accounts.commands'");
-  expect(rows).toMatchObject([{ record: { action: 'verify_books', resource_id: id, actor: 'jwt:issuer|auditor', outcome: 'success' } }]);
+  const records = (await readOutbox(ledger.owner)).filter(({ topic }) => topic === 'accounts.commands').map(({ payload }) => JSON.parse(payload ?? ''));
+  expect(records).toMatchObject([{ action: 'verify_books', resource_id: id, actor: 'jwt:issuer|auditor', outcome: 'success' }]);
 });
 
 it('runs once at a time over all ledgers, and one that is cut off says nothing about the books', async () => {

@@ -11,8 +11,10 @@ import { ensureTopics, topicRanges } from '#libs/kafka/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
-import { type OutboxRow, toMessage } from '#libs/postgres/relay-read.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox.ts';
+import { messageOf } from '#libs/postgres/relay-read.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
+import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { runBatch } from './engine.ts';
 import { eventRules } from './event-checks.ts';
 import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
@@ -29,7 +31,7 @@ let pool: Pool;
 let writes: Pool;
 let kafka: KafkaClient;
 let publisher: Publisher;
-let events: OutboxRow[];
+let events: OutboxEvent[];
 const prefixes: string[] = [];
 
 const book = (commands: Parameters<typeof runBatch>[1]) => runBatch(writes, commands, 0);
@@ -51,7 +53,7 @@ beforeAll(async () => {
   for (const commands of [[cash('Deposit', a, '10.50'), moved], [cash('Withdrawal', a, '5000'), cash('Withdrawal', b, '1')], [transfer(b, accountOf(3, 'Loan'), '5')]]) await book(commands);
   const { rows } = await pool.query<{ transaction_id: string }>("select transaction_id from v_transactions where transaction_type = 'Transfer'");
   await book([reversal(rows[0]?.transaction_id ?? '')]);
-  events = (await pool.query<OutboxRow>('select b.size, o.* from outbox o join outbox_batches b using (batch_id) where aggregatetype = any($1) order by batch_id, position', [names])).rows;
+  events = (await readOutbox(pool)).filter(({ topic }) => names.some((name) => name === topic));
   await markAll();
 });
 
@@ -71,7 +73,7 @@ async function newTopics(partitions = 1): Promise<string> {
 }
 
 /** Everything that the outbox told, as the relay would. */
-const told = (prefix: string) => events.map((row) => toMessage(row, source.ledger, (name) => topicName(prefix, name as TopicName)));
+const told = (prefix: string) => events.map((event) => messageOf(event, source.ledger, (name) => topicName(prefix, name as TopicName)));
 const publish = (messages: OutgoingMessage[]) => publisher.publishAll(messages, { timeoutMs: 60_000 });
 const brokenRules = async (prefix: string) => (await verifyEvents(pool, kafka, prefix, silent)).map(({ rule }) => rule);
 

@@ -4,6 +4,8 @@ import type { KafkaClient } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import { readToEnd } from '#libs/kafka/read-to-end.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox.ts';
+import { unpackMessages } from '#libs/postgres/outbox-messages.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { checkBalances, checkOperations, type ComparedTopic, type EventAudit, eventRules, type Told } from './event-checks.ts';
@@ -61,17 +63,32 @@ interface Counts {
 
 const none: Counts = { completed: 0n, failed: 0n, transfers: 0n, balances: 0n };
 
+const batchesAtOnce = 100;
+
 /** Events that wait in the outbox, counted by account. */
 async function readPending(snapshot: PoolClient): Promise<Map<string, Counts>> {
-  const { rows } = await snapshot.query<Counts & { account_id: string }>({
-    text: `select case o.aggregatetype when 'transfers' then o.payload::json -> 'transfer' ->> 'from_account_id' else o.aggregateid end as account_id,
-       count(*) filter (where o.type = 'corebanking.transaction.completed.v1') as completed, count(*) filter (where o.type = 'corebanking.transaction.failed.v1') as failed,
-       count(*) filter (where o.aggregatetype = 'transfers') as transfers, count(*) filter (where o.aggregatetype = 'balances') as balances
-     from outbox_batches b join outbox o using (batch_id) where b.published_at is null and o.aggregatetype = any($1::text[]) group by 1`,
-    values: [compared],
-    query_timeout,
-  } as { text: string });
-  return new Map(rows.map((row) => [row.account_id, row]));
+  const pending = new Map<string, Counts>();
+  for (let last = 0n; ; ) {
+    const { rows } = await snapshot.query<{ batch_id: bigint; messages: Buffer }>({
+      text: `select batch_id, messages from outbox_batches join outbox using (batch_id) where published_at is null and batch_id > $1 order by batch_id limit ${batchesAtOnce}`,
+      values: [last],
+      query_timeout,
+    } as { text: string });
+    for (const { messages } of rows) for (const event of unpackMessages(messages)) count(event, pending);
+    last = rows.at(-1)?.batch_id ?? last;
+    if (rows.length < batchesAtOnce) return pending;
+  }
+}
+
+function count({ topic, key, type, payload }: OutboxEvent, pending: Map<string, Counts>): void {
+  const of = (accountId: string, what: keyof Counts) => {
+    const counts = pending.get(accountId) ?? { ...none };
+    counts[what] += 1n;
+    pending.set(accountId, counts);
+  };
+  if (topic === 'transactions') of(key ?? '', type === 'corebanking.transaction.failed.v1' ? 'failed' : 'completed');
+  else if (topic === 'balances') of(key ?? '', 'balances');
+  else if (topic === 'transfers') of((JSON.parse(payload ?? '') as { transfer: { from_account_id: string } }).transfer.from_account_id, 'transfers');
 }
 
 const bookedAccounts = `declare booked no scroll cursor for

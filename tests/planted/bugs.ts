@@ -35,13 +35,13 @@ export const bugs: PlantedBug[] = [
       { file: 'services/ledger/migrations/0001-ledger.sql', find: 'create unique index transactions_id_key on', replace: 'create index transactions_id_key on' },
       {
         file: engine,
-        find: 'return await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot));',
+        find: 'const outcome = await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot));',
         replace: `const early = await readTransactions(pool, commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)])));
-      return await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot, early));`,
+      const outcome = await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot, early));`,
       },
       { file: engine, find: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number, early: TransactionRecord[])' },
-      { file: engine, find: 'const books = await openBooks(client, commands, slot);', replace: 'const books = await openBooks(client, commands, slot, early);' },
-      { file: engine, find: 'async function openBooks(client: PoolClient, commands: Command[], slot: number)', replace: 'async function openBooks(client: PoolClient, commands: Command[], slot: number, early: TransactionRecord[])' },
+      { file: engine, find: 'await openBooks(client, commands, slot, times);', replace: 'await openBooks(client, commands, slot, times, early);' },
+      { file: engine, find: 'async function openBooks(client: PoolClient, commands: Command[], slot: number, times: BatchTimes)', replace: 'async function openBooks(client: PoolClient, commands: Command[], slot: number, times: BatchTimes, early: TransactionRecord[])' },
       { file: engine, find: 'known.length === 0 ? [] : await readTransactions(client, known);', replace: 'early;' },
     ],
     caughtBy: [{ file: lockTests, test: 'recognises a command that a rival commits while it waits for the account' }],
@@ -57,10 +57,9 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'const batch_id = await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));',
-        replace: `const { writeOutbox } = await import('#libs/postgres/outbox.ts');
-  await transaction(pool, (other) => writeOutbox(other, events));
-  const batch_id = await finish(() => writeBatch(client, transactions, entries, moved, [], books.now));`,
+        find: 'return await finish(() => writeOutbox(client, events), written);',
+        replace: `await transaction(pool, (other) => writeOutbox(other, events));
+  return await finish(() => writeOutbox(client, []), written);`,
       },
     ],
     caughtBy: [{ file: lockTests, test: 'leaves no event of what was rolled back' }],
@@ -76,10 +75,10 @@ export const bugs: PlantedBug[] = [
     name: 'relay by id > last',
     edits: [
       { file: relayRead, find: 'where published_at is null and batch_id <> all($2::bigint[])', replace: 'where batch_id > $3 and batch_id <> all($2::bigint[])' },
-      { file: relayRead, find: '(readStatement, [maxRows, bigintArray(underWay)])', replace: '(readStatement, [maxRows, bigintArray(underWay), seen.last])' },
-      { file: relayRead, find: 'const columns =', replace: 'export const seen = { last: 0n };\n\nconst columns =' },
-      { file: relay, find: 'readChunk, start, toMessage } from', replace: 'readChunk, seen, start, toMessage } from' },
-      { file: relay, find: '      this.#handover.published(complete);', replace: '      this.#handover.published(complete);\n      seen.last = complete.at(-1) ?? seen.last;' },
+      { file: relayRead, find: '(readStatement, [maxEvents, bigintArray(underWay)])', replace: '(readStatement, [maxEvents, bigintArray(underWay), seen.last])' },
+      { file: relayRead, find: 'const readStatement =', replace: 'export const seen = { last: 0n };\n\nconst readStatement =' },
+      { file: relay, find: 'readChunk } from', replace: 'readChunk, seen } from' },
+      { file: relay, find: 'this.#handover.published(ids);', replace: '(this.#handover.published(ids), seen.last = ids.at(-1) ?? seen.last);' },
     ],
     caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'a batch that commits while a larger one behind it is under way comes before those that follow its key' }],
   },
@@ -99,9 +98,8 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'const batch_id = await finish(() => writeBatch(client, transactions, entries, moved, events, books.now));',
-        replace: `const batch_id = await finish(() => writeBatch(client, transactions, entries.slice(0, -1), moved, events, books.now));
-  setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), [], [], books.now)));`,
+        find: '[writeBatch(client, transactions, entries, moved, books.now)]',
+        replace: '[(setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), [], books.now))), writeBatch(client, transactions, entries.slice(0, -1), moved, books.now))]',
       },
     ],
     caughtBy: [{ file: batchTests, test: 'books openings, deposits, transfers, loans and reversals in one transaction, with their events' }],

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { uuidOf } from '#libs/postgres/relay-read.ts';
+import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Node } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';
@@ -79,8 +81,7 @@ const killRelay: Row = {
 
 /** Events that have been seen in the topics, and whose batch is not marked. */
 async function publishedUnmarked({ pool, events }: Bench): Promise<number> {
-  const { rows } = await pool.query<{ id: string }>('select id from outbox join outbox_batches using (batch_id) where published_at is null');
-  return rows.filter(({ id }) => events.has(id)).length;
+  return (await readOutbox(pool)).filter(({ is_published, id }) => !is_published && events.has(uuidOf(id))).length;
 }
 
 /** The ledger that has said last that its relay publishes. */

@@ -1,0 +1,16 @@
+import type { Pool } from 'pg';
+import type { OutboxEvent } from './outbox.ts';
+import { unpackMessages } from './outbox-messages.ts';
+
+export interface KeptEvent extends OutboxEvent {
+  batch_id: bigint;
+  is_published: boolean;
+}
+
+/** For tests: every event that an outbox holds, in its order. `table` names one that is not on the search_path. */
+export async function readOutbox(pool: Pick<Pool, 'query'>, table = 'outbox'): Promise<KeptEvent[]> {
+  const { rows } = await pool.query<{ batch_id: bigint; is_published: boolean; messages: Buffer }>(
+    `select batch_id, published_at is not null as is_published, messages from ${table} join ${table}_batches using (batch_id) order by batch_id`,
+  );
+  return rows.flatMap(({ messages, ...row }) => unpackMessages(messages).map((event) => ({ ...row, ...event })));
+}
