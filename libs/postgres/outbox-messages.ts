@@ -2,7 +2,7 @@ import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { OutboxEvent } from './outbox.ts';
 
 /** Level 1: the levels above take longer and give nothing here. */
-const options = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+const params = { [constants.ZSTD_c_compressionLevel]: 1 };
 /** How a zstd frame begins (RFC 8878, 3.1.1). */
 const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
@@ -18,7 +18,9 @@ export function packMessages(events: readonly OutboxEvent[]): Buffer {
     lines += `${JSON.stringify({ id, topic, key, type, time, headers, partition, payload: isLine ? undefined : payload })}\n`;
     if (isLine) lines += `${payload}\n`;
   }
-  return zstdCompressSync(lines, options);
+  const bytes = Buffer.from(lines);
+  // Told of the size it does not set up tables for megabytes: half of the time for a small batch.
+  return zstdCompressSync(bytes, { params, pledgedSrcSize: bytes.length });
 }
 
 /**
