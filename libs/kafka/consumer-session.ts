@@ -18,6 +18,8 @@ export interface Reader {
   fromBeginning: boolean;
   sessionTimeoutMs: number;
   assigner?: PartitionAssigner;
+  /** Nobody else is ever a member of its group: there are no rebalances to be noticed soon. */
+  isAlone?: true;
   /** Handles one partition's messages of one fetch; the next fetch waits for it. */
   eachBatch(payload: BatchPayload): Promise<void>;
   /** Called at every join, before the first fetch; may seek. */
@@ -42,12 +44,13 @@ export interface ConsumerSession {
 }
 
 const maxHeartbeatMs = 1_000;
+const maxHeartbeatAloneMs = 2_000;
 const rebalanceTimeoutMs = 20_000;
 const leaveTimeoutMs = 3_000;
 
-/** The heartbeat interval that goes with a session time-out: a third of it, at most a second. */
-export function heartbeatMs(sessionTimeoutMs: number): number {
-  return Math.min(Math.floor(sessionTimeoutMs / 3), maxHeartbeatMs);
+/** The heartbeat interval that goes with a session time-out: a third of it, at most a second where others may join. */
+export function heartbeatMs(sessionTimeoutMs: number, isAlone = false): number {
+  return Math.min(Math.floor(sessionTimeoutMs / 3), isAlone ? maxHeartbeatAloneMs : maxHeartbeatMs);
 }
 
 /**
@@ -55,14 +58,15 @@ export function heartbeatMs(sessionTimeoutMs: number): number {
  * broker has answered: at a join, a heartbeat, a message (kafkajs reports a fetch also when it has failed).
  */
 export function openSession(kafka: KafkaClient, reader: Reader, partitions: number, logger: Logger, onSign: () => void): ConsumerSession {
+  const beatMs = heartbeatMs(reader.sessionTimeoutMs, reader.isAlone);
   const link = kafka.newConsumer({
     groupId: reader.groupId,
     sessionTimeout: reader.sessionTimeoutMs,
-    heartbeatInterval: heartbeatMs(reader.sessionTimeoutMs),
+    heartbeatInterval: beatMs,
     rebalanceTimeout: rebalanceTimeoutMs,
     // A fetch that finds nothing waits this long at the broker, then a heartbeat is due: it bounds how soon a rebalance is
     // noticed, and how often an idle consumer wakes.
-    maxWaitTimeInMs: heartbeatMs(reader.sessionTimeoutMs),
+    maxWaitTimeInMs: beatMs,
     minBytes: 1,
     // Without transactional producers nothing is ever aborted, and waiting for the last stable offset gains nothing.
     readUncommitted: true,

@@ -59,6 +59,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     topics: [topic],
     fromBeginning: true,
     sessionTimeoutMs,
+    isAlone: true,
     eachBatch,
     onJoin: (_assignment, seek) => positions.forEach((offset, partition) => seek(topic, partition, offset)),
     onLost: () => undefined,

@@ -25,7 +25,6 @@ interface RequestQueue {
   pending: unknown[];
   throttledUntil: number;
   throttleCheckTimeoutId: NodeJS.Timeout | null;
-  requestTimeoutIntervalId: NodeJS.Timeout | null;
   enforceRequestTimeout: boolean;
   inflight: BriefMap<number, SocketRequest>;
   checkPendingRequests(): void;
@@ -52,7 +51,7 @@ export function patchKafkaJs(require: NodeJS.Require): void {
 
 /**
  * Every connection, even an idle one, re-arms a 1 ms timer for ever (kafkajs issue 1751): here a check is armed
- * only while a request waits. And each looks ten times a second for requests that are late: here once.
+ * only while a request waits. And each looks ten times a second for requests that are late: here all do once, together.
  */
 function patchRequestQueueTimers(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
@@ -70,12 +69,26 @@ function patchRequestQueueTimers(require: NodeJS.Require): void {
   prototype.scheduleRequestTimeoutCheck = function scheduleRequestTimeoutCheck(this: RequestQueue): void {
     if (!this.enforceRequestTimeout) return;
     this.destroy();
-    this.requestTimeoutIntervalId = setInterval(() => {
-      const now = Date.now();
-      for (const request of this.inflight.values()) if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
-      if (!this.isConnected()) this.destroy();
-    }, timeoutCheckIntervalMs);
+    timeoutChecks.add(this);
+    timeoutTimer ??= setInterval(checkTimeouts, timeoutCheckIntervalMs);
   };
+}
+
+/** Queues of connections that are open. */
+const timeoutChecks = new Set<RequestQueue>();
+let timeoutTimer: NodeJS.Timeout | undefined;
+
+function checkTimeouts(): void {
+  const now = Date.now();
+  for (const queue of timeoutChecks) {
+    for (const request of queue.inflight.values()) if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
+    if (queue.isConnected()) continue;
+    queue.destroy();
+    timeoutChecks.delete(queue);
+  }
+  if (timeoutChecks.size > 0) return;
+  clearInterval(timeoutTimer);
+  timeoutTimer = undefined;
 }
 
 /** A request in flight holds its bytes, and whoever waits for it: none of that may outlive it (brief-map.ts). */

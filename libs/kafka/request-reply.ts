@@ -183,6 +183,7 @@ class KafkaRequester implements Requester {
       fromBeginning: false,
       sessionTimeoutMs,
       assigner: onePartitionAssigner(topic, partition),
+      isAlone: true as const,
       eachBatch: async (payload: BatchPayload) => this.#take(payload),
       onJoin: (_assignment: unknown, seek: (topic: string, partition: number, offset: bigint) => void) => {
         this.#probe.joined();

@@ -27,13 +27,16 @@ const markStatement = `with lease as (
   )
   select count(*) as held from lease`;
 
+const beatStatement = `update outbox_lease set expires_at = clock_timestamp() + $2::int * interval '1 millisecond'
+  where holder = $1 and expires_at > clock_timestamp() returning exists (select from outbox_batches where published_at is null) as waits`;
+
 export interface Lease {
   /** True while this holder may publish, judged by its own monotonic clock. */
   held(): boolean;
   /** Takes the lease; false where another holds it. */
   acquire(): Promise<boolean>;
-  /** Keeps the lease; false where it was lost. */
-  prolong(): Promise<boolean>;
+  /** Keeps the lease, unless it was lost. True where a batch waits to be published. */
+  beat(): Promise<boolean>;
   /** Marks batches as published, with those put off, and keeps the lease; false, and nothing marked, where it was lost. One call at a time. */
   mark(batchIds: readonly bigint[]): Promise<boolean>;
   /** These are published, and marked with the next ones. Returns false where that is due now. */
@@ -68,7 +71,12 @@ export function createLease(pool: Pool, holder: string): Lease {
       const result = await pool.query(acquireStatement, [holder, leaseMs]);
       return settle(askedAt, result.rowCount === 1);
     },
-    prolong: () => tell([]),
+    async beat() {
+      const askedAt = performance.now();
+      const { rows } = await pool.query<{ waits: boolean }>({ name: 'outbox_beat', text: beatStatement, values: [holder, leaseMs] });
+      settle(askedAt, rows.length === 1);
+      return rows[0]?.waits === true;
+    },
     async mark(batchIds) {
       const count = owed.length;
       const held = await tell([...owed, ...batchIds]);

@@ -26,6 +26,7 @@ export interface RelayOptions {
   /** ce_source. */
   source: string;
   logger: Logger;
+  /** How often the lease is kept, and the table looked at; at most 1 s (lease.ts), which is the default. */
   pollMs?: number;
   /** Chunks that are not full begin at least so far apart (default 4 ms): under load there are fewer and larger ones, which cost less. */
   paceMs?: number;
@@ -40,7 +41,8 @@ export interface RelayOptions {
   observe?: (messages: readonly OutgoingMessage[], begunAt: number) => void;
 }
 
-const heartbeatMs = 800;
+/** The loop turns as often with nothing to do: what waits, the heartbeat tells it. */
+const idleMs = 5000;
 const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
 /** How often one that stands by asks for the lease. */
@@ -87,7 +89,7 @@ export class Relay {
     const { pool, schema, logger } = this.#options;
     this.#listener = listen(pool, outboxChannel(schema), () => { if (this.#active) this.wake(); }, logger);
     this.#timers = [
-      setInterval(() => void this.#heartbeat(), heartbeatMs), setInterval(() => void this.#purge(), purgeEveryMs),
+      setInterval(() => void this.#heartbeat(), this.#options.pollMs), setInterval(() => void this.#purge(), purgeEveryMs),
     ];
     this.#loop = this.#run();
   }
@@ -151,7 +153,7 @@ export class Relay {
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
     // Whatever commits behind this wakes.
-    return this.#lease.owes() ? putOffMs : pollMs;
+    return this.#lease.owes() ? putOffMs : idleMs;
   }
 
   /** Batches that this process has just committed. Returns how many events they had. */
@@ -245,10 +247,17 @@ export class Relay {
     });
   }
 
-  /** Keeps the lease while a chunk takes long or nothing is to be done. */
+  /** Keeps the lease while a chunk takes long or nothing is to be done, and turns the loop where something waits. */
   async #heartbeat(): Promise<void> {
-    if (!this.#active || !this.#lease.held()) return;
-    await this.#lease.prolong().catch((error: unknown) => this.#options.logger.debug({ err: error }, 'heartbeat failed'));
+    if (!this.#active) return;
+    try {
+      const askedAt = performance.now();
+      if (!this.#lease.held() || (await this.#lease.beat()) || !this.#lease.held()) this.wake();
+      // As good as a read of the table, unless one is asked for meanwhile.
+      else if (this.#readAt > -Infinity) this.#readAt = askedAt;
+    } catch (error) {
+      this.#options.logger.debug({ err: error }, 'heartbeat failed');
+    }
   }
 
   async #purge(): Promise<void> {

@@ -25,7 +25,7 @@ const claimStatement = `update replays set holder = $1, held_until = clock_times
 
 /** The oldest replay at which nobody works. */
 export async function claimReplay(pool: Pool, holder: string, leaseMs: number): Promise<HeldReplay | undefined> {
-  const { rows } = await pool.query<HeldReplay>(claimStatement, [holder, leaseMs]);
+  const { rows } = await pool.query<HeldReplay>({ name: 'claim_replay', text: claimStatement, values: [holder, leaseMs] });
   return rows[0];
 }
 

@@ -55,7 +55,7 @@ export class Replayer {
   #loop: Promise<void> = Promise.resolve();
 
   constructor(options: ReplayerOptions) {
-    this.#options = { pollMs: 1000, paceMs: 50, stepEvents: 1000, leaseMs: 6000, ...options };
+    this.#options = { pollMs: 3000, paceMs: 50, stepEvents: 1000, leaseMs: 6000, ...options };
   }
 
   start(): void {

@@ -29,7 +29,7 @@ export const metricPrefix = 'corebanking_';
 
 const readTimeoutMs = 2000;
 /** How often the event loop is looked at; the default of 10 ms wakes an idle process a hundred times a second. */
-const eventLoopSampleMs = 200;
+const eventLoopSampleMs = 500;
 
 /**
  * A registry of its own with Node's default metrics (heap, event loop, CPU), build info, and `service` on every line. Names are

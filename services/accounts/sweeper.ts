@@ -15,16 +15,16 @@ export interface SweeperOptions {
 
 const stepsPerSweep = 200;
 
-/** True while messages have waited in the outbox for 2 s: a step sent again would only queue up behind itself. */
-const stuckStatement = "select exists (select from outbox_batches where published_at is null and created_at < clock_timestamp() - interval '2 seconds') as stuck";
+/** No row while messages have waited in the outbox for 2 s: a step sent again would only queue up behind itself. */
+const dueStatement = `select from saga_steps where next_attempt_at <= clock_timestamp()
+  and not exists (select from outbox_batches where published_at is null and created_at < clock_timestamp() - interval '2 seconds') limit 1`;
 
 /**
  * Sends every saga step again that the ledger has not answered for 2 s (then 4, 8 … 60 s), through the outbox. Several
  * processes share the steps; the ledger recognises repeats by their id. Returns how many were sent.
  */
 export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'prefix'>): Promise<number> {
-  const outbox = await pool.query<{ stuck: boolean }>(stuckStatement);
-  if (outbox.rows[0]?.stuck) return 0;
+  if ((await pool.query({ name: 'due_steps', text: dueStatement })).rowCount === 0) return 0;
   return transaction(pool, async (client) => {
     const steps = await takeDueSteps(client, stepsPerSweep);
     await writeOutbox(client, steps.map((step) => stepMessage(step, prefix)));

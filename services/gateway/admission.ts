@@ -101,6 +101,11 @@ export class Line {
     this.#limit = isStanding && this.#rates.length > 0 ? Math.max(alwaysTaken, Math.max(...this.#rates) * maxWaitMs) : Infinity;
   }
 
+  /** Nobody waits, and nothing is known that a later tick would have to forget. */
+  isIdle(now: number): boolean {
+    return this.#since.size + this.#givenUp.length === 0 && now - this.#lastAnswer > silenceMs;
+  }
+
   get isFull(): boolean {
     return this.#since.size + this.#givenUp.length >= this.#limit;
   }
@@ -123,16 +128,30 @@ export function createAdmission(now: () => number = () => performance.now()): Ad
   const asked = new Map(Object.keys(endpoints).map((name) => [name, topicsOf(name as EndpointName).map(lineOf)]));
   let heldBytes = 0;
   let lateTicks = 0;
-  let tickedAt = now();
-  const ticking = setInterval(() => {
+  let tickedAt = 0;
+  let wasAsked = false;
+  let ticking: NodeJS.Timeout | undefined;
+  const tick = () => {
     const at = now();
     lateTicks = at - tickedAt > tickMs + maxLagMs ? lateTicks + 1 : 0;
     tickedAt = at;
     for (const line of lines.values()) line.tick(at);
-  }, tickMs);
-  ticking.unref();
+    if (!wasAsked && [...lines.values()].every((line) => line.isIdle(at))) stop();
+    wasAsked = false;
+  };
+  const stop = () => {
+    clearInterval(ticking);
+    ticking = undefined;
+  };
+  /** An idle gateway is not woken. */
+  const start = () => {
+    tickedAt = now();
+    ticking = setInterval(tick, tickMs).unref();
+  };
   return {
     refuses(endpoint) {
+      wasAsked = true;
+      if (ticking === undefined) start();
       if (lateTicks > 1) return 'loop';
       if (heldBytes >= maxHeldBytes) return 'bytes';
       return endpoint !== undefined && asked.get(endpoint)?.some((line) => line.isFull) === true ? 'line' : undefined;
@@ -148,6 +167,6 @@ export function createAdmission(now: () => number = () => performance.now()): Ad
         heldBytes -= bytes;
       });
     },
-    stop: () => clearInterval(ticking),
+    stop,
   };
 }

@@ -28,7 +28,6 @@ export interface BreakerOptions {
 
 export function createBreaker({ name, logger, isSilence, intervalMs = 1_000, silentIntervals = 3, halfOpenAfterMs = 1_000 }: BreakerOptions): Breaker {
   let replies = 0;
-  let silences = 0;
   const circuit = new CircuitBreaker((action: () => Promise<unknown>) => action(), {
     name,
     timeout: false,
@@ -43,24 +42,26 @@ export function createBreaker({ name, logger, isSilence, intervalMs = 1_000, sil
   circuit.on('open', () => logger.warn({ target: name }, 'no reply: the breaker opens'));
   circuit.on('close', () => logger.info({ target: name }, 'replies again: the breaker closes'));
 
-  const interval = setInterval(() => {
-    const isSilent = silences > 0 && replies === 0;
-    const isAnswered = replies > 0;
-    silences = 0;
+  /** Of an interval in which something was counted; without requests there is none. */
+  let interval: NodeJS.Timeout | undefined;
+  const conclude = () => {
+    interval = undefined;
+    const isSilent = replies === 0;
     replies = 0;
-    if (circuit.closed && (isSilent || isAnswered)) circuit.fire(() => (isSilent ? Promise.reject(new Error('no reply')) : Promise.resolve())).catch(() => undefined);
-  }, intervalMs);
-  interval.unref();
+    if (circuit.closed) circuit.fire(() => (isSilent ? Promise.reject(new Error('no reply')) : Promise.resolve())).catch(() => undefined);
+  };
+  const begin = () => setTimeout(conclude, intervalMs).unref();
 
   const counted = <T>(request: () => Promise<T>): Promise<T> =>
     request().then(
       (reply) => {
         replies += 1;
+        interval ??= begin();
         if (!circuit.closed) circuit.close();
         return reply;
       },
       (error: unknown) => {
-        if (isSilence(error)) silences += 1;
+        if (isSilence(error)) interval ??= begin();
         throw error;
       },
     );
@@ -73,7 +74,7 @@ export function createBreaker({ name, logger, isSilence, intervalMs = 1_000, sil
     },
     isOpen: () => !circuit.closed,
     stop() {
-      clearInterval(interval);
+      clearTimeout(interval);
       circuit.shutdown();
     },
   };
