@@ -72,7 +72,7 @@ export class World {
       servers[name] = child.pid;
       return child;
     };
-    const world = new World(local, await startInfrastructure(local, { keep }), servers, say);
+    const world = new World(local, await startInfrastructure(local, { keep, postgresSettings: { track_commit_timestamp: 'on' } }), servers, say);
     await world.#fillWal();
     return world;
   }

@@ -29,6 +29,8 @@ export type InfrastructureOptions = {
   postgres?: boolean;
   /** false for data that are thrown away: no fsync. */
   durable?: boolean;
+  /** More settings of Postgres. */
+  postgresSettings?: Record<string, string>;
   /** Fixed ports instead of free ones that are kept. */
   ports?: { kafka?: number; postgres?: number };
   /** Called around each step, for the line with its time. */
@@ -62,7 +64,7 @@ export async function startInfrastructure(local: LocalDir, options: Infrastructu
   const postgresPort = options.postgres === false ? undefined : await local.port('postgres', options.ports?.postgres);
   const started = await Promise.allSettled([
     way && kafkaPort ? step(kafkaTitle(way), () => keepKafka(local, keep, way, kafkaPort)) : undefined,
-    postgresPort ? step('Postgres', () => keep('postgres', () => postgresIn(local, postgresPort, options.durable ?? true))) : undefined,
+    postgresPort ? step('Postgres', () => keep('postgres', () => postgresIn(local, postgresPort, options.durable ?? true, options.postgresSettings))) : undefined,
   ]);
   const [kafka, postgres] = started.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
   const stop = async () => {
@@ -95,7 +97,7 @@ async function keepKafka(local: LocalDir, keep: Keep, way: 'java' | 'docker', cl
   return keep('kafka', () => startKafka({ dir: join(local.path, 'kafka'), log: local.log('kafka'), ports, way, onStart: local.recordProcess }));
 }
 
-function postgresIn(local: LocalDir, port: number, durable: boolean): Promise<Child> {
+function postgresIn(local: LocalDir, port: number, durable: boolean, settings: Record<string, string> | undefined): Promise<Child> {
   return startPostgres({
     dir: join(local.path, 'postgres'),
     log: local.log('postgres'),
@@ -103,6 +105,7 @@ function postgresIn(local: LocalDir, port: number, durable: boolean): Promise<Ch
     superuserPassword: local.secret('postgres_superuser'),
     owner: { name: OWNER, password: local.secret('postgres_owner') },
     durable,
+    ...(settings && { settings }),
     onStart: local.recordProcess,
   });
 }
