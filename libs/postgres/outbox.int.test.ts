@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, expect, test } from 'vitest';
 import { intArray } from './arrays.ts';
-import { outboxInsert, outboxParameters, outboxValues, writeOutbox } from './outbox.ts';
+import { outboxInsert, outboxValues, writeOutbox } from './outbox.ts';
 import type { OutboxEvent } from './outbox.ts';
 import { createPool } from './pool.ts';
 import { messageOf, purge, readChunk } from './relay-read.ts';
@@ -68,7 +68,6 @@ test('the CTEs stand beside others in one statement', async () => {
   await pool.query('create table accounts (id int)');
   const text = `with accounts_written as (insert into accounts select unnest($1::int[])), ${outboxInsert(2)} select count(*) from outbox_batch`;
   const values = outboxValues([event(1), event(2)]);
-  expect(values).toHaveLength(outboxParameters);
   await pool.query(text, [intArray([1, 2]), ...values]);
   expect((await messages()).map((message) => message.value)).toEqual(['{"n":1}', '{"n":2}']);
   await empty();

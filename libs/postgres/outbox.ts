@@ -22,9 +22,6 @@ export interface OutboxEvent {
   partition?: number;
 }
 
-/** How many parameters outboxInsert takes. */
-export const outboxParameters = 2;
-
 /**
  * Two CTEs (without WITH) that write the events of outboxValues as one batch, for a statement that writes other rows
  * too; their parameters are $first and $first+1. With no events they write nothing.

@@ -38,7 +38,7 @@ export interface OutboxSource {
  */
 export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace?: PublishTracer): PublishTracer {
   const stats = kept(() => relay().stats(), askedOnceMs);
-  metrics.gauge('outbox_rows', 'Outbox rows that are committed and not marked as published yet, over all processes of the service', async () => (await stats()).rows);
+  metrics.gauge('outbox_rows', 'Messages in the outbox that are committed and not marked as published yet, over all processes of the service', async () => (await stats()).rows);
   metrics.gauge('outbox_oldest_age_seconds', 'Age of the oldest of them; 0 where there is none', async () => (await stats()).oldest_age_ms / 1000);
   metrics.gauge('outbox_relay_active', "1 in the process that publishes the service's outbox, 0 in those that stand by", () => Number(relay().active()));
   const published = metrics.counter('outbox_published_total', 'Messages of the outbox that every replica of the broker has');

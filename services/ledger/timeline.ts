@@ -108,15 +108,15 @@ interface BatchRow {
   messages: Buffer;
 }
 
-/** The events of the batch that told of this id, looked for among those of a period. */
-async function findBatch(pool: Pool, bits: string, from: string, to: string): Promise<(BatchRow & { events: OutboxEvent[] }) | undefined> {
+/** The events of the batch that told of this transaction, looked for among those of a period. */
+async function findBatch(pool: Pool, transactionId: string, from: string, to: string): Promise<(BatchRow & { events: OutboxEvent[] }) | undefined> {
   const { rows: [range] } = await pool.query<{ first: bigint | null; beyond: bigint | null }>(batchesStatement, [from, to]);
   let { first, beyond } = { first: range?.first ?? 0n, beyond: range?.beyond ?? 0n };
   while (first < beyond) {
     const { rows } = await pool.query<BatchRow>(messagesStatement, [first, beyond]);
     for (const row of rows) {
-      const events = unpackMessages(row.messages, bits);
-      if (events.some(({ id }) => id === bits)) return { ...row, events };
+      const events = unpackMessages(row.messages, transactionId);
+      if (events.some(({ id }) => uuidOf(id) === uuidOf(transactionId))) return { ...row, events };
     }
     first = (rows.at(-1)?.batch_id ?? beyond) + 1n;
   }
@@ -130,14 +130,14 @@ async function readEvents(pool: Pool, record: TransactionRecord, bookedAt: strin
   const aroundMs = Date.parse(bookedAt ?? record.created_at);
   const [from = '', to = ''] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());
   const debitLeg = idOf('transaction', idBits(record.operation_id));
-  const ids = new Set([idBits(record.transaction_id), idBits(debitLeg), idBits(creditLegId(debitLeg)), transferEventId(idBits(debitLeg))]);
+  const ids = new Set([record.transaction_id, debitLeg, creditLegId(debitLeg), transferEventId(idBits(debitLeg))].map(uuidOf));
   const accounts = bookedAt === undefined ? [] : [record.account_id, record.counterparty_account_id];
-  const batch = await findBatch(pool, idBits(record.transaction_id), from, to);
+  const batch = await findBatch(pool, record.transaction_id, from, to);
   if (batch === undefined) return [notKept(record)];
   const { created_at, published_at, events } = batch;
   const state = published_at === null ? 'waiting' : 'published';
   return events
-    .filter(({ id, topic, key }) => ids.has(id) || (topic === 'balances' && accounts.includes(key)))
+    .filter(({ id, topic, key }) => ids.has(uuidOf(id)) || (topic === 'balances' && accounts.includes(key)))
     .map(({ id, type, topic, key }) => ({ ce_id: uuidOf(id), type, topic, key: key ?? '', recorded_at: created_at, published_at, state }));
 }
 
