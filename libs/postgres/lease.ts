@@ -37,12 +37,12 @@ export interface Lease {
   acquire(): Promise<boolean>;
   /** Keeps the lease, unless it was lost. True where a batch waits to be published. */
   beat(): Promise<boolean>;
-  /** Marks batches as published, with those put off, and keeps the lease; false, and nothing marked, where it was lost. One call at a time. */
-  mark(batchIds: readonly bigint[]): Promise<boolean>;
+  /** Marks those put off as published, and keeps the lease; false, and nothing marked, where it was lost. One call at a time. */
+  mark(): Promise<boolean>;
   /** These are published, and marked with the next ones. Returns false where that is due now. */
   putOff(batchIds: readonly bigint[]): boolean;
-  /** Whether marks are put off. */
-  owes(): boolean;
+  /** Those put off: published, and not marked yet. */
+  owed(): readonly bigint[];
   /** Marks what was put off, and lets another take over at once. */
   release(): Promise<void>;
 }
@@ -77,9 +77,9 @@ export function createLease(pool: Pool, holder: string): Lease {
       settle(askedAt, rows.length === 1);
       return rows[0]?.waits === true;
     },
-    async mark(batchIds) {
+    async mark() {
       const count = owed.length;
-      const held = await tell([...owed, ...batchIds]);
+      const held = await tell(owed);
       owed = owed.slice(count);
       markedAt = performance.now();
       return held;
@@ -88,7 +88,7 @@ export function createLease(pool: Pool, holder: string): Lease {
       owed.push(...batchIds);
       return owed.length <= maxPutOff && performance.now() < markedAt + putOffMs;
     },
-    owes: () => owed.length > 0,
+    owed: () => owed,
     async release() {
       if (owed.length > 0) await tell(owed);
       trustedUntil = 0;

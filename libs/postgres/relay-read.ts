@@ -41,6 +41,31 @@ interface PackedBatch {
   messages: Buffer;
 }
 
+/** Batches that are published together. */
+export interface Chunk {
+  ids: bigint[];
+  count: number;
+  messages: OutgoingMessage[];
+  /** Events that Debezium publishes. */
+  debeziums: OutboxEvent[];
+}
+
+export interface ChunkOptions {
+  source: string;
+  topicName: (topic: string) => string;
+  isDebeziums: (topic: string) => boolean;
+}
+
+export function chunkOf(batches: readonly CommittedBatch[], { source, topicName, isDebeziums }: ChunkOptions): Chunk {
+  const events = batches.flatMap((batch) => batch.events);
+  return {
+    ids: batches.map(({ batch_id }) => batch_id),
+    count: events.length,
+    messages: events.filter(({ topic }) => !isDebeziums(topic)).map((event) => messageOf(event, source, topicName)),
+    debeziums: events.filter(({ topic }) => isDebeziums(topic)),
+  };
+}
+
 /** CloudEvents 1.0, Kafka binary content mode: attributes as ce_ headers, the value as it was written. */
 export function messageOf(event: OutboxEvent, source: string, topicName: (topic: string) => string): OutgoingMessage {
   const headers: Record<string, string> = { ce_specversion: '1.0', ce_id: uuidOf(event.id), ce_type: event.type, ce_source: source, ce_time: event.time };

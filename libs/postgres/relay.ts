@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { Handover, type CommittedBatch } from './handover.ts';
+import { type CommittedBatch, Handover } from './handover.ts';
 import { createLease, putOffMs } from './lease.ts';
 import type { Lease } from './lease.ts';
 import { listen } from './listen.ts';
@@ -10,8 +10,8 @@ import type { Listener } from './listen.ts';
 import { Notifier } from './notify.ts';
 import { outboxChannel } from './outbox.ts';
 import { giveToDebezium } from './outbox-events.ts';
-import { messageOf, outboxStats, probe, purge, readChunk } from './relay-read.ts';
-import type { OutboxStats, OutgoingMessage } from './relay-read.ts';
+import { chunkOf, outboxStats, probe, purge, readChunk } from './relay-read.ts';
+import type { Chunk, OutboxStats, OutgoingMessage } from './relay-read.ts';
 
 export type { OutboxStats, OutgoingMessage } from './relay-read.ts';
 
@@ -69,7 +69,7 @@ export class Relay {
   /** When the table was read last: at the latest after pollMs it is read again, whatever is handed over. */
   #readAt = -Infinity;
   /** What comes behind the chunk that is being published. */
-  #ahead: Promise<CommittedBatch[]> | undefined;
+  #ahead: Promise<Chunk> | undefined;
   #failures = 0;
   /** For the log: what a failure is about. Undefined where the database failed. */
   #publishing: { batch_id: string; events: number } | undefined;
@@ -147,20 +147,13 @@ export class Relay {
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
     const mayTake = begunAt < this.#readAt + pollMs && !this.#ahead;
     const handed = mayTake ? this.#handover.take(maxEvents) : [];
-    const count = handed.length > 0 ? await this.#publishHanded(handed) : await this.#relayRead(begunAt);
+    const count = handed.length > 0 ? await this.#publish(chunkOf(handed, this.#options)) : await this.#relayRead(begunAt);
     this.#failures = 0;
     if (count >= maxEvents) return 0;
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
     // Whatever commits behind this wakes.
-    return this.#lease.owes() ? putOffMs : idleMs;
-  }
-
-  /** Batches that this process has just committed. Returns how many events they had. */
-  async #publishHanded(batches: CommittedBatch[]): Promise<number> {
-    const published = await this.#publish(batches);
-    if (published && !this.#lease.putOff(batches.map(({ batch_id }) => batch_id))) await this.#mark();
-    return countOf(batches);
+    return this.#lease.owed().length > 0 ? putOffMs : idleMs;
   }
 
   /** What the table holds, in chunks. Returns how many events were read. */
@@ -169,18 +162,16 @@ export class Relay {
     const ahead = this.#ahead;
     this.#ahead = undefined;
     if (ahead === undefined) {
-      if (this.#lease.owes() && !(await this.#mark())) return 0;
+      if (this.#lease.owed().length > 0 && !(await this.#mark())) return 0;
       this.#readAt = begunAt;
       if (this.#handover.isUncertain) this.#handover.probed(await probe(pool));
     }
-    const batches = await (ahead ?? readChunk(pool, maxEvents));
-    const count = countOf(batches);
-    const ids = batches.map(({ batch_id }) => batch_id);
+    const chunk = await (ahead ?? this.#read([]));
     // There is more: read while this is published.
-    if (count >= maxEvents) this.#readAhead(ids);
-    if (count > 0 && (await this.#publish(batches)) && (await this.#mark(ids))) this.#handover.published(ids);
-    if (count < maxEvents) this.#handover.drained();
-    return count;
+    if (chunk.count >= maxEvents) this.#readAhead(chunk.ids);
+    if (chunk.count > 0 && (await this.#publish(chunk)) > 0) this.#handover.published(chunk.ids);
+    if (chunk.count < maxEvents) this.#handover.drained();
+    return chunk.count;
   }
 
   async #takeLease(): Promise<boolean> {
@@ -191,38 +182,41 @@ export class Relay {
     return taken;
   }
 
+  async #read(underWay: bigint[]): Promise<Chunk> {
+    return chunkOf(await readChunk(this.#options.pool, this.#options.maxEvents, underWay), this.#options);
+  }
+
   #readAhead(underWay: bigint[]): void {
-    this.#ahead = readChunk(this.#options.pool, this.#options.maxEvents, underWay);
+    this.#ahead = this.#read([...this.#lease.owed(), ...underWay]);
     this.#ahead.catch(() => undefined);
   }
 
   /** What is not marked is read again, in its order. */
-  #startOver(): false {
+  #startOver(): 0 {
     this.#ahead = undefined;
     this.#handover.reset();
-    return false;
+    return 0;
   }
 
-  /** False where the lease was lost before. */
-  async #publish(batches: CommittedBatch[]): Promise<boolean> {
-    const { pool, publisher, publishTimeoutMs, source, topicName, isDebeziums, observe } = this.#options;
-    const events = batches.flatMap((batch) => batch.events);
-    const messages = events.filter(({ topic }) => !isDebeziums(topic)).map((event) => messageOf(event, source, topicName));
+  /** Publishes, and marks at once or soon. Returns how many events; 0 where the lease was lost. */
+  async #publish({ ids, count, messages, debeziums }: Chunk): Promise<number> {
+    const { pool, publisher, publishTimeoutMs, observe } = this.#options;
     if (this.#stopping || !this.#lease.held()) return this.#startOver();
-    this.#publishing = { batch_id: String(batches[0]?.batch_id), events: events.length };
-    await giveToDebezium(pool, events.filter(({ topic }) => isDebeziums(topic)));
+    this.#publishing = { batch_id: String(ids[0]), events: count };
+    await giveToDebezium(pool, debeziums);
     const begunAt = performance.now();
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
     this.#publishing = undefined;
     observe(messages, begunAt);
-    return true;
+    return this.#lease.putOff(ids) || (await this.#mark()) ? count : 0;
   }
 
   /** False where the lease was lost. */
-  async #mark(batchIds: bigint[] = []): Promise<boolean> {
-    if (await this.#lease.mark(batchIds)) return true;
+  async #mark(): Promise<boolean> {
+    if (await this.#lease.mark()) return true;
     this.#options.logger.warn('the outbox relay lost its lease while it published; another publishes these again');
-    return this.#startOver();
+    this.#startOver();
+    return false;
   }
 
   #failed(error: unknown): number {
@@ -271,10 +265,6 @@ export class Relay {
       this.#purging = false;
     }
   }
-}
-
-function countOf(batches: readonly CommittedBatch[]): number {
-  return batches.reduce((sum, { events }) => sum + events.length, 0);
 }
 
 export function createRelay(options: RelayOptions): Relay {

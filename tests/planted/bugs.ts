@@ -78,7 +78,7 @@ export const bugs: PlantedBug[] = [
       { file: relayRead, find: '(readStatement, [maxEvents, bigintArray(underWay)])', replace: '(readStatement, [maxEvents, bigintArray(underWay), seen.last])' },
       { file: relayRead, find: 'const readStatement =', replace: 'export const seen = { last: 0n };\n\nconst readStatement =' },
       { file: relay, find: 'readChunk } from', replace: 'readChunk, seen } from' },
-      { file: relay, find: 'this.#handover.published(ids);', replace: '(this.#handover.published(ids), seen.last = ids.at(-1) ?? seen.last);' },
+      { file: relay, find: 'this.#handover.published(chunk.ids);', replace: '(this.#handover.published(chunk.ids), seen.last = chunk.ids.at(-1) ?? seen.last);' },
     ],
     caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'a batch that commits while a larger one behind it is under way comes before those that follow its key' }],
   },
