@@ -41,7 +41,9 @@ const poison: Row = {
     if (!good) throw new Error('there is no command to make poison of');
     mark = randomBytes(8).toString('hex');
     const partition = commandPartition(bucketOf(bench.accounts.probes[0] ?? ''));
-    const messages = poisoned.flatMap((topic) => Object.entries(poisons({ ...good.headers, ce_id: `txn_${randomBytes(16).toString('hex')}` }))
+    // Whoever sent the good one may still wait for its reply: what becomes of the poison is not for him.
+    const nobody = () => ({ ce_id: `txn_${randomBytes(16).toString('hex')}`, 'correlation-id': randomBytes(8).toString('hex') });
+    const messages = poisoned.flatMap((topic) => Object.entries(poisons({ ...good.headers, ...nobody() }))
       .map(([name, { value, headers }]) => ({ topic: topicName(topics.topic_prefix, topic), partition, key: null, value, headers: { ...headers, 'x-fault': `${mark} ${name}` } })));
     await publish(topics, messages);
   },
