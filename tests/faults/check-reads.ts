@@ -37,11 +37,14 @@ export function refusedForGoodReason(evidence: Evidence): string[] {
   });
 }
 
-/** I5, freeze: from the answer to a freeze until somebody asks for its end, nothing is booked on the account. */
+/**
+ * I5, freeze: from the answer to a freeze until somebody asks for its end, nothing is booked on the account. Freezes of this row
+ * alone: one of an earlier row may have been asked for again, but was ended long ago.
+ */
 export function freezeHolds({ operations, journal, t0 }: Evidence): string[] {
-  const statuses = journal.operations.filter(({ kind, attempts }) => kind === 'status' && attempts.some(({ sentAt }) => sentAt >= t0));
+  const statuses = journal.operations.filter(({ kind }) => kind === 'status');
   const spans = statuses.map((operation) => ({ operation, from: operation.attempts[0]?.sentAt ?? 0, by: operation.decided ? operation.decided.sentAt + operation.decided.tookMs : never }));
-  const freezes = spans.filter(({ operation, by }) => operation.body['status'] === 'Frozen' && by !== never);
+  const freezes = spans.filter(({ operation, from, by }) => operation.body['status'] === 'Frozen' && from >= t0 && by !== never);
   const thaws = spans.filter(({ operation }) => operation.body['status'] === 'Active');
   return freezes.flatMap((freeze) => {
     const account = freeze.operation.path.split('/')[2];

@@ -93,6 +93,9 @@ it('finds what is booked on a frozen account', () => {
   const freeze = given.journal.begin({ key: 'f', kind: 'status', path: `/accounts/${account}/status-transitions`, body: { status: 'Frozen' }, effects: [] });
   given.journal.answered(freeze, attempt(200, {}, { sentAt: 200 }));
   expect(freezeHolds(given)).toEqual([expect.stringMatching(/^I5: deposit k was booked/)]);
+  // Asked for again in this row, but begun before it.
+  given.journal.answered(freeze, attempt(200, {}, { sentAt: 400, replayed: true }));
+  expect(freezeHolds({ ...given, t0: 250 })).toEqual([]);
   const thaw: Operation = given.journal.begin({ key: 't', kind: 'status', path: freeze.path, body: { status: 'Active' }, effects: [] });
   given.journal.answered(thaw, attempt(200, {}, { sentAt: 250 }));
   expect(freezeHolds(given)).toEqual([]);
