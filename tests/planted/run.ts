@@ -19,7 +19,8 @@ function copyCheckout(): string {
   const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
   for (const file of new Set(files.split('\0').filter((name) => name !== ''))) {
     mkdirSync(dirname(join(copy, file)), { recursive: true });
-    cpSync(join(root, file), join(copy, file), { force: true });
+    // Links are links: the chart has some, to a folder too.
+    cpSync(join(root, file), join(copy, file), { force: true, recursive: true, verbatimSymlinks: true });
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   return copy;
