@@ -70,7 +70,8 @@ function patchRequestQueueTimers(require: NodeJS.Require): void {
     if (!this.enforceRequestTimeout) return;
     this.destroy();
     timeoutChecks.add(this);
-    timeoutTimer ??= setInterval(checkTimeouts, timeoutCheckIntervalMs);
+    // It keeps no process alive: connections do, until they are closed.
+    timeoutTimer ??= setInterval(checkTimeouts, timeoutCheckIntervalMs).unref();
   };
 }
 
