@@ -32,9 +32,9 @@ export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'pre
   });
 }
 
-/** Sweeps every second until stopped; a failed sweep is logged and the next one tries again. */
+/** Sweeps every two seconds until stopped; a failed sweep is logged and the next one tries again. */
 export function createSweeper(options: SweeperOptions): { start(): void; stop(): Promise<void> } {
-  const { intervalMs = 1000, logger, wakeRelay } = options;
+  const { intervalMs = 2000, logger, wakeRelay } = options;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;
