@@ -46,3 +46,13 @@ test('patched kafkajs never forgets its last broker', () => {
   prototype.removeBroker.call(pool, { host: 'broker', port: 2 });
   expect([Object.keys(pool.brokers), pool.metadataExpireAt]).toEqual([['2'], null]);
 });
+
+test('patched kafkajs looks the modules of a request up once', () => {
+  const { protocol } = require('kafkajs/src/protocol/requests/heartbeat') as { protocol(version: { version: number }): (options: object) => { response: unknown } };
+  const module = require.cache[require.resolve('kafkajs/src/protocol/requests/heartbeat/index')];
+  const make = protocol({ version: 3 });
+  const { response } = make({});
+  delete require.cache[require.resolve('kafkajs/src/protocol/requests/heartbeat/v3/response')];
+  expect(make({}).response).toBe(response);
+  expect(module?.require('./v3/response')).toBe(response);
+});

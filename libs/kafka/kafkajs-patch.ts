@@ -47,6 +47,24 @@ export function patchKafkaJs(require: NodeJS.Require): void {
   patchRequestsInFlight(require);
   patchGroupCoordinator(require);
   patchLastBroker(require);
+  for (const name of frequentRequests) patchRequires(require, name);
+}
+
+/** Requests that are made all the time. */
+const frequentRequests = ['fetch', 'produce', 'heartbeat', 'offsetCommit'];
+
+/** Each request looks its modules up anew, through the whole of Node's loader: here once. */
+function patchRequires(require: NodeJS.Require, request: string): void {
+  const name = require.resolve(`kafkajs/src/protocol/requests/${request}/index`);
+  require(name);
+  const module = require.cache[name];
+  if (!module) throw new Error(`kafkajs has no requests of ${request}`);
+  const known = new Map<string, unknown>();
+  const load = module.require.bind(module) as (path: string) => unknown;
+  module.require = (path: string): unknown => {
+    if (!known.has(path)) known.set(path, load(path));
+    return known.get(path);
+  };
 }
 
 /**
