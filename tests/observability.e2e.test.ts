@@ -188,7 +188,7 @@ describe('Traces', () => {
     const batch = `${asked} > ledger: process create_transaction > ledger: batch`;
     expect(tree(spans)).toEqual([
       http, asked,
-      `${asked} > ledger: process create_transaction`, batch, `${batch} > ledger: SQL lock accounts`, `${batch} > ledger: SQL read`, `${batch} > ledger: SQL write and commit`, `${batch} > ledger: decide`,
+      `${asked} > ledger: process create_transaction`, batch, `${batch} > ledger: SQL lock and read`, `${batch} > ledger: SQL write and commit`, `${batch} > ledger: decide`,
       `${asked} > ledger: publish replies`, `${asked} > ledger: publish transactions`,
     ].toSorted());
     expect(spans.find(({ name }) => name === 'POST /transactions')?.parentSpanId).toBe('c'.repeat(16));

@@ -113,7 +113,7 @@ test('a whole bank runs in production mode over TLS: an account, a deposit, a tr
   await api.transact(from.account_id, 'Deposit', 20.5);
   await api.transfer(from.account_id, to.account_id, 120.5);
   expect([await api.balance(from.account_id), await api.balance(to.account_id)]).toEqual([0, 120.5]);
-  const pool = createPool({ url: databaseUrl, application_name: 'test', schema: 'ledger', pipeline: true, max: 3 }, pino({ level: 'silent' }));
+  const pool = createPool({ url: databaseUrl, application_name: 'test', schema: 'ledger', max: 3 }, pino({ level: 'silent' }));
   try {
     expect(await verifyBooks(pool)).toEqual([]);
     const { rows } = await pool.query<{ plain: bigint }>("select count(*) as plain from pg_stat_ssl join pg_stat_activity using (pid) where backend_type = 'client backend' and not ssl");

@@ -11,7 +11,7 @@ import { serveHelper } from '../helper.ts';
  * ledger's own settings of the connection. Every twentieth is refused for lack of money.
  */
 const { DATABASE_URL = '', ACCOUNTS = '1000' } = process.env;
-const pool = createPool({ url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, pipeline: true, options: plansForBatches }, pino({ level: 'warn' }));
+const pool = createPool({ url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, options: plansForBatches }, pino({ level: 'warn' }));
 const [leastBatch, mostBatch] = [200, 500];
 const refusedEvery = 20;
 const slot = 0;

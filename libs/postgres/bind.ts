@@ -1,5 +1,3 @@
-import type { PoolClient } from 'pg';
-
 /** What pg gives its connection to make a Bind message. */
 export interface BindConfig {
   portal?: string;
@@ -9,32 +7,15 @@ export interface BindConfig {
   valueMapper(value: unknown, index: number): Buffer | string | null | undefined;
 }
 
-/** What pg's client has and its types do not name. */
-interface Connection {
-  bind(config: BindConfig): void;
-  stream: { writable: boolean; write(chunk: Buffer): boolean };
-}
-
 /** Parameters from here on are sent as they lie, without being copied; nobody may change them afterwards. */
 const largeBytes = 4096;
 const [text, binary] = [0, 1];
 const bindCode = 0x42;
 
 /**
- * Makes a connection send large parameters without copying them. pg writes a message into a buffer that grows by half, again
+ * A Bind message (PostgreSQL's documentation, Message Formats) in pieces. pg would write it into a buffer that grows by half, again
  * and again: three times the size of a batch was allocated for it, outside of V8's heap, which collected garbage for that alone.
  */
-export function sendLargeParametersAsTheyLie(client: PoolClient): void {
-  const { connection } = client as unknown as { connection: Connection };
-  const theirs = connection.bind.bind(connection);
-  connection.bind = (config) => {
-    if (!config.values?.some((value) => Buffer.isBuffer(value) && value.length >= largeBytes)) return theirs(config);
-    const chunks = bindMessage(config);
-    if (connection.stream.writable) for (const chunk of chunks) connection.stream.write(chunk);
-  };
-}
-
-/** A Bind message (PostgreSQL's documentation, Message Formats) in pieces. pg has corked the stream: they leave together. */
 export function bindMessage(config: BindConfig): Buffer[] {
   const { portal = '', statement = '', values = [], valueMapper } = config;
   const parameters = values.map((value, i) => {

@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from 'pg';
+import type { Pool, Queries } from './pool.ts';
 import type { CommittedBatch } from './handover.ts';
 import { packMessages } from './outbox-messages.ts';
 
@@ -49,7 +49,7 @@ const insertStatement = `with ${outboxInsert(1)} select batch_id from outbox_bat
  * the locks that must be held). After the commit call the relay's wake(), best with what this resolves to, or wakeRelay where
  * there is none in this process.
  */
-export async function writeOutbox(client: PoolClient, events: readonly OutboxEvent[]): Promise<CommittedBatch | undefined> {
+export async function writeOutbox(client: Queries, events: readonly OutboxEvent[]): Promise<CommittedBatch | undefined> {
   if (events.length === 0) return undefined;
   const { rows } = await client.query<{ batch_id: bigint }>({ name: 'outbox_insert', text: insertStatement, values: outboxValues(events) });
   return rows[0] && { ...rows[0], events };

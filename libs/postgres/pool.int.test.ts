@@ -99,38 +99,3 @@ test('a connection killed while idle or held is no unhandled error, and the pool
   held.release(true);
   expect(await value('1')).toBe(1);
 });
-
-describe('pipeline', () => {
-  const pipelined = createPool({ ...base, max: 1, pipeline: true }, silent);
-  afterAll(() => pipelined.end());
-
-  test('a transaction goes out without waiting for each answer', async () => {
-    await pool.query('create table piped (id int primary key)');
-    const client = await pipelined.connect();
-    const results = await Promise.all([
-      client.query('begin read write'),
-      client.query('insert into piped values ($1)', [1]),
-      client.query({ name: 'piped', text: 'insert into piped values ($1)', values: [2] }),
-      client.query({ name: 'piped', text: 'insert into piped values ($1)', values: [3] }),
-      client.query('commit'),
-    ]);
-    expect(results.map((result) => result.command)).toEqual(['BEGIN', 'INSERT', 'INSERT', 'INSERT', 'COMMIT']);
-    client.release();
-    expect((await pool.query('select * from piped')).rowCount).toBe(3);
-  });
-
-  test('one that fails makes those behind it fail, and commit is answered with ROLLBACK', async () => {
-    const client = await pipelined.connect();
-    const results = await Promise.allSettled([
-      client.query('begin read write'),
-      client.query('insert into piped values ($1)', [4]),
-      client.query('insert into piped values ($1)', [1]),
-      client.query('insert into piped values ($1)', [5]),
-      client.query('commit'),
-    ]);
-    const said = results.map((r) => (r.status === 'fulfilled' ? r.value.command : String(Reflect.get(r.reason as object, 'code'))));
-    expect(said).toEqual(['BEGIN', 'INSERT', '23505', '25P02', 'ROLLBACK']);
-    client.release();
-    expect((await pool.query('select * from piped')).rowCount).toBe(3);
-  });
-});

@@ -1,9 +1,16 @@
 import pg from 'pg';
-import type { CustomTypesConfig, Pool, PoolConfig } from 'pg';
+import type { CustomTypesConfig, Pool, PoolConfig, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
-import { sendLargeParametersAsTheyLie } from './bind.ts';
 
 export type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
+
+/** A statement and its parameters; `query_timeout` in ms, where the pool's own bound for an answer is not enough. */
+export type Query = QueryConfig & { query_timeout?: number };
+
+/** Whatever queries can be made of: a pool, one of its connections, a transaction. One statement each. */
+export interface Queries {
+  query<R extends QueryResultRow = any>(query: string | Query, values?: unknown[]): Promise<QueryResult<R>>;
+}
 
 export interface PoolOptions {
   /** postgres:// URL of the service's role; sslmode and sslrootcert in it switch TLS on. */
@@ -18,12 +25,6 @@ export interface PoolOptions {
   idle_in_transaction_session_timeout_ms?: number;
   /** Bound for a new connection and for the wait for a free one. */
   connection_timeout_ms?: number;
-  /**
-   * Lets several queries of one connection be on the wire at once (pg's `pipeline`). They run in the order of the
-   * calls, each on its own: inside a transaction one that fails makes those behind it fail with 25P02. For writing only
-   * through transaction(): sessions are read-only outside of it, so that no query can slip past a BEGIN that failed.
-   */
-  pipeline?: boolean;
   /** Further session settings, e.g. {plan_cache_mode: 'force_custom_plan'}. Names must be plain setting names. */
   options?: Record<string, string>;
 }
@@ -45,7 +46,6 @@ const timestamptzArray = 1185;
 export function createPool(options: PoolOptions, logger: Logger): Pool {
   const pool = new pg.Pool(poolConfig(options));
   pool.on('connect', (client) => {
-    sendLargeParametersAsTheyLie(client);
     client.on('error', (error) => logger.warn({ err: error }, 'postgres connection lost'));
   });
   // pg-pool reports the same error a second time through the pool; a listener must be there, or Node would end.
@@ -61,7 +61,6 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     TimeZone: 'UTC',
     DateStyle: 'ISO',
     jit: 'off',
-    ...(options.pipeline ? { default_transaction_read_only: 'on' } : {}),
     ...options.options,
   };
   return {
@@ -76,7 +75,6 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    pipeline: options.pipeline ?? false,
     options: Object.entries(settings).map(sessionSetting).join(' '),
     types,
   };

@@ -4,7 +4,7 @@ import { idBits, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, Position } from '#libs/contracts/messages.ts';
 import { cutPage } from '#libs/contracts/page.ts';
 import { type ReplayedTopic, sideTopic } from '#libs/contracts/topics.ts';
-import type { Pool, PoolClient } from './pool.ts';
+import type { Pool, Queries } from './pool.ts';
 
 /** SQL of the table replays, of the schema on the search_path: asked for, and looked at. replayer.ts works them off. */
 
@@ -31,7 +31,7 @@ export function replayOf(row: ReplayRow): Replay {
   return { replay_id: idOf('replay', replay_id.replaceAll('-', '')), topic, side_topic: sideTopic(topic), from, to, ...rest, ended_at, failure, state, event_count: Number(event_count) };
 }
 
-export async function findReplay(db: Pool | PoolClient, replayId: string): Promise<Replay | undefined> {
+export async function findReplay(db: Queries, replayId: string): Promise<Replay | undefined> {
   const { rows } = await db.query<ReplayRow>(`select ${replayColumns} from replays where replay_id = $1`, [idBits(replayId)]);
   return rows[0] && replayOf(rows[0]);
 }
@@ -54,7 +54,7 @@ const boundsStatement = `select clock_timestamp() as now, exists (select from ou
  * Takes a replay, to be worked off by a Replayer. Refused where the period reaches into the
  * future, or where something of it is not kept any more. A repeat of its id violates the primary key.
  */
-export async function insertReplay(client: PoolClient, { replay_id, topic, from, to, account_id }: MessageData<'create_ledger_replay'>, requestedBy: string): Promise<Replay | { refusal: Refusal }> {
+export async function insertReplay(client: Queries, { replay_id, topic, from, to, account_id }: MessageData<'create_ledger_replay'>, requestedBy: string): Promise<Replay | { refusal: Refusal }> {
   const { rows: [bounds] } = await client.query<{ now: string; is_gone: boolean; kept_since: string | null }>(boundsStatement, [from]);
   if (!bounds) throw new Error('the database gave no time');
   const wrong = (field: string, message: string) => ({ refusal: violationsRefusal([{ field, code: 'validation_failed', message: `${field} ${message}` }]) });

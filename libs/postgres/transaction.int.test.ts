@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { createPool } from './pool.ts';
-import type { Pool, PoolClient } from './pool.ts';
+import type { Pool, Queries } from './pool.ts';
 import { createTestDatabase, silent } from './test-database.ts';
 import { createTestProxy } from './test-proxy.ts';
-import { inOrder, isRetryable, isUnavailable, transaction, uniqueViolation } from './transaction.ts';
+import { isRetryable, isUnavailable, transaction, uniqueViolation } from './transaction.ts';
 
 const database = await createTestDatabase();
 const observer = createPool({ url: database.url, application_name: 'observer', schema: 'public' }, silent);
@@ -14,12 +14,12 @@ afterAll(async () => {
 });
 
 const ids = async () => (await observer.query<{ id: number }>('select id from t order by id')).rows.map((row) => row.id);
-const insert = (client: PoolClient, id: number) => client.query('insert into t (id) values ($1)', [id]);
-const pidOf = async (client: PoolClient) => (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+const insert = (client: Queries, id: number) => client.query('insert into t (id) values ($1)', [id]);
+const pidOf = async (client: Queries) => (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
 const failureOf = (promise: Promise<unknown>) => promise.then(() => { throw new Error('was fulfilled'); }, (error: unknown) => error);
 
-describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
-  const pool = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 2, pipeline }, silent);
+describe('transaction', () => {
+  const pool = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 2 }, silent);
   afterAll(() => pool.end());
   beforeEach(() => observer.query('truncate t'));
 
@@ -125,7 +125,7 @@ describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
 
   test('finish: with queries under way that nobody has waited for', async () => {
     await transaction(pool, (client, finish) => {
-      const underWay = [insert(client, 1)];
+      const underWay = () => [insert(client, 1)];
       return finish(() => insert(client, 2), underWay);
     });
     expect(await ids()).toEqual([1, 2]);
@@ -133,14 +133,14 @@ describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
 
   test('finish: a query under way that fails, at the server or before it is sent, is told, and commits nothing', async () => {
     const atServer = await failureOf(transaction(pool, (client, finish) => {
-      const underWay = [insert(client, 1), insert(client, 1)];
+      const underWay = () => [insert(client, 1), insert(client, 1)];
       return finish(() => insert(client, 2), underWay);
     }));
     expect(uniqueViolation(atServer)).toBe('t_pkey');
     const circular: Record<string, unknown> = {};
     circular['self'] = circular;
     await expect(transaction(pool, (client, finish) => {
-      const underWay = [client.query('insert into t (id, v) values (3, length($1::text))', [circular])];
+      const underWay = () => [client.query('insert into t (id, v) values (3, length($1::text))', [circular])];
       return finish(() => insert(client, 4), underWay);
     })).rejects.toThrow('circular');
     await transaction(pool, (client) => insert(client, 9));
@@ -161,10 +161,10 @@ describe.each([['plain', false], ['pipelined', true]])('%s', (_, pipeline) => {
 describe('a network that fails', () => {
   const options = { application_name: 'tx', schema: 'public', max: 1, statement_timeout_ms: 200, connection_timeout_ms: 500 };
 
-  async function withProxy(fn: (proxy: Awaited<ReturnType<typeof createTestProxy>>, pool: Pool) => Promise<void>, pipeline: boolean) {
+  async function withProxy(fn: (proxy: Awaited<ReturnType<typeof createTestProxy>>, pool: Pool) => Promise<void>) {
     await observer.query('truncate t');
     const proxy = await createTestProxy(database.url);
-    const pool = createPool({ ...options, url: proxy.url, pipeline }, silent);
+    const pool = createPool({ ...options, url: proxy.url }, silent);
     try {
       await fn(proxy, pool);
     } finally {
@@ -173,7 +173,7 @@ describe('a network that fails', () => {
     }
   }
 
-  test.each([false, true])('cut in the middle, then back (pipeline: %s)', (pipeline) => withProxy(async (proxy, pool) => {
+  test('cut in the middle, then back', () => withProxy(async (proxy, pool) => {
     const error = await failureOf(transaction(pool, async (client) => {
       await insert(client, 1);
       proxy.cut();
@@ -184,9 +184,9 @@ describe('a network that fails', () => {
     proxy.open();
     await transaction(pool, (client) => insert(client, 4));
     expect(await ids()).toEqual([4]);
-  }, pipeline));
+  }));
 
-  test.each([false, true])('a server that falls silent is given up, and its connection destroyed (pipeline: %s)', (pipeline) => withProxy(async (proxy, pool) => {
+  test('a server that falls silent is given up, and its connection destroyed', () => withProxy(async (proxy, pool) => {
     const begun = performance.now();
     const error = await failureOf(transaction(pool, async (client) => {
       await insert(client, 1);
@@ -198,22 +198,5 @@ describe('a network that fails', () => {
     proxy.open();
     await transaction(pool, (client) => insert(client, 4));
     expect(await ids()).toEqual([4]);
-  }, pipeline));
-});
-
-test('of statements given at once the one that failed is told, not those behind it, whichever promise rejects first', async () => {
-  const pool = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 1, pipeline: true }, silent);
-  await observer.query('truncate t');
-  const failing = (client: PoolClient) => client.query('select 1 / 0').then((answer) => answer).then((answer) => answer).then((answer) => answer);
-  const error = await failureOf(transaction(pool, (client) => inOrder([insert(client, 1), failing(client), client.query('select 1')])));
-  expect(error).toMatchObject({ code: '22012' });
-  expect(await ids()).toEqual([]);
-  expect(await transaction(pool, (client) => inOrder([1, client.query('select 2 as two').then(({ rows }) => rows), insert(client, 2).then(() => undefined)]))).toEqual([1, [{ two: 2 }], undefined]);
-  await pool.end();
-});
-
-test('a pipelined pool writes nothing outside of a transaction', async () => {
-  const pool = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 1, pipeline: true }, silent);
-  await expect(pool.query('insert into t (id) values (99)')).rejects.toMatchObject({ code: '25006' });
-  await pool.end();
+  }));
 });

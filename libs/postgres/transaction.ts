@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { Pool, PoolClient } from 'pg';
+import type { Pool } from 'pg';
 import { isReadTimeout, isRetryable } from './errors.ts';
+import { PacketClient } from './packet.ts';
+import type { Queries } from './pool.ts';
 
 export { isRetryable, isUnavailable, tookTooLong, uniqueViolation } from './errors.ts';
 
@@ -18,10 +20,9 @@ const beginStatement: Record<TransactionMode, string> = {
 /**
  * Sends COMMIT right behind the transaction's last query, without waiting for its answer, and resolves to that answer
  * once COMMIT is confirmed: a round trip less. `await finish(() => client.query(…))`; nothing may be queried after it.
- * `underWay`: queries before it whose answers nobody has waited for either; they are waited for, and fail it.
- * On a pool without `pipeline` it merely waits for the queries.
+ * `first`: queries that the database is at while `last` still makes its own; where one of them fails, all does.
  */
-export type Finish = <R>(last: () => Promise<R>, underWay?: readonly Promise<unknown>[]) => Promise<R>;
+export type Finish = <R>(last: () => Promise<R>, first?: () => readonly Promise<unknown>[]) => Promise<R>;
 
 /**
  * Runs fn between BEGIN and COMMIT on one connection and returns what fn returned, only after COMMIT was confirmed.
@@ -30,13 +31,13 @@ export type Finish = <R>(last: () => Promise<R>, underWay?: readonly Promise<unk
  *   outside the transaction.
  * - A connection that broke or did not answer is destroyed and never given back to the pool.
  * - A swallowed error inside fn does not turn into a silent loss: Postgres answers COMMIT with ROLLBACK then, and this throws.
- * - On a pool with `pipeline` BEGIN is not waited for. Were it to fail, the queries behind it would be refused (25006),
- *   because such a pool's sessions are read-only outside of a transaction.
+ * - What is queried at once is one packet, and one answer comes of it: the queries run in the order of the calls, and where
+ *   one fails those behind it are not executed and reject with its error. BEGIN is the first of the first packet.
  * When COMMIT itself is lost (isUnavailable), the work may or may not have been done: callers rely on their command id.
  */
 export async function transaction<T>(
   pool: Pool,
-  fn: (client: PoolClient, finish: Finish) => Promise<T>,
+  fn: (client: Queries, finish: Finish) => Promise<T>,
   mode: TransactionMode = 'read write',
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -49,42 +50,32 @@ export async function transaction<T>(
   }
 }
 
-/**
- * The answers to statements that one connection was given at once, in their order. Rejects with the error of the first that
- * failed: the server refuses those behind it for no more than that (25P02), and whose promise rejects first is an accident.
- */
-export async function inOrder<T extends readonly unknown[] | []>(statements: T): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
-  await Promise.allSettled(statements);
-  for (const statement of statements) await statement;
-  return Promise.all(statements);
-}
-
-async function attemptOnce<T>(
-  pool: Pool,
-  fn: (client: PoolClient, finish: Finish) => Promise<T>,
-  mode: TransactionMode,
-): Promise<T> {
-  const client = await pool.connect();
+async function attemptOnce<T>(pool: Pool, fn: (client: Queries, finish: Finish) => Promise<T>, mode: TransactionMode): Promise<T> {
+  const connection = await pool.connect();
   let unusable = false;
   const markUnusable = () => {
     unusable = true;
   };
-  client.on('error', markUnusable);
+  connection.on('error', markUnusable);
+  const client = new PacketClient(connection);
   try {
-    // What fn queries at once leaves together with BEGIN.
-    const stream = streamOf(client);
-    stream.cork();
-    process.nextTick(() => stream.uncork());
-    const begun = client.query(beginStatement[mode]);
-    if (client.pipeline) begun.catch(() => undefined);
-    else await begun;
+    const begun = client.query({ name: `begin ${mode}`, text: beginStatement[mode] });
+    begun.catch(() => undefined);
     let committed = false;
-    const result = await fn(client, async (last, underWay = []) => {
-      if (!client.pipeline) return await inOrder(underWay).then(last);
-      const { query, committing } = await sendWithCommit(client, last, underWay);
-      await inOrder([begun, ...underWay, query, committing]);
-      committed = committing !== undefined;
-      return query;
+    const result = await fn(client, async (last, first = () => []) => {
+      client.hold();
+      try {
+        const queries = [begun, ...first()];
+        client.flush();
+        const query = Promise.try(last);
+        const committing = (await failedAtOnce([...queries, query])) ? undefined : commit(client);
+        client.close();
+        await Promise.all([...queries, query, committing]);
+        committed = true;
+        return query;
+      } finally {
+        client.close();
+      }
     });
     await begun;
     if (!committed) await commit(client);
@@ -93,36 +84,19 @@ async function attemptOnce<T>(
     if (!unusable) unusable = isReadTimeout(error) || !(await rolledBack(client));
     throw error;
   } finally {
-    client.off('error', markUnusable);
-    client.release(unusable);
+    connection.off('error', markUnusable);
+    connection.release(unusable);
   }
 }
 
-/** What pg's client has and its types do not name. Corked, what is written leaves in one system call and in one packet. */
-function streamOf(client: PoolClient): { cork(): void; uncork(): void } {
-  return (client as unknown as { connection: { stream: { cork(): void; uncork(): void } } }).connection.stream;
-}
-
-async function commit(client: PoolClient): Promise<void> {
-  const answer = await client.query('COMMIT');
+async function commit(client: Queries): Promise<void> {
+  const answer = await client.query({ name: 'commit', text: 'COMMIT' });
   if (answer.command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
 }
 
-/** COMMIT follows in the same packet, unless the driver refused a query. */
-async function sendWithCommit<R>(client: PoolClient, last: () => Promise<R>, underWay: readonly Promise<unknown>[]): Promise<{ query: Promise<R>; committing: Promise<void> | undefined }> {
-  const stream = streamOf(client);
-  stream.cork();
-  try {
-    const query = last();
-    return { query, committing: (await failedAtOnce([...underWay, query])) ? undefined : commit(client) };
-  } finally {
-    stream.uncork();
-  }
-}
-
 /**
- * True where the driver refused a query before it was sent (a value it cannot encode, say). The server would know
- * nothing of that failure, and COMMIT would commit the others.
+ * True where a query failed before it was sent (a value that cannot be encoded, say). The server would know nothing of that
+ * failure, and COMMIT would commit the others.
  */
 async function failedAtOnce(queries: readonly Promise<unknown>[]): Promise<boolean> {
   let failed = false;
@@ -131,14 +105,14 @@ async function failedAtOnce(queries: readonly Promise<unknown>[]): Promise<boole
       failed = true;
     });
   }
-  // The driver reports at the next tick; the second one comes after what that report has set off.
+  // By the second tick whatever awaits a promise that is rejected already has been told.
   await nextTick();
   await nextTick();
   return failed;
 }
 
 /** False where the connection did not answer to ROLLBACK. Harmless when nothing is open. */
-async function rolledBack(client: PoolClient): Promise<boolean> {
+async function rolledBack(client: Queries): Promise<boolean> {
   try {
     await client.query('ROLLBACK');
     return true;

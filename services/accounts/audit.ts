@@ -6,7 +6,7 @@ import { messageOfType } from '#libs/contracts/messages.ts';
 import { textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import { writeOutbox } from '#libs/postgres/outbox.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
 /**
@@ -72,7 +72,7 @@ export function auditColumns(records: readonly AuditRecord[]): Buffer[] {
 }
 
 /** Writes records and their events into the open transaction; those known already are left out. Returns whether there were new ones. */
-export async function writeAudit(client: PoolClient, records: readonly AuditRecord[]): Promise<boolean> {
+export async function writeAudit(client: Queries, records: readonly AuditRecord[]): Promise<boolean> {
   const inserted = await client.query<{ audit_id: string }>(`${auditInsert(1)} on conflict (audit_id) do nothing returning audit_id`, auditColumns(records));
   const fresh = new Set(inserted.rows.map((row) => row.audit_id));
   await writeOutbox(client, records.filter(({ audit_id }) => fresh.has(audit_id)).map(auditEvent));

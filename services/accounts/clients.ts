@@ -1,7 +1,7 @@
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { ErrorCode, Refusal, Violation } from '#libs/contracts/errors.ts';
-import type { PoolClient } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { done, eventOf, refused } from './outcome.ts';
 import type { Asked, Outcome, Work } from './outcome.ts';
 import { clientOf, insertClients, lockClient, updateClientRow } from './store.ts';
@@ -13,7 +13,7 @@ export function clientNotFound(clientId: string): Refusal {
 
 const phoneTaken = refusal('duplicate_ussd_phone', 'another client has this USSD phone number active');
 
-export async function createClients(client: PoolClient, asked: Asked<MessageData<'create_client'>>[], now: string): Promise<Outcome[]> {
+export async function createClients(client: Queries, asked: Asked<MessageData<'create_client'>>[], now: string): Promise<Outcome[]> {
   const rows = asked.map(({ context, data }) => (context.bound_client_id === undefined ? newRow(data, context.time) : undefined));
   const inserted = await insertClients(client, rows.filter((row) => row !== undefined));
   return asked.map(({ context }, i) => {

@@ -1,7 +1,7 @@
 import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import { bigintArray, intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of dead letters. Topics are kept without the common prefix. */
 
@@ -49,7 +49,7 @@ export async function findDeadLetter(pool: Pool, id: string): Promise<DeadLetter
 }
 
 /** The dead letter, locked: what is decided about it, is decided once. */
-export async function lockDeadLetter(client: PoolClient, id: string): Promise<DeadLetterRow | undefined> {
+export async function lockDeadLetter(client: Queries, id: string): Promise<DeadLetterRow | undefined> {
   if (!isId('deadLetter', id)) return undefined;
   const found = await client.query<DeadLetterRow>(`select ${deadLetterColumns} from dead_letters where dead_letter_id = $1 for update`, [id]);
   return found.rows[0];
@@ -62,7 +62,7 @@ export interface Verdict {
   drop_reason: string | null;
 }
 
-export async function decideDeadLetter(client: PoolClient, id: string, { state, decided_by, decided_at, drop_reason }: Verdict): Promise<void> {
+export async function decideDeadLetter(client: Queries, id: string, { state, decided_by, decided_at, drop_reason }: Verdict): Promise<void> {
   await client.query('update dead_letters set state = $2, decided_by = $3, decided_at = $4, drop_reason = $5 where dead_letter_id = $1', [id, state, decided_by, decided_at, drop_reason]);
 }
 

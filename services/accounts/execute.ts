@@ -3,7 +3,7 @@ import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/en
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
 import { auditOf } from './audit.ts';
@@ -71,7 +71,7 @@ export function executeCommands(name: MessageName, commands: readonly Command[],
 }
 
 /** The deadline is checked here only: what has begun in time is finished. */
-async function decide(client: PoolClient, name: MessageName, fresh: Command[], surroundings: Surroundings): Promise<Outcome[]> {
+async function decide(client: Queries, name: MessageName, fresh: Command[], surroundings: Surroundings): Promise<Outcome[]> {
   const isLate = ({ context }: Command) => context.deadline !== undefined && context.deadline < surroundings.now;
   const inTime = fresh.filter((command) => !isLate(command));
   const outcomes = inTime.length > 0 ? await handle(client, name, inTime, surroundings) : [];
@@ -105,7 +105,7 @@ function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surro
 }
 
 /** What a known command is answered with; undefined where the saga's end will answer. */
-async function repeat(client: PoolClient, { context, address }: Command, known: KnownCommand): Promise<ReplyBody | undefined> {
+async function repeat(client: Queries, { context, address }: Command, known: KnownCommand): Promise<ReplyBody | undefined> {
   if (known.fingerprint !== (context.fingerprint ?? null)) {
     return { ok: false, refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request') };
   }
@@ -144,7 +144,7 @@ export async function applyLedgerReplies(replies: readonly { step_id: string; bo
 /** The command whose saga a step belongs to. */
 const commandOf = { open_ledger_account: 'open_account', change_ledger_account_status: 'change_account_status' } as const;
 
-async function conclude(client: PoolClient, finished: Finished[], outcomes: Outcome[], now: string): Promise<Executed> {
+async function conclude(client: Queries, finished: Finished[], outcomes: Outcome[], now: string): Promise<Executed> {
   const bodies = new Map<string, { body: ReplyBody; context: MessageContext }>();
   const kept: Effects['kept'] = [];
   const unkept: string[] = [];

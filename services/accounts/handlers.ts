@@ -1,5 +1,5 @@
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import type { PoolClient } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { createApiKey, revokeApiKey, rotateApiKey } from './api-keys.ts';
 import { createClients, updateClient } from './clients.ts';
 import { dropDeadLetter, redriveDeadLetter } from './dead-letters.ts';
@@ -27,7 +27,7 @@ export const batchedCommandHandlers = {
   create_client: createClients,
   open_account: openAccounts,
   change_account_status: changeAccountStatuses,
-} satisfies { [N in MessageName]?: (client: PoolClient, asked: Asked<MessageData<N>>[], now: string) => Promise<Outcome[]> };
+} satisfies { [N in MessageName]?: (client: Queries, asked: Asked<MessageData<N>>[], now: string) => Promise<Outcome[]> };
 
 export function isBatched(name: string): name is keyof typeof batchedCommandHandlers {
   return Object.hasOwn(batchedCommandHandlers, name);
@@ -37,9 +37,9 @@ export function isBatched(name: string): name is keyof typeof batchedCommandHand
 export type Surroundings = Pick<Work, 'now' | 'prefix' | 'deadLetters'>;
 
 /** The outcomes of commands of one name, in order; more than one only where they are batched. */
-export async function handle(client: PoolClient, name: MessageName, asked: Asked<unknown>[], { now, prefix, deadLetters }: Surroundings): Promise<Outcome[]> {
+export async function handle(client: Queries, name: MessageName, asked: Asked<unknown>[], { now, prefix, deadLetters }: Surroundings): Promise<Outcome[]> {
   if (isBatched(name)) {
-    const handler = batchedCommandHandlers[name] as (client: PoolClient, asked: Asked<unknown>[], now: string) => Promise<Outcome[]>;
+    const handler = batchedCommandHandlers[name] as (client: Queries, asked: Asked<unknown>[], now: string) => Promise<Outcome[]>;
     return handler(client, asked, now);
   }
   if (!Object.hasOwn(commandHandlers, name)) throw new TypeError(`no handler for ${name}`);

@@ -7,7 +7,7 @@ import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import { intArray, textArray } from '#libs/postgres/arrays.ts';
 import { outboxInsert, outboxValues } from '#libs/postgres/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import type { PoolClient } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { auditColumns, auditEvent, auditInsert } from './audit.ts';
 import type { Step } from './outcome.ts';
 
@@ -32,7 +32,7 @@ export interface ClaimedCommand {
  * Claims commands (no id twice) for this transaction and returns those that were known before; all others are new. Waits
  * for rivals that have just claimed the same ids (at most lock_timeout), and claims what they undo.
  */
-export async function claim(client: PoolClient, commands: readonly ClaimedCommand[]): Promise<Map<string, KnownCommand>> {
+export async function claim(client: Queries, commands: readonly ClaimedCommand[]): Promise<Map<string, KnownCommand>> {
   const known = new Map<string, KnownCommand>();
   // In the order of ids, so that two batches with the same commands queue up instead of locking each other out.
   let open = commands.toSorted((a, b) => (a.id < b.id ? -1 : 1));
@@ -53,7 +53,7 @@ export async function claim(client: PoolClient, commands: readonly ClaimedComman
 }
 
 /** In a statement of its own, which sees what rivals committed. The locks keep a saga from ending before addWaiter. */
-async function lockKnown(client: PoolClient, ids: string[]): Promise<[string, KnownCommand][]> {
+async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
   const found = await client.query<Omit<KnownCommand, 'reply'> & { command_id: string; reply: unknown }>(
     'select command_id, fingerprint, correlation_id, reply from commands where command_id = any($1::text[]) order by command_id for update',
     [textArray(ids)],
@@ -89,7 +89,7 @@ const effectsStatement = `with kept as (
   ), audited as (${auditInsert(16)}), ${outboxInsert(14)} select 1`;
 
 /** Writes the effects by one statement, the last of its transaction: the rows that order the events are locked by then. */
-export async function writeEffects(client: PoolClient, { kept, unkept, waiters, steps, events, audits }: Effects): Promise<void> {
+export async function writeEffects(client: Queries, { kept, unkept, waiters, steps, events, audits }: Effects): Promise<void> {
   await client.query(effectsStatement, [
     textArray(kept.map(({ id }) => id)),
     textArray(kept.map(({ body }) => JSON.stringify(body))),
@@ -113,7 +113,7 @@ export async function writeEffects(client: PoolClient, { kept, unkept, waiters, 
 const maxWaiters = 1000;
 
 /** Notes where the reply of a command under way goes too, once per correlation id. False when too many wait already. */
-export async function addWaiter(client: PoolClient, commandId: string, address: ReplyAddress): Promise<boolean> {
+export async function addWaiter(client: Queries, commandId: string, address: ReplyAddress): Promise<boolean> {
   const added = await client.query(
     `insert into waiting_replies (command_id, correlation_id, topic, "partition", replayed)
      select $1, $2, $3, $4, true where (select count(*) from waiting_replies where command_id = $1) < $5
@@ -126,7 +126,7 @@ export async function addWaiter(client: PoolClient, commandId: string, address: 
 }
 
 /** Ends sagas: keeps or forgets their commands. From here on nobody is added to those who wait for them. */
-export async function closeCommands(client: PoolClient, kept: Effects['kept'], unkept: string[]): Promise<void> {
+export async function closeCommands(client: Queries, kept: Effects['kept'], unkept: string[]): Promise<void> {
   await client.query(
     `with kept as (update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id)
      delete from commands where command_id = any($3::text[])`,
@@ -140,7 +140,7 @@ export interface Waiter extends ReplyAddress {
 }
 
 /** After closeCommands, in a new statement that sees the last one who was added: all who wait; and writes events and audit. */
-export async function takeWaiters(client: PoolClient, commandIds: string[], events: OutboxEvent[], audits: AuditRecord[]): Promise<Waiter[]> {
+export async function takeWaiters(client: Queries, commandIds: string[], events: OutboxEvent[], audits: AuditRecord[]): Promise<Waiter[]> {
   const taken = await client.query<Waiter>(
     `with audited as (${auditInsert(4)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
      returning command_id, topic, "partition", correlation_id, replayed`,
@@ -152,13 +152,13 @@ export async function takeWaiters(client: PoolClient, commandIds: string[], even
 const stepColumns = 'step_id, message, account_id, payload, context, detail';
 
 /** Takes steps out, to be finished in this transaction; those finished already are left out. Waits for a rival. */
-export async function takeSteps(client: PoolClient, stepIds: string[]): Promise<Step[]> {
+export async function takeSteps(client: Queries, stepIds: string[]): Promise<Step[]> {
   const taken = await client.query<Step>(`delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`, [textArray(stepIds)]);
   return taken.rows;
 }
 
 /** Steps without an answer for 2 s, then 4, 8 … 60 s; each is given to one process only. */
-export async function takeDueSteps(client: PoolClient, limit: number): Promise<Step[]> {
+export async function takeDueSteps(client: Queries, limit: number): Promise<Step[]> {
   const due = await client.query<Step>(
     `update saga_steps set attempts = attempts + 1,
        next_attempt_at = clock_timestamp() + make_interval(secs => least($3, $2 * power(2, least(attempts, 10))))

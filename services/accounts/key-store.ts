@@ -1,6 +1,6 @@
 import { isId } from '#libs/contracts/ids.ts';
 import type { ApiKey } from '#libs/contracts/resources.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of API keys. */
 
@@ -16,7 +16,7 @@ export function keyOf(row: KeyRow, now: string): ApiKey {
   return { ...key, status };
 }
 
-export async function insertKey(client: PoolClient, row: KeyRow): Promise<void> {
+export async function insertKey(client: Queries, row: KeyRow): Promise<void> {
   await client.query(`insert into api_keys (${keyColumns}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, [
     row.key_id, row.family_id, row.name, row.scopes, row.environment, row.client_id, row.secret_hash,
     row.created_at, row.created_by, row.expires_at, row.last_used_at, row.revoked_at, row.rotated_from, row.version,
@@ -24,21 +24,21 @@ export async function insertKey(client: PoolClient, row: KeyRow): Promise<void> 
 }
 
 /** The key, locked: the order of its versions is the order of the transactions that lock it. */
-export async function lockKey(client: PoolClient, keyId: string): Promise<KeyRow | undefined> {
+export async function lockKey(client: Queries, keyId: string): Promise<KeyRow | undefined> {
   if (!isId('key', keyId)) return undefined;
   const found = await client.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1 for no key update`, [keyId]);
   return found.rows[0];
 }
 
-export async function expireKey(client: PoolClient, keyId: string, expiresAt: string): Promise<KeyRow> {
+export async function expireKey(client: Queries, keyId: string, expiresAt: string): Promise<KeyRow> {
   return changed(client, 'update api_keys set expires_at = $2, version = version + 1 where key_id = $1', keyId, expiresAt);
 }
 
-export async function revokeKey(client: PoolClient, keyId: string, revokedAt: string): Promise<KeyRow> {
+export async function revokeKey(client: Queries, keyId: string, revokedAt: string): Promise<KeyRow> {
   return changed(client, 'update api_keys set revoked_at = $2, version = version + 1 where key_id = $1', keyId, revokedAt);
 }
 
-async function changed(client: PoolClient, statement: string, keyId: string, time: string): Promise<KeyRow> {
+async function changed(client: Queries, statement: string, keyId: string, time: string): Promise<KeyRow> {
   const updated = await client.query<KeyRow>(`${statement} returning ${keyColumns}`, [keyId, time]);
   const row = updated.rows[0];
   if (!row) throw new TypeError(`API key ${keyId} is gone`);

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { messages } from '#libs/contracts/messages.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Account } from '#libs/contracts/resources.ts';
-import type { PoolClient } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { accountNumber, numbersPerPrefix } from './account-number.ts';
 import { clientNotFound } from './clients.ts';
 import { begun, done, eventOf, refused } from './outcome.ts';
@@ -14,7 +14,7 @@ import type { ClosedOpening, NewAccount } from './store.ts';
  * The opening saga. open_account leaves the account as opening and asks the ledger to open its side, with the initial
  * deposit; the ledger's reply makes it open or refused. Until then the account is shown to nobody.
  */
-export async function openAccounts(client: PoolClient, asked: Asked<MessageData<'open_account'>>[]): Promise<Outcome[]> {
+export async function openAccounts(client: Queries, asked: Asked<MessageData<'open_account'>>[]): Promise<Outcome[]> {
   const clients = await existingClients(client, asked.map(({ data }) => data.client_id));
   const mayOpen = ({ context, data }: Asked<MessageData<'open_account'>>) =>
     clients.has(data.client_id) && (context.bound_client_id === undefined || context.bound_client_id === data.client_id);
@@ -31,7 +31,7 @@ export async function openAccounts(client: PoolClient, asked: Asked<MessageData<
 const maxDraws = 50;
 
 /** Inserts the accounts, each under a number that nobody has; draws again where one is taken. Returns the numbers by id. */
-async function drawNumbers(client: PoolClient, asked: Asked<MessageData<'open_account'>>[]): Promise<Map<string, string>> {
+async function drawNumbers(client: Queries, asked: Asked<MessageData<'open_account'>>[]): Promise<Map<string, string>> {
   const numbers = new Map<string, string>();
   for (let rest = asked, draws = 0; rest.length > 0; draws++) {
     if (draws === maxDraws) throw new Error(`no free account number in ${maxDraws} draws`);
@@ -47,7 +47,7 @@ async function drawNumbers(client: PoolClient, asked: Asked<MessageData<'open_ac
 }
 
 /** The ledger has answered: open, with an event, or refused for good, which is kept as the command's outcome. */
-export async function finishOpenings(client: PoolClient, finished: Finished[], now: string): Promise<Outcome[]> {
+export async function finishOpenings(client: Queries, finished: Finished[], now: string): Promise<Outcome[]> {
   const results = finished.map(({ step, body }) => ({ step, body, result: body.ok ? messages.open_ledger_account.result.parse(body.data) : undefined }));
   const closed = results.map(({ step, result }): ClosedOpening => {
     const { status = null, status_version = 0 } = result ?? {};

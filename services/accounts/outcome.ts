@@ -7,7 +7,7 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import type { PoolClient } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import type { AuditDetails } from './audit.ts';
 
 /** Who asks, and the moment that all decisions of a transaction share. */
@@ -27,7 +27,7 @@ export interface DeadLetterTopics {
 
 /** What a handler of one command works with: with the open transaction. */
 export interface Work extends Moment {
-  client: PoolClient;
+  client: Queries;
   prefix: string;
   deadLetters: DeadLetterTopics;
 }

@@ -3,7 +3,7 @@ import type { Refusal } from '#libs/contracts/errors.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { Account } from '#libs/contracts/resources.ts';
-import type { PoolClient } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { begun, done, eventOf, refused } from './outcome.ts';
 import type { Asked, Finished, Outcome } from './outcome.ts';
 import { findAccounts, followStatus, insertTransition } from './store.ts';
@@ -16,7 +16,7 @@ export function accountNotFound(accountId: string): Refusal {
  * The status saga. Whether the move is a no-op, and from what, only the ledger knows: it is always asked. Its commit is the
  * moment the status holds.
  */
-export async function changeAccountStatuses(client: PoolClient, asked: Asked<MessageData<'change_account_status'>>[]): Promise<Outcome[]> {
+export async function changeAccountStatuses(client: Queries, asked: Asked<MessageData<'change_account_status'>>[]): Promise<Outcome[]> {
   const accounts = await findAccounts(client, asked.map(({ data }) => data.account_id));
   return asked.map(({ context, data }) => {
     const { transition_id, account_id, status, reason, note } = data;
@@ -29,7 +29,7 @@ export async function changeAccountStatuses(client: PoolClient, asked: Asked<Mes
 }
 
 /** Follows the ledger: status if its version is newer, a history row and an event only if the ledger changed something. */
-export async function finishStatusChange(client: PoolClient, { step, body }: Finished, now: string): Promise<Outcome> {
+export async function finishStatusChange(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
   if (!body.ok) return refused(body.refusal);
   const { from_status, to_status, changed, status_version, balance, changed_at } = messages.change_ledger_account_status.result.parse(body.data);
   const { account_id, step_id: transition_id, context } = step;

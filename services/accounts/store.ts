@@ -1,7 +1,7 @@
 import { isId } from '#libs/contracts/ids.ts';
 import type { AccountMaster, AccountStatus, AccountType, Client } from '#libs/contracts/resources.ts';
 import { intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { uniqueViolation } from '#libs/postgres/transaction.ts';
 
 /** SQL of clients, accounts and status history. Rows are resources but for the columns that a resource leaves out. */
@@ -41,7 +41,7 @@ export function clientOf(row: ClientRow): Client {
  * Inserts clients; returns the ids of those inserted. The others want a USSD phone active that another client has active.
  * Waits for a rival that is about to take it.
  */
-export async function insertClients(client: PoolClient, rows: ClientRow[]): Promise<Set<string>> {
+export async function insertClients(client: Queries, rows: ClientRow[]): Promise<Set<string>> {
   const fields = clientColumns.split(', ') as (keyof ClientRow)[];
   const types = fields.map((_, i) => `$${i + 1}::text[]`).join(', ');
   const values = fields.map((field) => (field.endsWith('_at') ? `${field}::timestamptz` : field)).join(', ');
@@ -53,14 +53,14 @@ export async function insertClients(client: PoolClient, rows: ClientRow[]): Prom
   return new Set(inserted.rows.map((row) => row.client_id));
 }
 
-export async function lockClient(client: PoolClient, clientId: string): Promise<ClientRow | undefined> {
+export async function lockClient(client: Queries, clientId: string): Promise<ClientRow | undefined> {
   if (!isId('client', clientId)) return undefined;
   const found = await client.query<ClientRow>(`select ${clientColumns} from clients where client_id = $1 for no key update`, [clientId]);
   return found.rows[0];
 }
 
 /** Writes what may change of a client. False, and nothing written, when another active client has the phone. */
-export async function updateClientRow(client: PoolClient, row: ClientRow): Promise<boolean> {
+export async function updateClientRow(client: Queries, row: ClientRow): Promise<boolean> {
   await client.query('savepoint phone');
   try {
     await client.query(
@@ -76,7 +76,7 @@ export async function updateClientRow(client: PoolClient, row: ClientRow): Promi
 }
 
 /** Those of the ids that are clients. Clients are never deleted, so that no lock is needed to rely on the answer. */
-export async function existingClients(client: PoolClient, ids: string[]): Promise<Set<string>> {
+export async function existingClients(client: Queries, ids: string[]): Promise<Set<string>> {
   const wellFormed = ids.filter((id) => isId('client', id));
   const found = await client.query<{ client_id: string }>('select client_id from clients where client_id = any($1::text[])', [textArray(wellFormed)]);
   return new Set(found.rows.map((row) => row.client_id));
@@ -93,7 +93,7 @@ export interface NewAccount {
 }
 
 /** Inserts accounts as opening; returns the ids of those inserted. The numbers of the others are taken. */
-export async function insertOpenings(client: PoolClient, accounts: NewAccount[]): Promise<Set<string>> {
+export async function insertOpenings(client: Queries, accounts: NewAccount[]): Promise<Set<string>> {
   const column = (field: keyof NewAccount) => textArray(accounts.map((account) => account[field]));
   const inserted = await client.query<{ account_id: string }>(
     `insert into accounts (account_id, client_id, account_number, account_type, currency, status, created_at, updated_at)
@@ -114,7 +114,7 @@ export interface ClosedOpening {
 }
 
 /** Ends openings: the accounts are open with the ledger's status, or refused for good. Returns them all, by id. */
-export async function closeOpenings(client: PoolClient, closed: ClosedOpening[]): Promise<Map<string, AccountMaster>> {
+export async function closeOpenings(client: Queries, closed: ClosedOpening[]): Promise<Map<string, AccountMaster>> {
   const updated = await client.query<AccountMaster>(
     `update accounts as a set state = c.state, status = coalesce(c.status, a.status), status_version = c.status_version
      from unnest($1::text[], $2::text[], $3::text[], $4::int4[]) as c (account_id, state, status, status_version)
@@ -125,14 +125,14 @@ export async function closeOpenings(client: PoolClient, closed: ClosedOpening[])
 }
 
 /** The open accounts among the ids. */
-export async function findAccounts(db: Pool | PoolClient, ids: string[]): Promise<Map<string, AccountMaster>> {
+export async function findAccounts(db: Queries, ids: string[]): Promise<Map<string, AccountMaster>> {
   const wellFormed = ids.filter((id) => isId('account', id));
   const found = await db.query<AccountMaster>(`select ${accountColumns} from accounts where account_id = any($1::text[]) and state = 'open'`, [textArray(wellFormed)]);
   return new Map(found.rows.map((row) => [row.account_id, row]));
 }
 
 /** Follows the ledger to a status version, only forward, and returns the account as it is then. */
-export async function followStatus(client: PoolClient, accountId: string, status: AccountStatus, version: number, changedAt: string): Promise<AccountMaster> {
+export async function followStatus(client: Queries, accountId: string, status: AccountStatus, version: number, changedAt: string): Promise<AccountMaster> {
   const locked = await client.query<AccountMaster & { status_version: number }>(
     `select ${accountColumns}, status_version from accounts where account_id = $1 and state = 'open' for no key update`,
     [accountId],
@@ -160,7 +160,7 @@ export interface TransitionRow {
   created_at: string;
 }
 
-export async function insertTransition(client: PoolClient, row: TransitionRow): Promise<void> {
+export async function insertTransition(client: Queries, row: TransitionRow): Promise<void> {
   await client.query(
     `insert into status_transitions (transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,

@@ -28,7 +28,7 @@ beforeAll(async () => {
   url.username = role;
   url.password = 'test-password';
   owner = createPool({ url: database.url, application_name: 'owner', schema: ledgerSchema, max: 2 }, silent);
-  pool = createPool({ url: url.href, application_name: 'ledger', schema: ledgerSchema, max: 2, pipeline: true, statement_timeout_ms: statementTimeoutMs }, silent);
+  pool = createPool({ url: url.href, application_name: 'ledger', schema: ledgerSchema, max: 2, statement_timeout_ms: statementTimeoutMs }, silent);
   publisher = createPublisher(createKafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), client_id: 'test' }, silent), { logger: silent, name: 'replies' });
   await publisher.start();
 });

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { idBits } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
-import { createPool, type Pool, type PoolClient } from '#libs/postgres/pool.ts';
+import { createPool, type Pool, type Queries } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
 import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   await migrate({ owner_url: database.url, schema: ledgerSchema, role: `${database.name}_ledger`, role_password: 'test-password', dir: migrationsDir, grants }, silent);
   const pool = (name: string, options: Record<string, string> = {}) =>
-    createPool({ url: database.url, application_name: name, schema: ledgerSchema, max: 4, pipeline: name !== 'owner', connection_timeout_ms: 30_000, lock_timeout_ms: 30_000, statement_timeout_ms: 30_000, idle_in_transaction_session_timeout_ms: 60_000, options }, silent);
+    createPool({ url: database.url, application_name: name, schema: ledgerSchema, max: 4, connection_timeout_ms: 30_000, lock_timeout_ms: 30_000, statement_timeout_ms: 30_000, idle_in_transaction_session_timeout_ms: 60_000, options }, silent);
   [owner, one, two] = [pool('owner'), pool('one'), pool('two')];
   scanning = pool('scanning', { enable_indexscan: 'off', enable_bitmapscan: 'off', enable_indexonlyscan: 'off' });
 });
@@ -64,7 +64,7 @@ async function areWaiting(count: number): Promise<boolean> {
 }
 
 /** Begins a batch while another connection holds the account's row and acts; `release` commits that and lets the batch go on. */
-async function whileHeld(account: AccountState, commands: Command[], { act = async (_: PoolClient): Promise<unknown> => undefined, pool = one } = {}) {
+async function whileHeld(account: AccountState, commands: Command[], { act = async (_: Queries): Promise<unknown> => undefined, pool = one } = {}) {
   const holder = await owner.connect();
   await holder.query('begin');
   await holder.query('select from accounts where account_id = $1 for no key update', [idBits(account.account_id)]);
@@ -84,7 +84,7 @@ async function whileHeld(account: AccountState, commands: Command[], { act = asy
 describe('a batch', () => {
   it('waits for who holds the account, and decides on what he commits', async () => {
     const a = await open('50');
-    const freeze = (holder: PoolClient) => holder.query("update accounts set status = 'Frozen', status_version = 2 where account_id = $1", [idBits(a.account_id)]);
+    const freeze = (holder: Queries) => holder.query("update accounts set status = 'Frozen', status_version = 2 where account_id = $1", [idBits(a.account_id)]);
     const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1'), cash('Deposit', a, '1')], { act: freeze });
     await release();
     expect([isWaiting, await batch]).toEqual([true, ['inactive_account', 'inactive_account']]);
@@ -104,7 +104,7 @@ describe('a batch', () => {
 
   it('that waits too long for the account is to be tried again: the lock is what failed, not the statements behind it', async () => {
     const a = await open('50');
-    const impatient = createPool({ url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, pipeline: true, lock_timeout_ms: 200 }, silent);
+    const impatient = createPool({ url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, lock_timeout_ms: 200 }, silent);
     const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1')], { pool: impatient });
     const error = await batch.catch((reason: unknown) => reason);
     await release();

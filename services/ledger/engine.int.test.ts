@@ -25,10 +25,10 @@ beforeAll(async () => {
   const url = new URL(database.url);
   url.username = role;
   url.password = 'test-password';
-  const pool = (target: string, name: string, pipeline: boolean) => createPool({ url: target, application_name: name, schema: ledgerSchema, max: 4, pipeline }, silent);
-  owner = pool(database.url, 'owner', false);
-  one = pool(url.href, 'ledger one', true);
-  two = pool(url.href, 'ledger two', true);
+  const pool = (target: string, name: string) => createPool({ url: target, application_name: name, schema: ledgerSchema, max: 4 }, silent);
+  owner = pool(database.url, 'owner');
+  one = pool(url.href, 'ledger one');
+  two = pool(url.href, 'ledger two');
 });
 
 afterAll(async () => {

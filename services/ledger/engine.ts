@@ -2,8 +2,8 @@ import { commandKey, idKey, isId } from '#libs/contracts/ids.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import { writeOutbox } from '#libs/postgres/outbox.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
-import { type Finish, inOrder, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { type Finish, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
 import { auditMessage } from './audit.ts';
 import { type SystemKind, systemAccountNumber } from './chart.ts';
 import { balanceEvent, eventsOf } from './events.ts';
@@ -56,9 +56,7 @@ export interface Outcome {
 /** When a batch had come how far (performance.now), of the attempt that was committed. */
 export interface BatchTimes {
   begun: number;
-  /** Its accounts are locked: until here it waited for other writers. */
-  locked: number;
-  /** All is read. */
+  /** Its accounts are locked, and what there is to know is read: until here it waited for other writers. */
   read: number;
   decided: number;
   committed: number;
@@ -77,9 +75,9 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number): P
   }
 }
 
-async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number): Promise<Outcome> {
-  const times = { begun: performance.now(), locked: 0, read: 0, decided: 0, committed: 0 };
-  const books = await openBooks(client, commands, slot, times);
+async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number): Promise<Outcome> {
+  const times = { begun: performance.now(), read: 0, decided: 0, committed: 0 };
+  const books = await openBooks(client, commands, slot);
   times.read = performance.now();
   const decisions = commands.map((command) => decide(command, books));
   times.decided = performance.now();
@@ -87,21 +85,17 @@ async function runOnce(client: PoolClient, finish: Finish, commands: Command[], 
   return { replies: decisions.map((decision) => decision.reply), outbox, times };
 }
 
-async function openBooks(client: PoolClient, commands: Command[], slot: number, times: BatchTimes): Promise<Books> {
+async function openBooks(client: Queries, commands: Command[], slot: number): Promise<Books> {
   const reversed = commands.flatMap((c) => (c.name === 'reverse_transaction' && isId('transaction', c.data.reverses_transaction_id) ? [c.data.reverses_transaction_id] : []));
   const originals = reversed.length === 0 ? [] : await readTransactions(client, reversed);
   const records = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)]));
   const steps = commands.flatMap((c) => (c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)]));
   const numbers = commands.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
-  const locked = <T>(held: T): T => {
-    times.locked = performance.now();
-    return held;
-  };
-  // All of it in one round trip, one after the other: each of those behind the locks begins after they were got, and so
-  // sees what their former holders committed.
-  const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await inOrder([
-    lockAccounts(client, touchedAccounts(commands, originals)).then(locked),
-    lockSlots(client, commands, originals, slot).then(locked),
+  // All of it in one packet, one after the other: each of those behind the locks begins after they were got, and so sees
+  // what their former holders committed.
+  const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
+    lockAccounts(client, touchedAccounts(commands, originals)),
+    lockSlots(client, commands, originals, slot),
     look(client, records),
     reversed.length === 0 ? new Map<string, string>() : readReversals(client, reversed),
     steps.length === 0 ? new Map<string, { fingerprint: string | null; outcome: ReplyBody }>() : readOutcomes(client, steps),
@@ -154,14 +148,14 @@ function cashCurrencies(commands: Command[], originals: TransactionRecord[], acc
 }
 
 /** This writer's slots for those currencies, as far as they exist; the accounts' own currencies are looked up behind their locks. */
-async function lockSlots(client: PoolClient, commands: Command[], originals: TransactionRecord[], slot: number): Promise<Map<string, AccountState>> {
+async function lockSlots(client: Queries, commands: Command[], originals: TransactionRecord[], slot: number): Promise<Map<string, AccountState>> {
   const depositors = commands.flatMap(({ name, data }) => (name === 'create_transaction' && isId('account', data.account_id) ? [data.account_id] : []));
   const currencies = [...cashCurrencies(commands, originals, new Map())];
   return depositors.length + currencies.length === 0 ? new Map() : lockSystemAccounts(client, depositors, currencies, slot);
 }
 
 /** Returns what went to the outbox. */
-async function write(client: PoolClient, finish: Finish, commands: Command[], decisions: Decision[], books: Books): Promise<CommittedBatch | undefined> {
+async function write(client: Queries, finish: Finish, commands: Command[], decisions: Decision[], books: Books): Promise<CommittedBatch | undefined> {
   const opened = decisions.flatMap((d) => d.opened ?? []);
   const restated = [...new Set(decisions.flatMap((d) => d.restated ?? []))];
   const kept = decisions.flatMap((d, i) => (d.keep && commands[i] ? [keptOutcome(commands[i], d.keep)] : []));
@@ -169,16 +163,18 @@ async function write(client: PoolClient, finish: Finish, commands: Command[], de
   const entries = decisions.flatMap((d) => d.entries);
   const moved = [...books.moved];
   // The database is at these while the events are written out.
-  const written = [
+  const first = () => [
     ...(opened.length > 0 ? [insertAccounts(client, opened, books.now)] : []),
     ...(restated.length > 0 ? [updateStatuses(client, restated)] : []),
     ...(kept.length > 0 ? [insertOutcomes(client, kept)] : []),
     ...(transactions.length > 0 ? [writeBatch(client, transactions, entries, moved, books.now)] : []),
   ];
-  const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
-  const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
-  const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
-  return await finish(() => writeOutbox(client, events), written);
+  return await finish(() => {
+    const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
+    const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
+    const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
+    return writeOutbox(client, events);
+  }, first);
 }
 
 function keptOutcome({ name, context }: Command, outcome: ReplyBody): KeptOutcome {

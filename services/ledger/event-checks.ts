@@ -6,7 +6,7 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import { bigintArray, uuidArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { only } from './decision.ts';
 import { eventsOf } from './events.ts';
 import type { EntryRecord, TransactionRecord } from './records.ts';
@@ -41,7 +41,7 @@ export interface EventAudit {
   /** Sees what is committed now. */
   pool: Pool;
   /** Sees what was committed before the topics' ends were asked for: what it does not know need not have been told. */
-  snapshot: PoolClient;
+  snapshot: Queries;
   find: (rule: string, row: Record<string, unknown>) => void;
   told: Map<string, Told>;
   /** Digests of the latest events by ce_id: the memory for doubles. */

@@ -24,7 +24,7 @@ export async function startLedger() {
   url.username = role;
   url.password = 'test-password';
   const owner = createPool({ url: database.url, application_name: 'owner', schema: ledgerSchema, max: 2, statement_timeout_ms: 60_000 }, silent);
-  const writes = createPool({ url: url.href, application_name: 'ledger', schema: ledgerSchema, max: 2, pipeline: true }, silent);
+  const writes = createPool({ url: url.href, application_name: 'ledger', schema: ledgerSchema, max: 2 }, silent);
   const reads = createPool({ url: url.href, application_name: 'ledger reads', schema: ledgerSchema, max: 4 }, silent);
 
   const contextOf = (bits: string, rest: Partial<MessageContext> = {}): MessageContext => ({

@@ -9,12 +9,12 @@ import { readLastVerification } from './verifications.ts';
 export function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
   const sizes = metrics.histogram('ledger_batch_commands', 'Commands per batch', [], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]);
   const seconds = metrics.histogram('ledger_batch_duration_seconds', 'From the begin of the transaction of a batch to its commit');
-  const waits = metrics.histogram('ledger_lock_wait_seconds', "From the begin of a batch's transaction until its accounts are locked: a round trip, and the wait for other writers");
+  const waits = metrics.histogram('ledger_lock_wait_seconds', "From the begin of a batch's transaction until its accounts are locked and what it needs is read: a round trip, and the wait for other writers");
   const count = commandCounter(metrics);
-  return ({ commands, replies, times: { begun, locked, committed } }) => {
+  return ({ commands, replies, times: { begun, read, committed } }) => {
     sizes.observe(commands.length);
     seconds.observe((committed - begun) / 1000);
-    waits.observe((locked - begun) / 1000);
+    waits.observe((read - begun) / 1000);
     replies.forEach((reply, i) => count(commands[i]?.name ?? '', outcomeOf(reply)));
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { bigintArray, intArray, textArray, timestampArray, uuidArray } from '#libs/postgres/arrays.ts';
-import type { PoolClient } from '#libs/postgres/pool.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
 import { systemAccountNumber, systemPrefix } from './chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from './records.ts';
 
@@ -25,7 +25,7 @@ function accountOf(row: AccountState): AccountState {
 const accountColumns = 'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence';
 
 /** Locks the accounts that exist among `ids`, in id order: no two batches can wait for each other. */
-export async function lockAccounts(client: PoolClient, ids: string[]): Promise<AccountState[]> {
+export async function lockAccounts(client: Queries, ids: string[]): Promise<AccountState[]> {
   const { rows } = await client.query<AccountState>({
     name: 'lock_accounts',
     text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) order by account_id for no key update`,
@@ -38,7 +38,7 @@ export async function lockAccounts(client: PoolClient, ids: string[]): Promise<A
  * Locks one writer's slots of Teller and Vault, in id order, in these currencies and in those of these accounts (an account's
  * currency never changes), as far as they exist. By account number.
  */
-export async function lockSystemAccounts(client: PoolClient, cashAccounts: string[], currencies: string[], slot: number): Promise<Map<string, AccountState>> {
+export async function lockSystemAccounts(client: Queries, cashAccounts: string[], currencies: string[], slot: number): Promise<Map<string, AccountState>> {
   const { rows } = await client.query<AccountState>({
     name: 'lock_system_accounts',
     text: `select ${accountColumns} from accounts where account_number = any(array(
@@ -51,7 +51,7 @@ export async function lockSystemAccounts(client: PoolClient, cashAccounts: strin
 }
 
 /** Creates one writer's slots of Teller and Vault in these currencies. */
-export async function createSystemAccounts(client: PoolClient, currencies: string[], slot: number): Promise<void> {
+export async function createSystemAccounts(client: Queries, currencies: string[], slot: number): Promise<void> {
   const wanted = currencies.flatMap((currency) => (['Teller', 'Vault'] as const).map((kind) => ({ kind, currency, number: systemAccountNumber(kind, currency, slot) })));
   await client.query(
     `insert into accounts (account_id, account_number, account_type, currency, status, created_at)
@@ -82,7 +82,7 @@ export function recordOf(row: TransactionRow): TransactionRecord {
 }
 
 /** The transactions among `ids`; equality is on the first 120 bits. Sees what was committed before this statement began. */
-export async function readTransactions(client: Pick<PoolClient, 'query'>, ids: string[]): Promise<TransactionRecord[]> {
+export async function readTransactions(client: Queries, ids: string[]): Promise<TransactionRecord[]> {
   const { rows } = await client.query<TransactionRow>({
     name: 'read_transactions',
     text: `select ${transactionColumns} from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))`,
@@ -92,7 +92,7 @@ export async function readTransactions(client: Pick<PoolClient, 'query'>, ids: s
 }
 
 /** Original → reversal, of those among `ids` that were reversed. */
-export async function readReversals(client: Pick<PoolClient, 'query'>, ids: string[]): Promise<Map<string, string>> {
+export async function readReversals(client: Queries, ids: string[]): Promise<Map<string, string>> {
   const { rows } = await client.query<{ original: string; reversal: string }>({
     name: 'read_reversals',
     text: `select reverses_transaction_id as original, transaction_id as reversal from transactions
@@ -104,7 +104,7 @@ export async function readReversals(client: Pick<PoolClient, 'query'>, ids: stri
 }
 
 /** Kept replies of commands that leave no transaction, by commandKey. */
-export async function readOutcomes(client: PoolClient, ids: string[]): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
+export async function readOutcomes(client: Queries, ids: string[]): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
   const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
     'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
     [uuidArray(ids)],
@@ -113,13 +113,13 @@ export async function readOutcomes(client: PoolClient, ids: string[]): Promise<M
 }
 
 /** Which of these account numbers are taken. */
-export async function readTakenNumbers(client: PoolClient, numbers: string[]): Promise<Set<string>> {
+export async function readTakenNumbers(client: Queries, numbers: string[]): Promise<Set<string>> {
   const { rows } = await client.query<{ account_number: string }>('select account_number from accounts where account_number = any($1::text[])', [textArray(numbers)]);
   return new Set(rows.map((row) => row.account_number));
 }
 
 /** The database's clock, ISO 8601 UTC, the same for every process; and which of these transactions exist (equality as in readTransactions). */
-export async function look(client: PoolClient, ids: string[]): Promise<{ now: string; known: string[] }> {
+export async function look(client: Queries, ids: string[]): Promise<{ now: string; known: string[] }> {
   const { rows } = await client.query<{ now: string; known: string[] | null }>({
     name: 'look',
     text: `select clock_timestamp() as now, (select array_agg(transaction_id) from transactions
@@ -129,7 +129,7 @@ export async function look(client: PoolClient, ids: string[]): Promise<{ now: st
   return { now: rows[0]?.now ?? '', known: rows[0]?.known ?? [] };
 }
 
-export async function insertAccounts(client: PoolClient, accounts: AccountState[], now: string): Promise<void> {
+export async function insertAccounts(client: Queries, accounts: AccountState[], now: string): Promise<void> {
   await client.query(
     `insert into accounts (account_id, account_number, client_id, account_type, currency, status, status_version, created_at)
      select a.*, $8::timestamptz from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::int4[]) as a order by 1`,
@@ -146,7 +146,7 @@ export async function insertAccounts(client: PoolClient, accounts: AccountState[
   );
 }
 
-export async function updateStatuses(client: PoolClient, accounts: AccountState[]): Promise<void> {
+export async function updateStatuses(client: Queries, accounts: AccountState[]): Promise<void> {
   await client.query(
     `update accounts a set status = s.status, status_version = s.status_version
      from unnest($1::uuid[], $2::text[], $3::int4[]) as s (account_id, status, status_version) where a.account_id = s.account_id`,
@@ -161,7 +161,7 @@ export interface KeptOutcome {
   outcome: ReplyBody;
 }
 
-export async function insertOutcomes(client: PoolClient, kept: KeptOutcome[]): Promise<void> {
+export async function insertOutcomes(client: Queries, kept: KeptOutcome[]): Promise<void> {
   await client.query(
     `insert into commands (command_id, name, fingerprint, outcome)
      select c.id, c.name, c.fingerprint, c.outcome::json from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[]) as c (id, name, fingerprint, outcome) order by 1`,
@@ -191,7 +191,7 @@ const write = `with written_transactions as (
  * Writes transactions, entries and balances of a batch by one statement. A trigger refuses entries that contradict the balances
  * written beside them.
  */
-export async function writeBatch(client: PoolClient, transactions: TransactionRecord[], entries: EntryRecord[], moved: AccountState[], now: string): Promise<void> {
+export async function writeBatch(client: Queries, transactions: TransactionRecord[], entries: EntryRecord[], moved: AccountState[], now: string): Promise<void> {
   await client.query({ name: 'write_batch', text: write, values: [...transactionArrays(transactions), ...entryArrays(entries), now, ...accountArrays(moved)] });
 }
 

@@ -8,7 +8,7 @@ import type { DecidedBatch } from './commands.ts';
  * the first of them; the others link to it.
  */
 export function batchTracer(tracing: Tracing): (batch: DecidedBatch) => void {
-  return ({ commands, replies, times: { begun, locked, read, decided, committed } }) => {
+  return ({ commands, replies, times: { begun, read, decided, committed } }) => {
     let batch: string | undefined;
     for (const [i, { name, context }] of commands.entries()) {
       const { traceparent, message_id, request_id } = context;
@@ -25,8 +25,7 @@ export function batchTracer(tracing: Tracing): (batch: DecidedBatch) => void {
       const whole = tracing.begin('batch', { kind: 'internal', traceparent, startedAt: begun, attributes: { commands: commands.length }, links: others });
       const part = (name: string, kind: 'client' | 'internal', from: number, to: number) =>
         tracing.begin(name, { kind, traceparent: whole.traceparent, startedAt: from, attributes: kind === 'client' ? { 'db.system.name': 'postgresql' } : {} }).end({ at: to });
-      part('SQL lock accounts', 'client', begun, locked);
-      part('SQL read', 'client', locked, read);
+      part('SQL lock and read', 'client', begun, read);
       part('decide', 'internal', read, decided);
       part('SQL write and commit', 'client', decided, committed);
       whole.end({ at: committed });

@@ -75,7 +75,7 @@ export async function verifyBooks(pool: Pool): Promise<Finding[]> {
       await client.query('set local statement_timeout = 0');
       const findings: Finding[] = [];
       for (const [rule, query] of Object.entries(rules)) {
-        const { rows } = await client.query<Record<string, unknown>>({ text: `select * from (${query}) broken limit ${shownRows}`, query_timeout: 3_600_000 } as { text: string });
+        const { rows } = await client.query<Record<string, unknown>>({ text: `select * from (${query}) broken limit ${shownRows}`, query_timeout: 3_600_000 });
         if (rows.length > 0) findings.push({ rule, rows });
       }
       return findings;

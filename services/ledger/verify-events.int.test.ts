@@ -44,7 +44,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   await migrate({ owner_url: database.url, schema: ledgerSchema, role: `${database.name}_ledger`, role_password: 'test-password', dir: migrationsDir, grants }, silent);
   pool = createPool({ ...patience, url: database.url, application_name: 'test', schema: ledgerSchema, max: 6 }, silent);
-  writes = createPool({ ...patience, url: database.url, application_name: 'test writes', schema: ledgerSchema, max: 2, pipeline: true }, silent);
+  writes = createPool({ ...patience, url: database.url, application_name: 'test writes', schema: ledgerSchema, max: 2 }, silent);
   kafka = createKafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), client_id: 'test' }, silent);
   publisher = createPublisher(kafka, { logger: silent, name: 'test', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
   await publisher.start();

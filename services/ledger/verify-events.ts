@@ -6,7 +6,7 @@ import { readToEnd } from '#libs/kafka/read-to-end.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import { unpackMessages } from '#libs/postgres/outbox-messages.ts';
-import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { checkBalances, checkOperations, type ComparedTopic, type EventAudit, eventRules, type Told } from './event-checks.ts';
 import type { Finding } from './verify-books.ts';
@@ -34,7 +34,8 @@ export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: strin
   await transaction(
     pool,
     async (snapshot) => {
-      await snapshot.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
+      await snapshot.query('set local statement_timeout = 0');
+      await snapshot.query('set local idle_in_transaction_session_timeout = 0');
       const pending = await readPending(snapshot);
       const topics = new Map(compared.map((name) => [topicName(prefix, name), name]));
       const ranges = new Map(await Promise.all([...topics].map(async ([topic, name]) => [name, await topicRanges(kafka, topic)] as const)));
@@ -66,14 +67,14 @@ const none: Counts = { completed: 0n, failed: 0n, transfers: 0n, balances: 0n };
 const batchesAtOnce = 100;
 
 /** Events that wait in the outbox, counted by account. */
-async function readPending(snapshot: PoolClient): Promise<Map<string, Counts>> {
+async function readPending(snapshot: Queries): Promise<Map<string, Counts>> {
   const pending = new Map<string, Counts>();
   for (let last = 0n; ; ) {
     const { rows } = await snapshot.query<{ batch_id: bigint; messages: Buffer }>({
       text: `select batch_id, messages from outbox_batches join outbox using (batch_id) where published_at is null and batch_id > $1 order by batch_id limit ${batchesAtOnce}`,
       values: [last],
       query_timeout,
-    } as { text: string });
+    });
     for (const { messages } of rows) for (const event of unpackMessages(messages)) count(event, pending);
     last = rows.at(-1)?.batch_id ?? last;
     if (rows.length < batchesAtOnce) return pending;
@@ -99,11 +100,11 @@ const bookedAccounts = `declare booked no scroll cursor for
   ) t using (account_id) where a.client_id is not null`;
 
 /** What the snapshot has of each account must have been told, or wait in the outbox. */
-async function compareAccounts(snapshot: PoolClient, pending: Map<string, Counts>, { told, find, headIsGone }: EventAudit): Promise<void> {
+async function compareAccounts(snapshot: Queries, pending: Map<string, Counts>, { told, find, headIsGone }: EventAudit): Promise<void> {
   const cut = { transactions: headIsGone('transactions'), transfers: headIsGone('transfers') };
   await snapshot.query(bookedAccounts);
   for (;;) {
-    const { rows } = await snapshot.query<{ account_id: string; last_sequence: bigint; status_version: number; failed: bigint; transfers: bigint }>({ text: `fetch ${accountsAtOnce} from booked`, query_timeout } as { text: string });
+    const { rows } = await snapshot.query<{ account_id: string; last_sequence: bigint; status_version: number; failed: bigint; transfers: bigint }>({ text: `fetch ${accountsAtOnce} from booked`, query_timeout });
     for (const row of rows) {
       const account_id = prefixed('acc', row.account_id);
       const known: Told = told.get(account_id) ?? { failed: 0n, transfers: 0n };

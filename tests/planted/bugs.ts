@@ -14,7 +14,7 @@ const relayRead = 'libs/postgres/relay-read.ts';
 /** So that the write of a batch can begin a transaction of its own. */
 const poolReachesWrite: PlantedBug['edits'] = [
   { file: engine, find: 'runOnce(client, finish, commands, slot));', replace: 'runOnce(client, finish, commands, slot, pool));' },
-  { file: engine, find: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number, pool: Pool)' },
+  { file: engine, find: 'async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number, pool: Pool)' },
   { file: engine, find: 'await write(client, finish, commands, decisions, books);', replace: 'await write(client, finish, commands, decisions, books, pool);' },
   { file: engine, find: 'decisions: Decision[], books: Books): Promise<CommittedBatch | undefined>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<CommittedBatch | undefined>' },
 ];
@@ -39,9 +39,9 @@ export const bugs: PlantedBug[] = [
         replace: `const early = await readTransactions(pool, commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)])));
       const outcome = await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot, early));`,
       },
-      { file: engine, find: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: PoolClient, finish: Finish, commands: Command[], slot: number, early: TransactionRecord[])' },
-      { file: engine, find: 'await openBooks(client, commands, slot, times);', replace: 'await openBooks(client, commands, slot, times, early);' },
-      { file: engine, find: 'async function openBooks(client: PoolClient, commands: Command[], slot: number, times: BatchTimes)', replace: 'async function openBooks(client: PoolClient, commands: Command[], slot: number, times: BatchTimes, early: TransactionRecord[])' },
+      { file: engine, find: 'async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number, early: TransactionRecord[])' },
+      { file: engine, find: 'await openBooks(client, commands, slot);', replace: 'await openBooks(client, commands, slot, early);' },
+      { file: engine, find: 'async function openBooks(client: Queries, commands: Command[], slot: number)', replace: 'async function openBooks(client: Queries, commands: Command[], slot: number, early: TransactionRecord[])' },
       { file: engine, find: 'known.length === 0 ? [] : await readTransactions(client, known);', replace: 'early;' },
     ],
     caughtBy: [{ file: lockTests, test: 'recognises a command that a rival commits while it waits for the account' }],
@@ -57,9 +57,8 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'return await finish(() => writeOutbox(client, events), written);',
-        replace: `await transaction(pool, (other) => writeOutbox(other, events));
-  return await finish(() => writeOutbox(client, []), written);`,
+        find: 'return writeOutbox(client, events);',
+        replace: 'return transaction(pool, (other) => writeOutbox(other, events)).then(() => writeOutbox(client, []));',
       },
     ],
     caughtBy: [{ file: lockTests, test: 'leaves no event of what was rolled back' }],
