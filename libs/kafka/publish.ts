@@ -35,8 +35,8 @@ export interface Publisher {
   queued(): number;
 }
 
-const flightMessages = 1_000;
-const flightBytes = 1_048_576;
+const flightMessages = 2_500;
+const flightBytes = 2_621_440;
 const sweepMs = 20;
 const topicRefusedMs = 1_000;
 

@@ -3,6 +3,8 @@ import type { OutboxEvent } from './outbox.ts';
 
 /** Level 1: the levels above take longer and give nothing here. */
 const params = { [constants.ZSTD_c_compressionLevel]: 1 };
+/** What is decompressed should fit into one: pieces are copied together. */
+const minChunkBytes = 16_384;
 /** How a zstd frame begins (RFC 8878, 3.1.1). */
 const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
@@ -28,7 +30,7 @@ export function packMessages(events: readonly OutboxEvent[]): Buffer {
  * which that text does not occur.
  */
 export function unpackMessages(packed: Buffer, mentioning = ''): OutboxEvent[] {
-  const lines = (packed.subarray(0, magic.length).equals(magic) ? zstdDecompressSync(packed) : packed).toString();
+  const lines = (packed.subarray(0, magic.length).equals(magic) ? zstdDecompressSync(packed, { chunkSize: Math.max(minChunkBytes, packed.length * 16) }) : packed).toString();
   if (!lines.includes(mentioning)) return [];
   const events: OutboxEvent[] = [];
   let at = 0;

@@ -80,7 +80,7 @@ export class Relay {
   #purging = false;
 
   constructor(options: RelayOptions) {
-    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxEvents: 1000, retainMs: 60 * 60 * 1000, isDebeziums: () => false, observe: () => undefined, ...options };
+    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: 60 * 60 * 1000, isDebeziums: () => false, observe: () => undefined, ...options };
     this.#lease = createLease(options.pool, randomUUID());
     this.#notifier = new Notifier(options.pool, options.schema);
   }
