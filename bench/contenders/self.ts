@@ -4,7 +4,7 @@ import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
-import { keepBriefThingsYoung } from '#libs/service/run.ts';
+import { collectSeldom } from '#libs/service/run.ts';
 import { createAdmission } from '#services/gateway/admission.ts';
 import { createApiKeys } from '#services/gateway/api-keys.ts';
 import { createApp } from '#services/gateway/app.ts';
@@ -19,7 +19,7 @@ import { createAuditRecords } from '#services/gateway/audit-records.ts';
  * nothing behind it. The upper bound of what one gateway can do.
  */
 const { PORT = '0', API_KEY = '', API_KEY_PEPPER = '', JWT_SECRET = '' } = process.env;
-keepBriefThingsYoung();
+collectSeldom();
 const prefix = '';
 const unlimited = 100_000_000;
 const logger = pino({ level: 'info' });
