@@ -8,7 +8,7 @@ test.each(['40001', '40P01'])('%s may be repeated, and says nothing about the da
 });
 
 test.each([
-  '08000', '08006', '57P01', '57P03', '53300', '53200', '57014', '55P03', '25P03', '25006', '28P01', '58030',
+  '08000', '08006', '57P01', '57P03', '53300', '53200', '57014', '55P03', '25P03', '25P04', '25006', '28P01', '58030',
   'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETDOWN',
 ])('%s: the database cannot do it now', (code) => {
   expect([isUnavailable(coded(code)), isRetryable(coded(code))]).toEqual([true, false]);

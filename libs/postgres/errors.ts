@@ -3,9 +3,9 @@ const retryable = new Set(['40001', '40P01']);
 
 /**
  * SQLSTATEs that say "not now" rather than "not so": statement cancelled by its time-out, lock not obtained in time,
- * an idle transaction ended, the server read-only after a failover.
+ * an idle transaction or one that took too long ended, the server read-only after a failover.
  */
-const unavailableStates = new Set(['57014', '55P03', '25P03', '25006']);
+const unavailableStates = new Set(['57014', '55P03', '25P03', '25P04', '25006']);
 /** Classes: 08 connection, 28 log-in refused, 53 out of connections, memory or disk, 57P server going or coming, 58 I/O. */
 const unavailableClass = /^(08|28|53|57P|58)/;
 const networkCode = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|EAI_AGAIN|ENOTFOUND|ERR_SOCKET|ERR_SSL|ERR_TLS)/;

@@ -169,3 +169,22 @@ test('a query may take longer than the pool lets its answers', async () => {
   connection.release(true);
   await hasty.end();
 });
+
+test('who stops in the middle of a packet loses its transaction, and the locks with it', async () => {
+  const frozen = createPool({ url: database.url, application_name: 'frozen', schema: 'public', max: 1, transaction_timeout_ms: 300 }, silent);
+  const connection = await frozen.connect();
+  connection.on('error', () => undefined);
+  await pool.query('insert into t (id, amount) values (1, 0)');
+  const client = new PacketClient(connection);
+  client.hold();
+  const answers = ['begin', 'update t set amount = 1 where id = 1'].map((text) => reasonOf(client.query(text)));
+  client.flush();
+  await expect.poll(async () => (await second.query(`select count(*) as n from pg_stat_activity where application_name = 'frozen' and xact_start is not null`)).rows[0]?.n).toBe(1n);
+  await second.query('update t set amount = 2 where id = 1');
+  expect(await Promise.all(answers)).toEqual(['was fulfilled', 'was fulfilled']);
+  expect(await reasonOf(client.query('commit'))).toBe('25P04');
+  client.close();
+  connection.release(true);
+  await frozen.end();
+  expect((await pool.query('select amount from t')).rows).toEqual([{ amount: 2n }]);
+});

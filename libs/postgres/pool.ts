@@ -23,6 +23,11 @@ export interface PoolOptions {
   statement_timeout_ms?: number;
   lock_timeout_ms?: number;
   idle_in_transaction_session_timeout_ms?: number;
+  /**
+   * Bound for a transaction as a whole; default none. Where Finish has a `first`: the server does not count as idle who stops in the
+   * middle of a packet, and a process that is frozen there would keep its locks.
+   */
+  transaction_timeout_ms?: number;
   /** Bound for a new connection and for the wait for a free one. */
   connection_timeout_ms?: number;
   /** Further session settings, e.g. {plan_cache_mode: 'force_custom_plan'}. Names must be plain setting names. */
@@ -61,6 +66,7 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     TimeZone: 'UTC',
     DateStyle: 'ISO',
     jit: 'off',
+    ...(options.transaction_timeout_ms === undefined ? {} : { transaction_timeout: String(options.transaction_timeout_ms) }),
     ...options.options,
   };
   return {

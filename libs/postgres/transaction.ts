@@ -20,7 +20,8 @@ const beginStatement: Record<TransactionMode, string> = {
 /**
  * Sends COMMIT right behind the transaction's last query, without waiting for its answer, and resolves to that answer
  * once COMMIT is confirmed: a round trip less. `await finish(() => client.query(…))`; nothing may be queried after it.
- * `first`: queries that the database is at while `last` still makes its own; where one of them fails, all does.
+ * `first`: queries that the database is at while `last` still makes its own; where one of them fails, all does. The pool should
+ * have a transaction_timeout_ms then.
  */
 export type Finish = <R>(last: () => Promise<R>, first?: () => readonly Promise<unknown>[]) => Promise<R>;
 
