@@ -44,6 +44,7 @@ interface Statement {
  */
 export class Packet {
   readonly #client: PoolClient;
+  readonly #isWithin: boolean;
   readonly #connection: Connection;
   readonly #fields: Map<string, FieldDef[]>;
   readonly #statements: Statement[] = [];
@@ -57,8 +58,10 @@ export class Packet {
   /** pg's: clears that time-out. */
   callback?: (error: unknown) => void;
 
-  constructor(client: PoolClient) {
+  /** `isWithin`: it is for a transaction that was begun before it, and refused where none is open. */
+  constructor(client: PoolClient, isWithin: boolean) {
     this.#client = client;
+    this.#isWithin = isWithin;
     this.#connection = (client as unknown as { connection: Connection }).connection;
     this.#fields = described.get(this.#connection) ?? new Map<string, FieldDef[]>();
     described.set(this.#connection, this.#fields);
@@ -119,12 +122,15 @@ export class Packet {
     return this.#statements[this.#answered]?.text ?? '';
   }
 
-  submit(): void {
+  submit(): Error | null {
+    // Each of its statements would be a transaction of its own.
+    if (this.#isWithin && this.#client.getTransactionStatus() === 'I') return new Error('the transaction is not open');
     this.#isSubmitted = true;
     this.#connection.stream.cork();
     for (const statement of this.#statements) this.#send(statement);
     if (this.#isClosed) this.#connection.sync();
     this.#connection.stream.uncork();
+    return null;
   }
 
   handleRowDescription({ fields }: { fields: FieldDef[] }): void {
@@ -190,6 +196,7 @@ export class Packet {
 export class PacketClient implements Queries {
   readonly #client: PoolClient;
   #packet: Packet | undefined;
+  #isBegun = false;
   #isHeld = false;
 
   constructor(client: PoolClient) {
@@ -198,10 +205,17 @@ export class PacketClient implements Queries {
 
   query<R extends QueryResultRow>(query: string | Query, values?: unknown[]): Promise<QueryResult<R>> {
     if (this.#packet === undefined) {
-      this.#packet = new Packet(this.#client);
+      this.#packet = new Packet(this.#client, this.#isBegun);
       process.nextTick(() => this.#isHeld || this.close());
     }
     return this.#packet.add(typeof query === 'string' ? { text: query, ...(values && { values }) } : query) as Promise<QueryResult<R>>;
+  }
+
+  /** Begins a transaction: packets behind the one with this query are sent only while it is open. */
+  begin(query: Query): Promise<QueryResult> {
+    const begun = this.query(query);
+    this.#isBegun = true;
+    return begun;
   }
 
   /** What is queried from now on is one packet, until `close`. */

@@ -147,6 +147,23 @@ describe('transaction', () => {
     expect(await ids()).toEqual([9]);
   });
 
+  test('where BEGIN fails nothing is written, not by later queries either', async () => {
+    const one = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 1 }, silent);
+    // Its name is taken.
+    await one.query('prepare "begin read write" as select 1');
+    const late: unknown[] = [];
+    const error = await failureOf(transaction(one, async (client) => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      late.push(await failureOf(insert(client, 1)));
+      await insert(client, 2);
+    }));
+    expect([String(late[0]), String(error)]).toEqual(Array(2).fill('Error: the transaction is not open'));
+    // The connection was given up: another one takes over.
+    await transaction(one, (client) => insert(client, 3));
+    await one.end();
+    expect(await ids()).toEqual([3]);
+  });
+
   test('a read-only snapshot sees one moment and writes nothing', async () => {
     await transaction(pool, async (client) => {
       const count = async () => (await client.query<{ n: bigint }>('select count(*) as n from t')).rows[0]?.n;

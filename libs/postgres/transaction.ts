@@ -33,7 +33,8 @@ export type Finish = <R>(last: () => Promise<R>, first?: () => readonly Promise<
  * - A connection that broke or did not answer is destroyed and never given back to the pool.
  * - A swallowed error inside fn does not turn into a silent loss: Postgres answers COMMIT with ROLLBACK then, and this throws.
  * - What is queried at once is one packet, and one answer comes of it: the queries run in the order of the calls, and where
- *   one fails those behind it are not executed and reject with its error. BEGIN is the first of the first packet.
+ *   one fails those behind it are not executed and reject with its error. BEGIN is the first of the first packet; were it to fail,
+ *   no later packet would be sent.
  * When COMMIT itself is lost (isUnavailable), the work may or may not have been done: callers rely on their command id.
  */
 export async function transaction<T>(
@@ -60,7 +61,7 @@ async function attemptOnce<T>(pool: Pool, fn: (client: Queries, finish: Finish) 
   connection.on('error', markUnusable);
   const client = new PacketClient(connection);
   try {
-    const begun = client.query({ name: `begin ${mode}`, text: beginStatement[mode] });
+    const begun = client.begin({ name: `begin ${mode}`, text: beginStatement[mode] });
     begun.catch(() => undefined);
     let committed = false;
     const result = await fn(client, async (last, first = () => []) => {
