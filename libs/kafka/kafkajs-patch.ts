@@ -39,7 +39,7 @@ const pendingCheckIntervalMs = 10;
 const timeoutCheckIntervalMs = 1_000;
 const coordinatorPauseMs = 100;
 /**
- * Corrects what costs kafkajs CPU while nothing happens, and the two things that it takes for final and are not, in memory
+ * Corrects what costs kafkajs CPU while nothing happens and with every request, and the two things that it takes for final and are not, in memory
  * only. Throws when kafkajs is not what this was written against.
  */
 export function patchKafkaJs(require: NodeJS.Require): void {

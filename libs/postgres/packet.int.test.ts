@@ -117,6 +117,13 @@ test("the driver's refusal of one concerns no other", async () => {
   expect(await ids()).toEqual([1, 2]);
 });
 
+test('two statements of one packet cannot have one name', async () => {
+  await withClient(async (client) => {
+    const answers = [client.query({ name: 'same', text: 'select 1 as one' }), client.query({ name: 'same', text: 'select 2 as two' }), client.query({ name: 'same', text: 'select 1 as one' })];
+    expect(await Promise.all(answers.map(reasonOf))).toEqual(['was fulfilled', expect.stringContaining("'same' was used for another"), 'was fulfilled']);
+  });
+});
+
 test('a statement that the server does not parse is parsed again when it could be', async () => {
   const later = { name: 'later', text: 'select * from later' };
   await withClient(async (client) => {

@@ -70,9 +70,9 @@ export class Packet {
   /** Rejects with what the driver or the server says against the statement; the driver's refusal concerns no other. */
   add({ name = '', text, values = [], query_timeout }: Query): Promise<QueryResult> {
     return new Promise((resolve, reject) => {
-      const known = name && (this.#connection.parsedStatements[name] ?? this.#connection.submittedNamedStatements[name]);
+      const known = name && (this.#connection.parsedStatements[name] ?? this.#connection.submittedNamedStatements[name] ?? this.#statements.find((one) => one.name === name)?.text);
       if (known && known !== text) throw new Error(`prepared statements must be unique: '${name}' was used for another one`);
-      const statement: Statement = { name, text, bind: bindMessage({ statement: name, values, valueMapper: prepareValue }), result: newResult(this.#client), resolve, reject };
+      const statement: Statement = { name, text, bind: bindMessage(name, values, prepareValue), result: newResult(this.#client), resolve, reject };
       if (this.#failure) throw this.#failure.error;
       this.#statements.push(statement);
       if (query_timeout !== undefined) this.query_timeout = Math.max(query_timeout, this.query_timeout ?? 0);

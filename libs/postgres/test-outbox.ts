@@ -1,6 +1,6 @@
-import type { Pool } from 'pg';
 import type { OutboxEvent } from './outbox.ts';
 import { unpackMessages } from './outbox-messages.ts';
+import type { Queries } from './pool.ts';
 
 export interface KeptEvent extends OutboxEvent {
   batch_id: bigint;
@@ -8,7 +8,7 @@ export interface KeptEvent extends OutboxEvent {
 }
 
 /** For tests: every event that an outbox holds, in its order. `table` names one that is not on the search_path. */
-export async function readOutbox(pool: Pick<Pool, 'query'>, table = 'outbox'): Promise<KeptEvent[]> {
+export async function readOutbox(pool: Queries, table = 'outbox'): Promise<KeptEvent[]> {
   const { rows } = await pool.query<{ batch_id: bigint; is_published: boolean; messages: Buffer }>(
     `select batch_id, published_at is not null as is_published, messages from ${table} join ${table}_batches using (batch_id) order by batch_id`,
   );
