@@ -6,7 +6,7 @@ import { isEventTopic, topics } from '#libs/contracts/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { type OutboxEvent, writeOutbox } from '#libs/postgres/outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
-import { createRelay, type OutgoingMessage } from '#libs/postgres/relay.ts';
+import { createRelay, type OutboxMessage } from '#libs/postgres/relay.ts';
 import { silent } from '#libs/postgres/test-database.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { relayOptions } from '#libs/service/config.ts';
@@ -77,11 +77,11 @@ describe('docs/debezium', () => {
     await pool.query("select pg_create_logical_replication_slot('test', 'pgoutput')");
     const every = Object.keys(topics).map((topic, n) => event(n, topic));
     const others: string[] = [];
-    const kafka = { publishAll: async (messages: OutgoingMessage[]) => void others.push(...messages.map(({ topic }) => topic)) };
+    const kafka = { publishAll: async (messages: OutboxMessage[]) => void others.push(...messages.map(({ topic }) => topic)) };
     for (const schema of ['ledger', 'accounts']) {
       const own = createPool({ url, application_name: 'test', schema, max: 4 }, silent);
-      await transaction(own, (client) => writeOutbox(client, every));
-      await transaction(own, (client) => writeOutbox(client, [event(100, 'transactions')]));
+      await transaction(own, (client) => writeOutbox(client, 's', every));
+      await transaction(own, (client) => writeOutbox(client, 's', [event(100, 'transactions')]));
       const relay = createRelay({ ...relayOptions({ OUTBOX_RETENTION_HOURS: 1, EVENTS_PUBLISHED_BY: 'debezium' }), pool: own, publisher: kafka, schema, topicName: (topic) => `p.${topic}`, source: 's', logger: silent });
       relay.start();
       await expect.poll(async () => (await own.query('select from outbox_batches where published_at is null')).rowCount).toBe(0);

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { unpackMessages } from '#libs/postgres/outbox-messages.ts';
+import { eventOf, unpackMessages } from '#libs/postgres/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { uuidOf } from '#libs/postgres/relay-read.ts';
 import type { Bank } from '../bank.ts';
 import type { EventsPlan, EventsResult } from '../contenders/events.ts';
 import { startHelper } from '../helper.ts';
@@ -77,8 +76,8 @@ async function lastBatch(pool: Pool): Promise<bigint> {
 
 /** How long behind the commit of its batch each event was seen. */
 async function sinceCommit(pool: Pool, after: bigint, seen: EventsResult): Promise<Latency> {
-  const { rows } = await pool.query<{ us: number; messages: Buffer }>('select extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1e6 as us, messages from outbox where batch_id > $1', [after]);
-  const committed = new Map(rows.flatMap(({ us, messages }) => unpackMessages(messages).map(({ id }) => [uuidOf(id), us])));
+  const { rows } = await pool.query<{ us: number; records: Buffer }>('select extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1e6 as us, records from outbox where batch_id > $1', [after]);
+  const committed = new Map(rows.flatMap(({ us, records }) => unpackMessages(records, '').map((message) => [eventOf(message).id, us])));
   const histogram = new Histogram();
   for (const [id, at] of seen) {
     const us = committed.get(id);

@@ -1,4 +1,4 @@
-import type { ByteWriter } from './byte-writer.ts';
+import type { ByteWriter } from '#libs/contracts/byte-writer.ts';
 import type { Request } from './produce-request.ts';
 
 /** What kafkajs gives to make a fetch request. */

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { ByteReader } from './byte-reader.ts';
+import { ByteReader } from '#libs/contracts/byte-reader.ts';
 import { FetchedRecord } from './received-message.ts';
 
 /** What one partition has in the answer to a fetch. */

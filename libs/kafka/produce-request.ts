@@ -1,13 +1,11 @@
-import { ByteWriter } from './byte-writer.ts';
+import { ByteWriter } from '#libs/contracts/byte-writer.ts';
+import { type Content, type ContentInput, writeContent } from '#libs/contracts/record.ts';
 import { crc32c } from './crc32c.ts';
 
-type Bytes = string | Buffer | null | undefined;
-
 /** A message as kafkajs hands it to its encoders. */
-export interface MessageInput {
-  key?: Bytes;
-  value?: Bytes;
-  headers?: Record<string, Bytes | Bytes[]>;
+export interface MessageInput extends ContentInput {
+  /** Instead of key, value and headers, where they are encoded already. */
+  content?: Content;
   timestamp?: string;
 }
 
@@ -113,25 +111,12 @@ function writePartition(writer: ByteWriter, { partition, messages, firstSequence
 }
 
 /** One record of a record batch (Kafka protocol, record format v2). */
-export function writeRecord(writer: ByteWriter, { key, value, headers = {} }: MessageInput, offsetDelta: number, timestampDelta: number): void {
+export function writeRecord(writer: ByteWriter, message: MessageInput, offsetDelta: number, timestampDelta: number): void {
   const start = writer.beginSized();
   writer.int8(0);
   writer.varInt(timestampDelta);
   writer.varInt(offsetDelta);
-  writer.varBytes(key);
-  writer.varBytes(value);
-  let count = 0;
-  for (const name in headers) count += Array.isArray(headers[name]) ? headers[name].length : 1;
-  writer.varInt(count);
-  for (const name in headers) {
-    const each = headers[name];
-    if (!Array.isArray(each)) writeHeader(writer, name, each);
-    else for (const one of each) writeHeader(writer, name, one);
-  }
+  if (message.content) writer.copy(message.content.bytes, message.content.start, message.content.end);
+  else writeContent(writer, message);
   writer.endSized(start);
-}
-
-function writeHeader(writer: ByteWriter, name: string, value: Bytes): void {
-  writer.varBytes(name);
-  writer.varBytes(value);
 }

@@ -1,4 +1,6 @@
 import type { Message } from 'kafkajs';
+import type { Content } from '#libs/contracts/record.ts';
+import type { MessageInput } from './produce-request.ts';
 
 /** A message on its way out. `partition` overrides the key; without both, partitions take turns. */
 export interface OutgoingMessage {
@@ -8,6 +10,16 @@ export interface OutgoingMessage {
   headers: Record<string, string>;
   partition?: number;
 }
+
+/** One whose key, value and headers are encoded already; `key` chooses the partition. */
+export interface EncodedMessage {
+  topic: string;
+  key: string | null;
+  content: Content;
+  partition?: number;
+}
+
+export type AnyMessage = OutgoingMessage | EncodedMessage;
 
 /**
  * Why a message was not published. `sent: false`: it never left this process and never will.
@@ -25,7 +37,7 @@ export class PublishError extends Error {
 
 /** What is accepted or refused as one: the messages of one publish or publishAll. */
 export interface Unit {
-  messages: readonly OutgoingMessage[];
+  messages: readonly AnyMessage[];
   sizes: readonly number[];
   /** Index of the first message that no flight has taken yet. */
   next: number;
@@ -53,11 +65,20 @@ export interface FlightLimits {
 const recordOverheadBytes = 64;
 
 /** About what a message takes on the wire, never much less. */
-export function sizeOf(message: OutgoingMessage): number {
+export function sizeOf(message: AnyMessage): number {
+  if ('content' in message) return recordOverheadBytes + message.content.end - message.content.start;
   let size = recordOverheadBytes + (message.key?.length ?? 0);
   if (message.value !== null) size += Buffer.byteLength(message.value);
   for (const name in message.headers) size += name.length + (message.headers[name]?.length ?? 0) + 4;
   return size;
+}
+
+/** A message as kafkajs takes it; what is encoded goes past it to produce-request.ts. */
+function copyOf(message: AnyMessage): Message {
+  const { key, partition } = message;
+  const copy: Message & MessageInput = 'content' in message ? { key, value: null, content: message.content } : { key, value: message.value, headers: message.headers };
+  if (partition !== undefined) copy.partition = partition;
+  return copy;
 }
 
 /** The units that wait, in the order of their calls. */
@@ -136,16 +157,15 @@ export class PublishQueue {
     const from = unit.next;
     const copies: Message[] = [];
     for (; unit.next < unit.messages.length; unit.next++) {
-      const message = unit.messages[unit.next] as OutgoingMessage;
+      const message = unit.messages[unit.next] as AnyMessage;
       const size = unit.sizes[unit.next] as number;
       const topicBytes = (bytes.topics.get(message.topic) ?? 0) + size;
       const fits = flight.messages < limits.messages && bytes.all + size <= limits.bytes && topicBytes <= limits.topicBytes;
       const mayJoin = flight.topics.has(message.topic) ? true : isProven(message.topic) && [...flight.topics.keys()].every(isProven);
       if (flight.messages > 0 && !(fits && mayJoin)) break;
       const messages = flight.topics.get(message.topic);
-      const { key, value, headers, partition } = message;
       // A copy, because kafkajs and the partitioner write into it.
-      const copy: Message = partition === undefined ? { key, value, headers } : { key, value, headers, partition };
+      const copy = copyOf(message);
       if (messages) messages.push(copy);
       else flight.topics.set(message.topic, [copy]);
       copies.push(copy);

@@ -3,12 +3,12 @@ import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { ProducerLink } from './producer-link.ts';
 import { PublishError, PublishQueue, sizeOf } from './publish-queue.ts';
-import type { Flight, OutgoingMessage, Unit } from './publish-queue.ts';
+import type { AnyMessage, Flight, OutgoingMessage, Unit } from './publish-queue.ts';
 import { send } from './send.ts';
 import { startTimeoutMs, withTimeout } from './wait.ts';
 
 export { PublishError } from './publish-queue.ts';
-export type { OutgoingMessage } from './publish-queue.ts';
+export type { AnyMessage, OutgoingMessage } from './publish-queue.ts';
 
 export interface PublisherOptions {
   logger: Logger;
@@ -30,7 +30,7 @@ export interface Publisher {
   /** Resolves when all in-sync replicas have the message (acks=all). Rejects with a PublishError only. */
   publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
   /** The same for several, in order: resolves when all are written; an error says nothing about single ones. */
-  publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
+  publishAll(messages: readonly AnyMessage[], options: { timeoutMs: number }): Promise<void>;
   health(): { ok: boolean; reason?: string };
   queued(): number;
 }
@@ -96,7 +96,7 @@ class KafkaPublisher implements Publisher {
     return this.publishAll([message], options);
   }
 
-  publishAll(messages: readonly OutgoingMessage[], { timeoutMs }: { timeoutMs: number }): Promise<void> {
+  publishAll(messages: readonly AnyMessage[], { timeoutMs }: { timeoutMs: number }): Promise<void> {
     if (messages.length === 0) return Promise.resolve();
     const sizes = messages.map(sizeOf);
     const refusal = this.#refusal(messages, sizes);
@@ -117,7 +117,7 @@ class KafkaPublisher implements Publisher {
     return this.#queue.messages + (this.#flight?.messages ?? 0);
   }
 
-  #refusal(messages: readonly OutgoingMessage[], sizes: readonly number[]): string | undefined {
+  #refusal(messages: readonly AnyMessage[], sizes: readonly number[]): string | undefined {
     const { name, maxQueued, maxMessageBytes } = this.#options;
     if (this.#state !== 'running') return `publisher ${name} is not running`;
     // One unit may be larger than the whole queue, but then it must come alone.

@@ -1,4 +1,4 @@
-import { ByteReader } from './byte-reader.ts';
+import { readContent, readHeader } from '#libs/contracts/record.ts';
 
 /** A message as it was read. */
 export interface ReceivedMessage {
@@ -29,50 +29,11 @@ export class FetchedRecord {
 
   /** The value of the last header of this name, which is ASCII; null when there is none. */
   header(name: string): string | null {
-    const reader = new ByteReader(this.#bytes, this.#at);
-    skip(reader);
-    skip(reader);
-    let found: string | null = null;
-    for (let left = reader.varInt(); left > 0; left--) {
-      const length = reader.varInt();
-      const isFound = length === name.length && isAt(this.#bytes, reader.at, name);
-      reader.at += length;
-      if (isFound) found = readText(reader);
-      else skip(reader);
-    }
-    return found;
+    return readHeader(this.#bytes, this.#at, name);
   }
 
   /** The whole message; its value shares the memory of the answer. */
   received(topic: string, partition: number): ReceivedMessage {
-    const reader = new ByteReader(this.#bytes, this.#at);
-    const key = readText(reader);
-    const valueLength = reader.varInt();
-    const value = valueLength < 0 ? null : this.#bytes.subarray(reader.at, reader.at + valueLength);
-    reader.at += Math.max(valueLength, 0);
-    const headers: Record<string, string> = {};
-    for (let left = reader.varInt(); left > 0; left--) {
-      const name = reader.text(reader.varInt());
-      // Kafka allows a header name several times; the last one counts.
-      const text = readText(reader);
-      if (text !== null) headers[name] = text;
-      else delete headers[name];
-    }
-    return { topic, partition, offset: this.offset, key, value, headers, timestamp_ms: this.#timestampMs };
+    return { topic, partition, offset: this.offset, ...readContent(this.#bytes, this.#at), timestamp_ms: this.#timestampMs };
   }
-}
-
-function readText(reader: ByteReader): string | null {
-  const length = reader.varInt();
-  return length < 0 ? null : reader.text(length);
-}
-
-function skip(reader: ByteReader): void {
-  const length = reader.varInt();
-  if (length > 0) reader.at += length;
-}
-
-function isAt(bytes: Buffer, at: number, name: string): boolean {
-  for (let i = 0; i < name.length; i++) if (bytes[at + i] !== name.charCodeAt(i)) return false;
-  return true;
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Handover } from './handover.ts';
-import type { OutboxEvent } from './outbox.ts';
+import type { OutboxMessage } from './outbox-messages.ts';
 
-const event: OutboxEvent = { id: '0'.repeat(32), topic: 't', key: 'k', type: 't.v1', time: '', payload: null };
-const batch = (id: number, size = 1) => ({ batch_id: BigInt(id), events: Array.from({ length: size }, () => event) });
+const message: OutboxMessage = { topic: 't', key: 'k', content: { bytes: Buffer.alloc(0), start: 0, end: 0 } };
+const batch = (id: number, size = 1) => ({ batch_id: BigInt(id), messages: Array.from({ length: size }, () => message) });
 const taken = (handover: Handover, max = 100) => handover.take(max).map(({ batch_id }) => Number(batch_id));
 
 /** One that knows that every batch up to `last` is accounted for. */
@@ -102,7 +102,7 @@ class Simulation {
     this.#running.delete(key);
     this.#committed.set(id, key);
     this.commits.push([key, id]);
-    if (own) this.handover.offer({ batch_id: id, events: [event] });
+    if (own) this.handover.offer({ batch_id: id, messages: [message] });
   }
 
   #publish(id: bigint): void {

@@ -1,9 +1,9 @@
-import type { OutboxEvent } from './outbox.ts';
+import type { OutboxMessage } from './outbox-messages.ts';
 
 /** What a transaction of this process has written into the outbox and committed. */
 export interface CommittedBatch {
   batch_id: bigint;
-  events: readonly OutboxEvent[];
+  messages: readonly OutboxMessage[];
 }
 
 /** What the sequence of batches and the running transactions were at one moment. */
@@ -15,7 +15,7 @@ export interface Probe {
   xmax: bigint;
 }
 
-const maxEvents = 10_000;
+const maxMessages = 10_000;
 const maxBeyond = 10_000;
 
 /**
@@ -30,7 +30,7 @@ export class Handover {
   #beyond = new Set<bigint>();
   /** By number. */
   #offers: CommittedBatch[] = [];
-  #events = 0;
+  #messages = 0;
   /** A probe that waits until every transaction of its time has ended. */
   #settling: Probe | undefined;
   /** Settled, once the read that follows has been published. */
@@ -47,18 +47,18 @@ export class Handover {
     const before = this.#offers.findLastIndex(({ batch_id }) => batch_id <= batch.batch_id);
     if (this.#offers[before]?.batch_id === batch.batch_id) return;
     this.#offers.splice(before + 1, 0, batch);
-    this.#events += batch.events.length;
-    if (this.#events > maxEvents) this.reset();
+    this.#messages += batch.messages.length;
+    if (this.#messages > maxMessages) this.reset();
   }
 
-  /** The offers that may be published now, in order: at most `max` events, but at least one batch where there is one. */
+  /** The offers that may be published now, in order: at most `max` messages, but at least one batch where there is one. */
   take(max: number): CommittedBatch[] {
     const batches: CommittedBatch[] = [];
     for (let count = 0; this.#watermark !== undefined; this.#watermark += 1n) {
       const [next] = this.#offers;
-      if (next?.batch_id !== this.#watermark + 1n || (batches.length > 0 && count + next.events.length > max)) break;
-      count += next.events.length;
-      this.#events -= next.events.length;
+      if (next?.batch_id !== this.#watermark + 1n || (batches.length > 0 && count + next.messages.length > max)) break;
+      count += next.messages.length;
+      this.#messages -= next.messages.length;
       this.#offers.shift();
       batches.push(next);
     }
@@ -106,7 +106,7 @@ export class Handover {
     this.#watermark = undefined;
     this.#beyond.clear();
     this.#offers = [];
-    this.#events = 0;
+    this.#messages = 0;
     this.#settling = undefined;
     this.#settled = undefined;
   }
@@ -117,6 +117,6 @@ export class Handover {
 
   #keep(isWanted: (batch: CommittedBatch) => boolean): void {
     this.#offers = this.#offers.filter(isWanted);
-    this.#events = this.#offers.reduce((sum, { events }) => sum + events.length, 0);
+    this.#messages = this.#offers.reduce((sum, { messages }) => sum + messages.length, 0);
   }
 }

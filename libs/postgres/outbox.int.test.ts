@@ -3,8 +3,10 @@ import { afterAll, expect, test } from 'vitest';
 import { intArray } from './arrays.ts';
 import { outboxInsert, outboxValues, writeOutbox } from './outbox.ts';
 import type { OutboxEvent } from './outbox.ts';
+import { eventOf } from './outbox-messages.ts';
 import { createPool } from './pool.ts';
-import { messageOf, purge, readChunk } from './relay-read.ts';
+import { seen } from './relay-harness.ts';
+import { chunkOf, purge, readChunk } from './relay-read.ts';
 import { createTestDatabase, silent } from './test-database.ts';
 import { readOutbox } from './test-outbox.ts';
 import { transaction } from './transaction.ts';
@@ -22,8 +24,8 @@ const event = (n: number, more: Partial<OutboxEvent> = {}): OutboxEvent => ({
   time: '2026-01-02T03:04:05.678Z', payload: `{"n":${n}}`, ...more,
 });
 const empty = () => pool.query('truncate outbox, outbox_batches restart identity');
-const write = (...events: OutboxEvent[]) => transaction(pool, (client) => writeOutbox(client, events));
-const messages = async () => (await readChunk(pool, 1000)).flatMap(({ events }) => events.map((each) => messageOf(each, 'ledger', (topic) => `bank.${topic}`)));
+const write = (...events: OutboxEvent[]) => transaction(pool, (client) => writeOutbox(client, 'ledger', events));
+const messages = async () => chunkOf(await readChunk(pool, '', 1000), { topicName: (topic) => `bank.${topic}`, isDebeziums: () => false }).messages.map(seen);
 
 test('a message carries CloudEvents headers, key, value and topic', async () => {
   await write(event(1));
@@ -56,9 +58,9 @@ test('the payload is kept byte for byte', async () => {
 
 test('nothing is written for no events, and nothing of a transaction that rolled back', async () => {
   await write();
-  await pool.query(`with ${outboxInsert(1)} select 1`, outboxValues([]));
+  await pool.query(`with ${outboxInsert(1)} select 1`, outboxValues('ledger', []));
   await transaction(pool, async (client) => {
-    await writeOutbox(client, [event(1)]);
+    await writeOutbox(client, 'ledger', [event(1)]);
     throw new Error('no');
   }).catch(() => undefined);
   expect((await pool.query('select from outbox_batches')).rowCount).toBe(0);
@@ -67,7 +69,7 @@ test('nothing is written for no events, and nothing of a transaction that rolled
 test('the CTEs stand beside others in one statement', async () => {
   await pool.query('create table accounts (id int)');
   const text = `with accounts_written as (insert into accounts select unnest($1::int[])), ${outboxInsert(2)} select count(*) from outbox_batch`;
-  const values = outboxValues([event(1), event(2)]);
+  const values = outboxValues('ledger', [event(1), event(2)]);
   await pool.query(text, [intArray([1, 2]), ...values]);
   expect((await messages()).map((message) => message.value)).toEqual(['{"n":1}', '{"n":2}']);
   await empty();
@@ -77,7 +79,7 @@ test('reading goes by batch, in chunks that end with one; what is under way is l
   await write(event(0), event(1));
   await write(...Array.from({ length: 7 }, (_, n) => event(n + 2)));
   await write(event(9));
-  const read = async (underWay: bigint[] = []) => (await readChunk(pool, 3, underWay)).map(({ batch_id, events }) => [batch_id, events.map(({ payload }) => JSON.parse(payload ?? '').n)]);
+  const read = async (underWay: bigint[] = []) => (await readChunk(pool, '', 3, underWay)).map((batch) => [batch.batch_id, batch.messages.map((message) => JSON.parse(eventOf(message).payload ?? '').n)]);
   const seven = [2, 3, 4, 5, 6, 7, 8];
   expect(await read()).toEqual([[1n, [0, 1]], [2n, seven]]);
   expect(await read([1n])).toEqual([[2n, seven]]);

@@ -12,9 +12,9 @@ create index outbox_batches_unpublished on outbox_batches (batch_id) where publi
 
 create table outbox (
   batch_id bigint primary key,
-  messages bytea not null       -- all of the batch: libs/postgres/outbox-messages.ts
+  records  bytea not null       -- all messages of the batch: libs/postgres/outbox-messages.ts
 ) with (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
-alter table outbox alter column messages set storage external; -- compressed already
+alter table outbox alter column records set storage external; -- compressed already
 
 -- Only where Debezium publishes the events (docs/debezium.md): what the relay gives it, in the columns of its outbox event
 -- router. A connector reads inserts from the write-ahead log; rows are gone with the next insert.

@@ -33,26 +33,27 @@ export function outboxInsert(first: number): string {
   return `outbox_batch as (
     insert into outbox_batches (size) select $${first}::int where $${first}::int > 0 returning batch_id
   ), outbox_messages as (
-    insert into outbox (batch_id, messages) select batch_id, $${first + 1}::bytea from outbox_batch
+    insert into outbox (batch_id, records) select batch_id, $${first + 1}::bytea from outbox_batch
   )`;
 }
 
-/** The parameters of outboxInsert, in its order. */
-export function outboxValues(events: readonly OutboxEvent[]): [size: number, messages: Buffer | null] {
-  return [events.length, events.length === 0 ? null : packMessages(events)];
+/** The parameters of outboxInsert, in its order. `source` is the ce_source of the events. */
+export function outboxValues(source: string, events: readonly OutboxEvent[]): [size: number, records: Buffer | null] {
+  return [events.length, events.length === 0 ? null : packMessages(events, source).packed];
 }
 
 const insertStatement = `with ${outboxInsert(1)} select batch_id from outbox_batch`;
 
 /**
  * Writes events into the outbox of the schema on the search_path, as one batch, in the order given (see outboxInsert for
- * the locks that must be held). After the commit call the relay's wake(), best with what this resolves to, or wakeRelay where
+ * the locks that must be held). `source` is their ce_source. After the commit call the relay's wake(), best with what this resolves to, or wakeRelay where
  * there is none in this process.
  */
-export async function writeOutbox(client: Queries, events: readonly OutboxEvent[]): Promise<CommittedBatch | undefined> {
+export async function writeOutbox(client: Queries, source: string, events: readonly OutboxEvent[]): Promise<CommittedBatch | undefined> {
   if (events.length === 0) return undefined;
-  const { rows } = await client.query<{ batch_id: bigint }>({ name: 'outbox_insert', text: insertStatement, values: outboxValues(events) });
-  return rows[0] && { ...rows[0], events };
+  const { packed, messages } = packMessages(events, source);
+  const { rows } = await client.query<{ batch_id: bigint }>({ name: 'outbox_insert', text: insertStatement, values: [events.length, packed] });
+  return rows[0] && { ...rows[0], messages };
 }
 
 /** The NOTIFY channel of a schema's relay. */

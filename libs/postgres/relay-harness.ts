@@ -3,13 +3,15 @@ import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
+import { readContent } from '#libs/contracts/record.ts';
 import type { CommittedBatch } from './handover.ts';
 import { writeOutbox } from './outbox.ts';
 import type { OutboxEvent } from './outbox.ts';
 import { createPool } from './pool.ts';
 import type { Pool, PoolOptions } from './pool.ts';
 import { createRelay } from './relay.ts';
-import type { OutgoingMessage, Relay, RelayOptions } from './relay.ts';
+import type { OutboxMessage, Relay, RelayOptions } from './relay.ts';
+import type { OutgoingMessage } from './replayer.ts';
 import { createTestDatabase, silent } from './test-database.ts';
 import { transaction } from './transaction.ts';
 
@@ -29,15 +31,23 @@ export async function until(condition: () => boolean | Promise<boolean>, timeout
   await expect.poll(condition, { timeout, interval: 5 }).toBe(true);
 }
 
+/** What a reader of the topic would see. */
+export function seen(message: OutboxMessage | OutgoingMessage): OutgoingMessage {
+  if (!('content' in message)) return message;
+  const { content, ...rest } = message;
+  const { value, headers } = readContent(content.bytes, content.start);
+  return { ...rest, value: value === null ? null : value.toString(), headers };
+}
+
 /** A broker in memory. `before` runs before a publication counts. */
-export function fakeBroker(before: (messages: OutgoingMessage[]) => Promise<void> | void = () => undefined) {
+export function fakeBroker(before: (messages: readonly unknown[]) => Promise<void> | void = () => undefined) {
   const sent: OutgoingMessage[] = [];
   return {
     sent,
     numbers: () => sent.map((message) => numberOf(message.value)),
-    async publishAll(messages: OutgoingMessage[]) {
+    async publishAll(messages: (OutboxMessage | OutgoingMessage)[]) {
       await before(messages);
-      sent.push(...messages);
+      sent.push(...messages.map(seen));
     },
   };
 }
@@ -73,7 +83,7 @@ export async function createRelayHarness(): Promise<RelayHarness> {
     url: database.url,
     pool,
     poolOptions,
-    write: (...events) => transaction(pool, (client) => writeOutbox(client, events)),
+    write: (...events) => transaction(pool, (client) => writeOutbox(client, 's', events)),
     relayWith(publisher, more = {}) {
       const relay = createRelay({ pool, publisher, schema: 'public', topicName: (topic) => topic, source: 's', logger: silent, ...more });
       relay.start();

@@ -2,16 +2,7 @@ import type { Pool } from 'pg';
 import { bigintArray } from './arrays.ts';
 import type { CommittedBatch, Probe } from './handover.ts';
 import type { OutboxEvent } from './outbox.ts';
-import { unpackMessages } from './outbox-messages.ts';
-
-/** What the relay hands to a publisher: the same form as libs/kafka's OutgoingMessage. */
-export interface OutgoingMessage {
-  topic: string;
-  key: string | null;
-  value: string | null;
-  headers: Record<string, string>;
-  partition?: number;
-}
+import { eventOf, type OutboxMessage, unpackMessages } from './outbox-messages.ts';
 
 /**
  * `offset 0` keeps the join a look-up by primary key per batch; the statement has no name, so that it is planned for the
@@ -21,7 +12,7 @@ const readStatement = `with unpublished as (
     select batch_id, sum(size) over (order by batch_id) - size as events_before
     from (select batch_id, size from outbox_batches where published_at is null and batch_id <> all($2::bigint[]) order by batch_id limit $1::int) as first_ones
   )
-  select o.batch_id, o.messages
+  select o.batch_id, o.records
   from unpublished cross join lateral (select * from outbox where outbox.batch_id = unpublished.batch_id offset 0) as o
   where events_before < $1 order by o.batch_id`;
 
@@ -30,57 +21,40 @@ const readStatement = `with unpublished as (
  * `underWay`: batches that are being published, but not marked yet. They are named one by one, never by "beyond the last": a
  * batch with a lower number may be committed meanwhile, and must come before those behind it that share a key with it.
  */
-export async function readChunk(pool: Pool, maxEvents: number, underWay: readonly bigint[] = []): Promise<CommittedBatch[]> {
+export async function readChunk(pool: Pool, source: string, maxEvents: number, underWay: readonly bigint[] = []): Promise<CommittedBatch[]> {
   const { rows } = await pool.query<PackedBatch>(readStatement, [maxEvents, bigintArray(underWay)]);
-  return rows.map(({ batch_id, messages }) => ({ batch_id, events: unpackMessages(messages) }));
+  return rows.map(({ batch_id, records }) => ({ batch_id, messages: unpackMessages(records, source) }));
 }
 
 /** A row of the table outbox. */
 interface PackedBatch {
   batch_id: bigint;
-  messages: Buffer;
+  records: Buffer;
 }
 
 /** Batches that are published together. */
 export interface Chunk {
   ids: bigint[];
   count: number;
-  messages: OutgoingMessage[];
+  /** To be published under the names that the topics have on the broker. */
+  messages: OutboxMessage[];
   /** Events that Debezium publishes. */
   debeziums: OutboxEvent[];
 }
 
 export interface ChunkOptions {
-  source: string;
   topicName: (topic: string) => string;
   isDebeziums: (topic: string) => boolean;
 }
 
-export function chunkOf(batches: readonly CommittedBatch[], { source, topicName, isDebeziums }: ChunkOptions): Chunk {
-  const events = batches.flatMap((batch) => batch.events);
+export function chunkOf(batches: readonly CommittedBatch[], { topicName, isDebeziums }: ChunkOptions): Chunk {
+  const all = batches.flatMap((batch) => batch.messages);
   return {
     ids: batches.map(({ batch_id }) => batch_id),
-    count: events.length,
-    messages: events.filter(({ topic }) => !isDebeziums(topic)).map((event) => messageOf(event, source, topicName)),
-    debeziums: events.filter(({ topic }) => isDebeziums(topic)),
+    count: all.length,
+    messages: all.filter(({ topic }) => !isDebeziums(topic)).map((message) => ({ ...message, topic: topicName(message.topic) })),
+    debeziums: all.filter(({ topic }) => isDebeziums(topic)).map(eventOf),
   };
-}
-
-/** CloudEvents 1.0, Kafka binary content mode: attributes as ce_ headers, the value as it was written. */
-export function messageOf(event: OutboxEvent, source: string, topicName: (topic: string) => string): OutgoingMessage {
-  const headers: Record<string, string> = { ce_specversion: '1.0', ce_id: uuidOf(event.id), ce_type: event.type, ce_source: source, ce_time: event.time };
-  if (event.key !== null) headers['ce_subject'] = event.key;
-  headers['content-type'] = 'application/json';
-  for (const name in event.headers) headers[name] = event.headers[name] ?? '';
-  const message = { topic: topicName(event.topic), key: event.key, value: event.payload, headers };
-  return event.partition === undefined ? message : { ...message, partition: event.partition };
-}
-
-/** The id of an event as Postgres prints it. */
-export function uuidOf(id: string): string {
-  if (id.length === 36 && id.charAt(8) === '-') return id;
-  const bits = id.slice(-32);
-  return `${bits.slice(0, 8)}-${bits.slice(8, 12)}-${bits.slice(12, 16)}-${bits.slice(16, 20)}-${bits.slice(20)}`;
 }
 
 const probeStatement = `select coalesce((select last_value from pg_sequences where schemaname = current_schema() and sequencename = 'outbox_batches_batch_id_seq'), 0) as last,

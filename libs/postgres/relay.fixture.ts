@@ -4,14 +4,16 @@
  */
 import { createPool } from './pool.ts';
 import { createRelay } from './relay.ts';
-import type { OutgoingMessage } from './relay.ts';
+import { seen } from './relay-harness.ts';
+import type { OutboxMessage } from './relay.ts';
 import { silent } from './test-database.ts';
 
 const [url = '', name = '', behaviour = ''] = process.argv.slice(2);
 const options = { url, application_name: name, schema: 'public', max: 3 };
 const broker = createPool(options, silent);
 
-async function publishAll(messages: OutgoingMessage[]): Promise<void> {
+async function publishAll(published: OutboxMessage[]): Promise<void> {
+  const messages = published.map(seen);
   await broker.query(
     'insert into published (relay, ce_id, key, value) select $1, unnest($2::text[]), unnest($3::text[]), unnest($4::text[])',
     [name, messages.map((m) => m.headers['ce_id']), messages.map((m) => m.key), messages.map((m) => m.value)],

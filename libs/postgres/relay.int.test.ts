@@ -27,7 +27,7 @@ describe('order', () => {
           const row = await client.query<{ n: number }>('insert into keys values ($1, 1) on conflict (key) do update set n = keys.n + 1 returning n', [key]);
           const n = row.rows[0]?.n ?? 0;
           if (i % 4 === 0) await sleep(Math.random() * 10);
-          return writeOutbox(client, [event(n, { key }), event(n, { key: `${key}-copy` })]);
+          return writeOutbox(client, 's', [event(n, { key }), event(n, { key: `${key}-copy` })]);
         });
         relay.wake(handsOver() ? batch : undefined);
       }
@@ -51,7 +51,7 @@ describe('order', () => {
     const commit = Promise.withResolvers<void>();
     const numbered = Promise.withResolvers<void>();
     const early = transaction(pool, async (client) => {
-      await writeOutbox(client, [event(1, { key: 'shared' })]);
+      await writeOutbox(client, 's', [event(1, { key: 'shared' })]);
       numbered.resolve();
       await commit.promise;
     });

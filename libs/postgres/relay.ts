@@ -11,19 +11,21 @@ import { Notifier } from './notify.ts';
 import { outboxChannel } from './outbox.ts';
 import { giveToDebezium } from './outbox-events.ts';
 import { chunkOf, outboxStats, probe, purge, readChunk } from './relay-read.ts';
-import type { Chunk, OutboxStats, OutgoingMessage } from './relay-read.ts';
+import type { Chunk, OutboxStats } from './relay-read.ts';
+import type { OutboxMessage } from './outbox-messages.ts';
 
-export type { OutboxStats, OutgoingMessage } from './relay-read.ts';
+export type { OutboxStats } from './relay-read.ts';
+export type { OutboxMessage } from './outbox-messages.ts';
 
 export interface RelayOptions {
   /** Best a pool of its own (max 3), so that a busy service cannot starve the lease. */
   pool: Pool;
   /** publishAll resolves when all are acknowledged by all replicas, and never has two calls overtake each other. */
-  publisher: { publishAll(messages: OutgoingMessage[], options: { timeoutMs: number }): Promise<void> };
+  publisher: { publishAll(messages: OutboxMessage[], options: { timeoutMs: number }): Promise<void> };
   schema: string;
   /** The topic's name on the broker. */
   topicName: (topic: string) => string;
-  /** ce_source. */
+  /** ce_source of what versions before have written (outbox-messages.ts). */
   source: string;
   logger: Logger;
   /** How often the lease is kept, and the table looked at; at most 1 s (lease.ts), which is the default. */
@@ -38,7 +40,7 @@ export interface RelayOptions {
   /** Topics whose events Debezium publishes: they are put where it finds them (outbox-events.ts), and marked like others. */
   isDebeziums?: (topic: string) => boolean;
   /** Told of what every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
-  observe?: (messages: readonly OutgoingMessage[], begunAt: number) => void;
+  observe?: (messages: readonly OutboxMessage[], begunAt: number) => void;
 }
 
 /** The loop turns as often with nothing to do: what waits, the heartbeat tells it. */
@@ -183,7 +185,7 @@ export class Relay {
   }
 
   async #read(underWay: bigint[]): Promise<Chunk> {
-    return chunkOf(await readChunk(this.#options.pool, this.#options.maxEvents, underWay), this.#options);
+    return chunkOf(await readChunk(this.#options.pool, this.#options.source, this.#options.maxEvents, underWay), this.#options);
   }
 
   #readAhead(underWay: bigint[]): void {

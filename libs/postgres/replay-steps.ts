@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { bigintArray } from './arrays.ts';
 import type { OutboxEvent } from './outbox.ts';
-import { unpackMessages } from './outbox-messages.ts';
-import { uuidOf } from './relay-read.ts';
+import { eventOf, unpackMessages, uuidOf } from './outbox-messages.ts';
 import { replayColumns, type ReplayRow } from './replays.ts';
 
 /** SQL of the Replayer: who works at a replay, and what it reads. */
@@ -82,10 +81,11 @@ const batchesStatement = `select batch_id, size, created_at >= $2::timestamptz a
   from outbox_batches where batch_id > $1 order by batch_id limit ${batchesAtOnce}`;
 
 /** Those of the batches that the replay is of. */
-async function readEvents(pool: Pool, batchIds: bigint[], { topic, account_id }: ReplayRow): Promise<OutboxEvent[]> {
+async function readEvents(pool: Pool, source: string, batchIds: bigint[], { topic, account_id }: ReplayRow): Promise<OutboxEvent[]> {
   if (batchIds.length === 0) return [];
-  const { rows } = await pool.query<{ messages: Buffer }>('select messages from outbox where batch_id = any($1::int8[]) order by batch_id', [bigintArray(batchIds)]);
-  return rows.flatMap(({ messages }) => unpackMessages(messages, account_id ?? '')).filter((event) => event.topic === topic && (account_id === null || isOf(event, account_id)));
+  const { rows } = await pool.query<{ records: Buffer }>('select records from outbox where batch_id = any($1::int8[]) order by batch_id', [bigintArray(batchIds)]);
+  const messages = rows.flatMap(({ records }) => unpackMessages(records, source, account_id ?? '')).filter((message) => message.topic === topic);
+  return messages.map(eventOf).filter((event) => account_id === null || isOf(event, account_id));
 }
 
 /** A transfer is of both its sides. */
@@ -99,7 +99,7 @@ function isOf({ topic, key, payload }: OutboxEvent, accountId: string): boolean 
 const overtakenStatement = 'select from outbox_purged where ($1::int8 is null or batch_id > $1) and created_at >= $2::timestamptz';
 
 /** What comes behind `done`: of as many batches as have `stepEvents` events, but at least of one. */
-export async function nextStep(pool: Pool, replay: HeldReplay, done: bigint, stepEvents: number): Promise<Step> {
+export async function nextStep(pool: Pool, source: string, replay: HeldReplay, done: bigint, stepEvents: number): Promise<Step> {
   const { rows: batches } = await pool.query<Batch>(batchesStatement, [done, replay.from_time, replay.to_time]);
   const taken: bigint[] = [];
   let upTo = done;
@@ -119,7 +119,7 @@ export async function nextStep(pool: Pool, replay: HeldReplay, done: bigint, ste
     taken.push(batch.batch_id);
     size += batch.size;
   }
-  const events = await readEvents(pool, taken, replay);
+  const events = await readEvents(pool, source, taken, replay);
   // Asked last: what is not deleted now had not been deleted when it was read.
   const { rowCount } = await pool.query(overtakenStatement, [replay.done_batch_id, replay.from_time]);
   return { events, upTo, isLast, isOvertaken: rowCount !== 0 };

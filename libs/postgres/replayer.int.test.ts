@@ -4,8 +4,7 @@ import type { ReplayedTopic } from '#libs/contracts/topics.ts';
 import { writeOutbox } from './outbox.ts';
 import { purge } from './relay-read.ts';
 import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './relay-harness.ts';
-import type { OutgoingMessage } from './relay.ts';
-import { createReplayer, type Replayer, type ReplayerOptions } from './replayer.ts';
+import { createReplayer, type OutgoingMessage, type Replayer, type ReplayerOptions } from './replayer.ts';
 import { findReplay, insertReplay, listReplays } from './replays.ts';
 import { silent } from './test-database.ts';
 import { transaction } from './transaction.ts';
@@ -97,7 +96,7 @@ describe('a replay', () => {
     const held = Promise.withResolvers<void>();
     const written = Promise.withResolvers<void>();
     const late = transaction(pool, async (client) => {
-      const batch = await writeOutbox(client, [event(2, { topic: 'transactions' })]);
+      const batch = await writeOutbox(client, 's', [event(2, { topic: 'transactions' })]);
       await client.query('update outbox_batches set created_at = $2 where batch_id = $1', [batch?.batch_id, at(1)]);
       written.resolve();
       await held.promise;

@@ -5,9 +5,19 @@ import type { Logger } from 'pino';
 import type { z } from 'zod';
 import { replayEndedType, type replayEndedSchema } from '#libs/contracts/events.ts';
 import { sideTopic } from '#libs/contracts/topics.ts';
-import { messageOf, type OutgoingMessage } from './relay-read.ts';
+import type { OutboxEvent } from './outbox.ts';
+import { headersOf } from './outbox-messages.ts';
 import { claimReplay, endReplay, type HeldReplay, nextStep, type Step, putOffReplay, saveStep, startOf, transactionsEnded } from './replay-steps.ts';
 import { replayOf } from './replays.ts';
+
+/** The same form as libs/kafka's. */
+export interface OutgoingMessage {
+  topic: string;
+  key: string | null;
+  value: string | null;
+  headers: Record<string, string>;
+  partition?: number;
+}
 
 export interface ReplayerOptions {
   /** Two connections are enough. */
@@ -98,11 +108,11 @@ export class Replayer {
 
   /** True at its end; false where another one has taken it, or this process stops. */
   async #replay(replay: HeldReplay): Promise<boolean> {
-    const { pool, paceMs, stepEvents, leaseMs } = this.#options;
+    const { pool, paceMs, stepEvents, leaseMs, source } = this.#options;
     if (!(await transactionsEnded(pool, settleMs))) throw new Error('transactions of the period may still be under way');
     const begin = (await startOf(pool, replay)) - 1n;
     for (;;) {
-      const step = await nextStep(pool, replay, replay.done_batch_id ?? begin, stepEvents);
+      const step = await nextStep(pool, source, replay, replay.done_batch_id ?? begin, stepEvents);
       if (step.isOvertaken) throw new Hopeless('events of the period were deleted after the retention of the outbox before they were published again');
       await this.#publish(step, replay);
       if (!(await saveStep(pool, replay, step, leaseMs))) return false;
@@ -119,10 +129,8 @@ export class Replayer {
     const { publisher, source, topicName } = this.#options;
     if (events.length === 0) return;
     const { replay_id } = replayOf(replay);
-    const messages = events.map((event) => {
-      const message = messageOf(event, source, () => topicName(sideTopic(replay.topic)));
-      return { ...message, headers: { ...message.headers, 'replay-id': replay_id } };
-    });
+    const topic = topicName(sideTopic(replay.topic));
+    const messages = events.map((event) => messageOf({ ...event, headers: { ...event.headers, 'replay-id': replay_id } }, source, topic));
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
   }
 
@@ -146,10 +154,15 @@ export class Replayer {
     const time = new Date().toISOString();
     const messages = Array.from({ length: await partitionsOf(topicName(side_topic)) }, (_, partition) => {
       const id = createHash('sha256').update(`${replay_id} ${partition}`).digest('hex').slice(0, 32);
-      return messageOf({ id, topic: side_topic, key: replay_id, type: replayEndedType, time, headers: { 'replay-id': replay_id }, payload, partition }, source, topicName);
+      return messageOf({ id, topic: side_topic, key: replay_id, type: replayEndedType, time, headers: { 'replay-id': replay_id }, payload, partition }, source, topicName(side_topic));
     });
     await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
   }
+}
+
+export function messageOf(event: OutboxEvent, source: string, topic: string): OutgoingMessage {
+  const message = { topic, key: event.key, value: event.payload, headers: headersOf(event, source) };
+  return event.partition === undefined ? message : { ...message, partition: event.partition };
 }
 
 export function createReplayer(options: ReplayerOptions): Replayer {

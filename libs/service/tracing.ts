@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { type Content, readHeader } from '#libs/contracts/record.ts';
 import { url } from './config.ts';
 
 /**
@@ -63,9 +64,11 @@ export async function createTracing(service: string, config: TracingConfig & { I
   return startTracing(service, config.OTEL_EXPORTER_OTLP_ENDPOINT, config, logger);
 }
 
-interface Published {
-  topic: string;
-  headers: Record<string, string>;
+/** Its headers, or the content that they are in. */
+type Published = { topic: string } & ({ headers: Record<string, string> } | { content: Content });
+
+function headerOf(message: Published, name: string): string | undefined {
+  return 'headers' in message ? message.headers[name] : (readHeader(message.content.bytes, message.content.start, name) ?? undefined);
 }
 
 /** Told of messages that the broker has taken; `begunAt` (performance.now) is when they were handed to the publisher. */
@@ -76,10 +79,11 @@ export function publishTracer(tracing: Tracing | undefined, prefix: string): Pub
   if (!tracing) return undefined;
   return (messages, begunAt) => {
     const at = performance.now();
-    for (const { topic, headers } of messages) {
-      const { traceparent } = headers;
+    for (const message of messages) {
+      const traceparent = headerOf(message, 'traceparent');
       if (!isSampled(traceparent)) continue;
-      const attributes = { 'messaging.system': 'kafka', 'messaging.destination.name': topic, 'messaging.message.id': headers['ce_id'], type: headers['ce_type'] };
+      const { topic } = message;
+      const attributes = { 'messaging.system': 'kafka', 'messaging.destination.name': topic, 'messaging.message.id': headerOf(message, 'ce_id'), type: headerOf(message, 'ce_type') };
       tracing.begin(`publish ${topic.slice(prefix.length)}`, { kind: 'producer', traceparent, startedAt: begunAt, attributes }).end({ at });
     }
   };

@@ -41,12 +41,13 @@ test('an opening asks the ledger, shows nothing meanwhile, and answers when the 
 
   const [step] = await outboxOf(bank.pool, account_id);
   expect(step).toMatchObject({
+    id: account_id,
     topic: 'ledger.commands',
     type: messageType('open_ledger_account'),
     time: '2026-01-02T03:04:05.678Z',
     partition: commandPartition(bucketOf(account_id)),
     headers: {
-      ce_id: account_id, 'correlation-id': account_id, 'reply-topic': 'p.accounts.commands', 'reply-partition': String(commandPartition(bucketOf(account_id))),
+      'correlation-id': account_id, 'reply-topic': 'p.accounts.commands', 'reply-partition': String(commandPartition(bucketOf(account_id))),
       actor: 'key:key_tester', 'request-id': 'req-1', traceparent: '00-aa-bb-01',
     },
     payload: { account_id, client_id, account_type: 'Savings', currency: 'USD', status: 'Active', initial_deposit: '12.5' },
@@ -207,7 +208,7 @@ test('a status change is asked of the ledger, answered with its status, and writ
   await bank.handleCommands([message]);
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toEqual([]);
   const step = (await outboxOf(bank.pool, account_id)).at(-1);
-  expect(step).toMatchObject({ topic: 'ledger.commands', headers: { ce_id: change.transition_id, 'correlation-id': change.transition_id }, payload: { transition_id: change.transition_id, account_id, status: 'Frozen' } });
+  expect(step).toMatchObject({ id: change.transition_id, topic: 'ledger.commands', headers: { 'correlation-id': change.transition_id }, payload: { transition_id: change.transition_id, account_id, status: 'Frozen' } });
   expect(step?.partition).toBe(commandPartition(bucketOf(account_id)));
   await bank.handleCommands([statusReply(change, { from: 'Active', to: 'Frozen', version: 2 })]);
   const updated_at = '2030-01-01T00:00:02.000Z';

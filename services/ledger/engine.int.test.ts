@@ -4,6 +4,7 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import type { AccountType } from '#libs/contracts/resources.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
+import { eventOf } from '#libs/postgres/outbox-messages.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
 import { readOutbox } from '#libs/postgres/test-outbox.ts';
@@ -89,9 +90,10 @@ describe('a batch', () => {
     expect(codes(replies)).toEqual(['done', 'done', 'done', 'done', 'done', 'done', 'insufficient_funds', 'done']);
     expect([await balance(a.id), await balance(b.id), await balance(loan.id)]).toEqual(['100.00', '5.50', '35.00']);
     // 2 openings + deposit + 2 × (2 legs + transfer) + failed + 2 reversing legs, 3 balances, and the audit of the reversal
-    expect(outbox?.events).toHaveLength(2 + 1 + 6 + 1 + 2 + 3 + 1);
-    expect(await readOutbox(owner)).toMatchObject(outbox?.events ?? []);
-    expect(outbox?.events.filter(({ topic }) => topic === 'balances')).toHaveLength(3);
+    const events = outbox?.messages.map(eventOf) ?? [];
+    expect(events).toHaveLength(2 + 1 + 6 + 1 + 2 + 3 + 1);
+    expect(await readOutbox(owner)).toMatchObject(events);
+    expect(events.filter(({ topic }) => topic === 'balances')).toHaveLength(3);
     expect(await verifyBooks(owner)).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
 import { commandKey, idKey, isId } from '#libs/contracts/ids.ts';
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import { writeOutbox } from '#libs/postgres/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -173,7 +173,7 @@ async function write(client: Queries, finish: Finish, commands: Command[], decis
     const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
     const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
     const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
-    return writeOutbox(client, events);
+    return writeOutbox(client, source.ledger, events);
   }, first);
 }
 

@@ -1,5 +1,5 @@
 import type { Replay } from '#libs/contracts/administration.ts';
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { auditId, idBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -48,7 +48,7 @@ async function takeReplay({ data, context }: ReplayCommand, { pool, wake, now }:
     if ('refusal' in replay) return { reply: { ok: false, refusal: replay.refusal } };
     const { topic, from, to } = replay;
     const record = messageOf({ audit_id: auditId(message_id), created_at: time, actor: actor || 'system', action: 'create_replay', resource_id: replay_id, outcome: 'success', request_id, details: { topic, from, to, account_id }, address: null });
-    return { reply: { ok: true, data: replay }, batch: await writeOutbox(client, [record]) };
+    return { reply: { ok: true, data: replay }, batch: await writeOutbox(client, source.ledger, [record]) };
   });
   if (batch) wake(batch);
   return reply;

@@ -1,11 +1,11 @@
 import type { Timeline } from '#libs/contracts/administration.ts';
+import { source } from '#libs/contracts/envelope.ts';
 import { bucketOf, bucketOfId, creditLegId, idBits, idOf, isId, openingTransactionId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import { unpackMessages } from '#libs/postgres/outbox-messages.ts';
+import { eventOf, unpackMessages, uuidOf } from '#libs/postgres/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { uuidOf } from '#libs/postgres/relay-read.ts';
 import { placed } from './booking-time.ts';
 import { transferEventId } from './events.ts';
 import { entryColumns, entryOf, type EntryRow } from './lists.ts';
@@ -98,14 +98,14 @@ export const batchesStatement = `with recursive halved (time, low, high) as (
 
 const batchesAtOnce = 20;
 
-export const messagesStatement = `select b.batch_id, b.created_at, b.published_at, o.messages from outbox_batches b cross join lateral (select messages from outbox where batch_id = b.batch_id offset 0) o
+export const messagesStatement = `select b.batch_id, b.created_at, b.published_at, o.records from outbox_batches b cross join lateral (select records from outbox where batch_id = b.batch_id offset 0) o
   where b.batch_id >= $1 and b.batch_id < $2 order by b.batch_id limit ${batchesAtOnce}`;
 
 interface BatchRow {
   batch_id: bigint;
   created_at: string;
   published_at: string | null;
-  messages: Buffer;
+  records: Buffer;
 }
 
 /** The events of the batch that told of this transaction, looked for among those of a period. */
@@ -115,7 +115,7 @@ async function findBatch(pool: Pool, transactionId: string, from: string, to: st
   while (first < beyond) {
     const { rows } = await pool.query<BatchRow>(messagesStatement, [first, beyond]);
     for (const row of rows) {
-      const events = unpackMessages(row.messages, transactionId);
+      const events = unpackMessages(row.records, source.ledger, transactionId).map(eventOf);
       if (events.some(({ id }) => uuidOf(id) === uuidOf(transactionId))) return { ...row, events };
     }
     first = (rows.at(-1)?.batch_id ?? beyond) + 1n;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Verification } from '#libs/contracts/administration.ts';
-import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { auditId, idBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -139,7 +139,7 @@ function begin(pool: Pool, id: string, context: MessageContext, now: string): Pr
   const record = messageOf({ audit_id: auditId(message_id), created_at: now, actor: actor || 'system', action: 'verify_books', resource_id: id, outcome: 'success', request_id, details: {}, address: null });
   return transaction(pool, async (client) => {
     await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [idBits(id), actor || 'system']);
-    return writeOutbox(client, [record]);
+    return writeOutbox(client, source.ledger, [record]);
   });
 }
 

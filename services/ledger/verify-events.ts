@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
+import { source } from '#libs/contracts/envelope.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import { readToEnd } from '#libs/kafka/read-to-end.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import { unpackMessages } from '#libs/postgres/outbox-messages.ts';
+import { eventOf, unpackMessages } from '#libs/postgres/outbox-messages.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { checkBalances, checkOperations, type ComparedTopic, type EventAudit, eventRules, type Told } from './event-checks.ts';
@@ -70,12 +71,12 @@ const batchesAtOnce = 100;
 async function readPending(snapshot: Queries): Promise<Map<string, Counts>> {
   const pending = new Map<string, Counts>();
   for (let last = 0n; ; ) {
-    const { rows } = await snapshot.query<{ batch_id: bigint; messages: Buffer }>({
-      text: `select batch_id, messages from outbox_batches join outbox using (batch_id) where published_at is null and batch_id > $1 order by batch_id limit ${batchesAtOnce}`,
+    const { rows } = await snapshot.query<{ batch_id: bigint; records: Buffer }>({
+      text: `select batch_id, records from outbox_batches join outbox using (batch_id) where published_at is null and batch_id > $1 order by batch_id limit ${batchesAtOnce}`,
       values: [last],
       query_timeout,
     });
-    for (const { messages } of rows) for (const event of unpackMessages(messages)) count(event, pending);
+    for (const { records } of rows) for (const message of unpackMessages(records, source.ledger)) count(eventOf(message), pending);
     last = rows.at(-1)?.batch_id ?? last;
     if (rows.length < batchesAtOnce) return pending;
   }

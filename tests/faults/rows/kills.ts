@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { uuidOf } from '#libs/postgres/relay-read.ts';
+import { uuidOf } from '#libs/postgres/outbox-messages.ts';
 import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Node } from '../cluster.ts';

@@ -1,6 +1,8 @@
 /** Longer strings are written by the runtime; below, its call costs more than a loop. */
 const loopChars = 64;
 const maxVarIntBytes = 10;
+/** Of one UTF-16 unit. */
+const maxUtf8Bytes = 3;
 
 /** About how many bytes are kept between two uses; what was needed beyond that is let go. */
 const keptBytes = 4 * 1024 * 1024;
@@ -77,6 +79,12 @@ export class ByteWriter {
     this.#at += value.length;
   }
 
+  /** What stands from `start` to `end` in other bytes. */
+  copy(bytes: Buffer, start: number, end: number): void {
+    this.#reserve(end - start);
+    this.#at += bytes.copy(this.#bytes, this.#at, start, end);
+  }
+
   /** Zigzag makes small negative numbers small; plain arithmetic keeps it right beyond 32 bits. */
   varInt(value: number): void {
     this.#reserve(maxVarIntBytes);
@@ -96,10 +104,11 @@ export class ByteWriter {
       return this.raw(value);
     }
     if (value.length <= loopChars && this.#ascii(value)) return;
-    const length = Buffer.byteLength(value);
-    this.varInt(length);
-    this.#reserve(length);
-    this.#at += this.#bytes.write(value, this.#at, length, 'utf8');
+    // Written before its length is known: one pass over the text instead of two.
+    const start = this.beginSized();
+    this.#reserve(value.length * maxUtf8Bytes);
+    this.#at += this.#bytes.write(value, this.#at);
+    this.endSized(start);
   }
 
   /**

@@ -1,0 +1,87 @@
+import { ByteReader } from './byte-reader.ts';
+import type { ByteWriter } from './byte-writer.ts';
+
+/**
+ * Key, value and headers of a message in the bytes that they have in a record on the broker (record format v2, KIP-98), from
+ * `start` to `end`. The outbox keeps messages so: what was encoded when it was written is copied when it is published.
+ */
+export interface Content {
+  bytes: Buffer;
+  start: number;
+  end: number;
+}
+
+type Bytes = string | Buffer | null | undefined;
+
+export interface ContentInput {
+  key?: Bytes;
+  value?: Bytes;
+  headers?: Record<string, Bytes | Bytes[]>;
+}
+
+export function writeContent(writer: ByteWriter, { key, value, headers = {} }: ContentInput): void {
+  writer.varBytes(key);
+  writer.varBytes(value);
+  let count = 0;
+  for (const name in headers) count += Array.isArray(headers[name]) ? headers[name].length : 1;
+  writer.varInt(count);
+  for (const name in headers) {
+    const each = headers[name];
+    if (!Array.isArray(each)) writeHeader(writer, name, each);
+    else for (const one of each) writeHeader(writer, name, one);
+  }
+}
+
+function writeHeader(writer: ByteWriter, name: string, value: Bytes): void {
+  writer.varBytes(name);
+  writer.varBytes(value);
+}
+
+/** Key, value and headers as they were written; the value shares the memory. */
+export function readContent(bytes: Buffer, at: number): { key: string | null; value: Buffer | null; headers: Record<string, string> } {
+  const reader = new ByteReader(bytes, at);
+  const key = readText(reader);
+  const valueLength = reader.varInt();
+  const value = valueLength < 0 ? null : bytes.subarray(reader.at, reader.at + valueLength);
+  reader.at += Math.max(valueLength, 0);
+  const headers: Record<string, string> = {};
+  for (let left = reader.varInt(); left > 0; left--) {
+    const name = reader.text(reader.varInt());
+    // Kafka allows a header name several times; the last one counts.
+    const text = readText(reader);
+    if (text !== null) headers[name] = text;
+    else delete headers[name];
+  }
+  return { key, value, headers };
+}
+
+/** The value of the last header of this name, which is ASCII; null when there is none. Nothing else is decoded. */
+export function readHeader(bytes: Buffer, at: number, name: string): string | null {
+  const reader = new ByteReader(bytes, at);
+  skip(reader);
+  skip(reader);
+  let found: string | null = null;
+  for (let left = reader.varInt(); left > 0; left--) {
+    const length = reader.varInt();
+    const isFound = length === name.length && isAt(bytes, reader.at, name);
+    reader.at += length;
+    if (isFound) found = readText(reader);
+    else skip(reader);
+  }
+  return found;
+}
+
+function readText(reader: ByteReader): string | null {
+  const length = reader.varInt();
+  return length < 0 ? null : reader.text(length);
+}
+
+function skip(reader: ByteReader): void {
+  const length = reader.varInt();
+  if (length > 0) reader.at += length;
+}
+
+function isAt(bytes: Buffer, at: number, name: string): boolean {
+  for (let i = 0; i < name.length; i++) if (bytes[at + i] !== name.charCodeAt(i)) return false;
+  return true;
+}
