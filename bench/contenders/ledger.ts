@@ -3,13 +3,15 @@ import { pino } from 'pino';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Command } from '#services/ledger/decision.ts';
+import { collectSeldom } from '#libs/service/run.ts';
 import { plansForBatches, runBatch } from '#services/ledger/engine.ts';
 import { serveHelper } from '../helper.ts';
 
 /**
  * The ledger without Kafka: batches of transfers handed to the engine one after the other, as its consumer would, with the
- * ledger's own settings of the connection. Every twentieth is refused for lack of money.
+ * ledger's own settings of the connection and of V8. Every twentieth is refused for lack of money.
  */
+collectSeldom();
 const { DATABASE_URL = '', ACCOUNTS = '1000' } = process.env;
 const pool = createPool({ url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, options: plansForBatches }, pino({ level: 'warn' }));
 const [leastBatch, mostBatch] = [200, 500];
