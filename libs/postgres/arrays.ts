@@ -4,10 +4,33 @@
  * Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag, element oid; per dimension its length
  * and lower bound; per element its byte length (-1 = null) and its bytes. Integers are big-endian.
  */
-const oid = { bool: 16, int8: 20, int4: 23, text: 25, timestamptz: 1184, uuid: 2950 };
+const oid = { int8: 20, int4: 23, text: 25, timestamptz: 1184, record: 2249, uuid: 2950 };
 
 const headerBytes = 20;
 const epochOf2000Ms = 946_684_800_000;
+
+/** Bytes of a value of these types. */
+const width = { uuid: 16, int8: 8, timestamptz: 8 };
+
+/** How a value is written; each returns its length. */
+const write = {
+  uuid(buffer: Buffer, value: string, at: number): number {
+    const hex = value.length === 36 && value.charAt(8) === '-' ? value.replaceAll('-', '') : value.slice(-32);
+    if (hex.length !== 32 || buffer.write(hex, at, 16, 'hex') !== 16) throw new RangeError('not 32 hex digits');
+    return width.uuid;
+  },
+  text: (buffer: Buffer, value: string, at: number): number => buffer.write(value, at),
+  int8(buffer: Buffer, value: bigint, at: number): number {
+    buffer.writeBigInt64BE(value, at);
+    return width.int8;
+  },
+  timestamptz(buffer: Buffer, value: string | number, at: number): number {
+    const ms = typeof value === 'string' ? Date.parse(value) : value;
+    if (!Number.isFinite(ms)) throw new RangeError('not a timestamp');
+    buffer.writeBigInt64BE(BigInt(Math.trunc(ms) - epochOf2000Ms) * 1000n, at);
+    return width.timestamptz;
+  },
+};
 
 /** For `$n::text[]`. A lone surrogate becomes U+FFFD; NUL is refused by the server (22021). */
 export function textArray(values: readonly (string | null)[]): Buffer {
@@ -30,7 +53,7 @@ function roomFor(text: string): number {
 
 /** For `$n::int8[]`. RangeError outside of 64 bits. */
 export function bigintArray(values: readonly (bigint | null)[]): Buffer {
-  return fixedArray(values, oid.int8, 8, (buffer, value, at) => buffer.writeBigInt64BE(value, at));
+  return fixedArray(values, oid.int8, width.int8, write.int8);
 }
 
 /** For `$n::int4[]`. RangeError outside of 32 bits. */
@@ -38,45 +61,66 @@ export function intArray(values: readonly (number | null)[]): Buffer {
   return fixedArray(values, oid.int4, 4, (buffer, value, at) => buffer.writeInt32BE(value, at));
 }
 
-/** For `$n::bool[]`. */
-export function boolArray(values: readonly (boolean | null)[]): Buffer {
-  return fixedArray(values, oid.bool, 1, (buffer, value, at) => buffer.writeUInt8(value ? 1 : 0, at));
-}
-
 /**
  * For `$n::uuid[]`: from a uuid, or from an id that ends in 32 hex digits (`acc_…`). RangeError when they are missing.
  */
 export function uuidArray(values: readonly (string | null)[]): Buffer {
-  return fixedArray(values, oid.uuid, 16, (buffer, value, at) => {
-    const hex = value.length === 36 && value.charAt(8) === '-' ? value.replaceAll('-', '') : value.slice(-32);
-    if (hex.length !== 32 || buffer.write(hex, at, 16, 'hex') !== 16) throw new RangeError('not 32 hex digits');
-  });
+  return fixedArray(values, oid.uuid, width.uuid, write.uuid);
 }
 
 /** For `$n::timestamptz[]`: from ISO 8601 text or epoch milliseconds, to the millisecond. RangeError for no moment. */
 export function timestampArray(values: readonly (string | number | null)[]): Buffer {
-  return fixedArray(values, oid.timestamptz, 8, (buffer, value, at) => {
-    const ms = typeof value === 'string' ? Date.parse(value) : value;
-    if (!Number.isFinite(ms)) throw new RangeError('not a timestamp');
-    buffer.writeBigInt64BE(BigInt(Math.trunc(ms) - epochOf2000Ms) * 1000n, at);
-  });
+  return fixedArray(values, oid.timestamptz, width.timestamptz, write.timestamptz);
+}
+
+type ColumnType = 'uuid' | 'text' | 'int8' | 'timestamptz';
+
+/** The attributes of a composite type, in its order, by the names of the fields that hold them. */
+export type Columns<T> = readonly (readonly [name: keyof T, type: ColumnType])[];
+
+/**
+ * For `$n::name[]` where `name` is a composite type: its rows as one parameter, whatever the number of its columns. Per element (record_recv,
+ * src/backend/utils/adt/rowtypes.c) the number of columns, and for each its type's oid and its bytes as in an array. The server looks at
+ * the cast alone for the type, whose oid is another one in each database. Values as in uuidArray, textArray, bigintArray, timestampArray,
+ * with the same errors; other columns than the type has are refused by the server (42804).
+ */
+export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
+  let bytes = rows.length * (4 + columns.length * 8);
+  for (const row of rows) for (const [name, type] of columns) {
+    const value = row[name];
+    if (value !== null) bytes += type === 'text' ? roomFor(value as string) : width[type];
+  }
+  const buffer = arrayBuffer(rows, oid.record, bytes);
+  let at = rows.length === 0 ? buffer.length : headerBytes;
+  for (const row of rows) {
+    const start = at;
+    at = buffer.writeInt32BE(columns.length, at + 4);
+    for (const [name, type] of columns) {
+      const value = row[name];
+      at = buffer.writeInt32BE(oid[type], at);
+      const length = value === null ? -1 : write[type](buffer, value as never, at + 4);
+      at = buffer.writeInt32BE(length, at) + Math.max(length, 0);
+    }
+    buffer.writeInt32BE(at - start - 4, start);
+  }
+  return buffer.subarray(0, at);
 }
 
 function fixedArray<T>(
   values: readonly (T | null)[],
   elementOid: number,
-  width: number,
-  write: (buffer: Buffer, value: T, at: number) => void,
+  bytes: number,
+  writeOne: (buffer: Buffer, value: T, at: number) => void,
 ): Buffer {
   const nulls = values.reduce((count, value) => count + (value === null ? 1 : 0), 0);
-  const buffer = arrayBuffer(values, elementOid, (values.length - nulls) * width);
+  const buffer = arrayBuffer(values, elementOid, (values.length - nulls) * bytes);
   let at = headerBytes;
   for (const value of values) {
-    buffer.writeInt32BE(value === null ? -1 : width, at);
+    buffer.writeInt32BE(value === null ? -1 : bytes, at);
     at += 4;
     if (value === null) continue;
-    write(buffer, value, at);
-    at += width;
+    writeOne(buffer, value, at);
+    at += bytes;
   }
   return buffer;
 }

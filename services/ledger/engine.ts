@@ -167,7 +167,7 @@ async function write(client: Queries, finish: Finish, commands: Command[], decis
     ...(opened.length > 0 ? [insertAccounts(client, opened, books.now)] : []),
     ...(restated.length > 0 ? [updateStatuses(client, restated)] : []),
     ...(kept.length > 0 ? [insertOutcomes(client, kept)] : []),
-    ...(transactions.length > 0 ? [writeBatch(client, transactions, entries, moved, books.now)] : []),
+    ...(transactions.length > 0 ? [writeBatch(client, transactions, entries, moved)] : []),
   ];
   return await finish(() => {
     const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);

@@ -6,7 +6,7 @@ import type { Entry, Transaction, Transfer } from '#libs/contracts/resources.ts'
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type EntryRecord, toEntry, toTransaction, toTransfer } from './records.ts';
-import { prefixed, recordOf, transactionColumns, type TransactionRow } from './store.ts';
+import { entryColumns, prefixed, recordOf, transactionColumns, type TransactionRow } from './store.ts';
 
 /** Lists: keyset pages, newest first, so that page 10,000 costs what page 1 costs. */
 
@@ -155,7 +155,6 @@ export function toTransferSeen(row: ListedRow): Transfer {
 
 /** An entry as Postgres gives it: ids as uuids. */
 export type EntryRow = EntryRecord;
-export const entryColumns = 'account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at';
 
 export function entryOf(row: EntryRow): Entry {
   return toEntry({ ...row, account_id: prefixed('acc', row.account_id), operation_id: prefixed('opr', row.operation_id), transaction_id: prefixed('txn', row.transaction_id) });

@@ -6,8 +6,8 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage } from '#libs/contracts/page.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { placed } from './booking-time.ts';
-import { bits, entryColumns, entryOf, type EntryRow } from './lists.ts';
-import { prefixed } from './store.ts';
+import { bits, entryOf, type EntryRow } from './lists.ts';
+import { entryColumns, prefixed } from './store.ts';
 
 /** Of one period at most: its totals are added up for every page. */
 const maxEntries = 100_000;

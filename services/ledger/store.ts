@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { bigintArray, intArray, textArray, timestampArray, uuidArray } from '#libs/postgres/arrays.ts';
+import { type Columns, intArray, rowArray, textArray, uuidArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { systemAccountNumber, systemPrefix } from './chart.ts';
 import type { AccountState, EntryRecord, TransactionRecord } from './records.ts';
@@ -68,6 +68,8 @@ export type TransactionRow = TransactionRecord;
 export const transactionColumns =
   'transaction_id, operation_id, account_id, counterparty_account_id, transaction_type, direction, amount_minor, amount_text, currency, description, ' +
   'reference, status, failure_code, failure_message, reverses_transaction_id, idempotency_key, fingerprint, actor, request_id, created_at';
+
+export const entryColumns = 'account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at';
 
 export function recordOf(row: TransactionRow): TransactionRecord {
   return {
@@ -175,69 +177,29 @@ export async function insertOutcomes(client: Queries, kept: KeptOutcome[]): Prom
 }
 
 const write = `with written_transactions as (
-    insert into transactions (${transactionColumns})
-    select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::int8[], $8::text[], $9::text[], $10::text[],
-      $11::text[], $12::text[], $13::text[], $14::text[], $15::uuid[], $16::text[], $17::uuid[], $18::text[], $19::text[], $20::timestamptz[])
+    insert into transactions (${transactionColumns}) select ${transactionColumns} from unnest($1::written_transaction[])
   ), written_entries as (
-    insert into entries (account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at)
-    select e.*, $30::timestamptz from unnest($21::uuid[], $22::int8[], $23::uuid[], $24::uuid[], $25::text[], $26::text[], $27::int8[], $28::text[], $29::int8[]) as e
+    insert into entries (${entryColumns}) select ${entryColumns} from unnest($2::written_entry[])
   ), moved as (
-    update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence
-    from unnest($31::uuid[], $32::int8[], $33::int8[]) as m (account_id, balance_minor, last_sequence)
-    where a.account_id = m.account_id
+    update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence from unnest($3::moved_account[]) as m where a.account_id = m.account_id
   ) select`;
 
 /**
  * Writes transactions, entries and balances of a batch by one statement. A trigger refuses entries that contradict the balances
  * written beside them.
  */
-export async function writeBatch(client: Queries, transactions: TransactionRecord[], entries: EntryRecord[], moved: AccountState[], now: string): Promise<void> {
-  await client.query({ name: 'write_batch', text: write, values: [...transactionArrays(transactions), ...entryArrays(entries), now, ...accountArrays(moved)] });
+export async function writeBatch(client: Queries, transactions: TransactionRecord[], entries: EntryRecord[], moved: AccountState[]): Promise<void> {
+  await client.query({ name: 'write_batch', text: write, values: [rowArray(transactions, transactionTypes), rowArray(entries, entryTypes), rowArray(moved, movedTypes)] });
 }
 
-function transactionArrays(t: TransactionRecord[]): Buffer[] {
-  return [
-    uuidArray(t.map((r) => r.transaction_id)),
-    uuidArray(t.map((r) => r.operation_id)),
-    uuidArray(t.map((r) => r.account_id)),
-    uuidArray(t.map((r) => r.counterparty_account_id)),
-    textArray(t.map((r) => r.transaction_type)),
-    textArray(t.map((r) => r.direction)),
-    bigintArray(t.map((r) => r.amount_minor)),
-    textArray(t.map((r) => r.amount_text)),
-    textArray(t.map((r) => r.currency)),
-    textArray(t.map((r) => r.description)),
-    textArray(t.map((r) => r.reference)),
-    textArray(t.map((r) => r.status)),
-    textArray(t.map((r) => r.failure_code)),
-    textArray(t.map((r) => r.failure_message)),
-    uuidArray(t.map((r) => r.reverses_transaction_id)),
-    textArray(t.map((r) => r.idempotency_key)),
-    uuidArray(t.map((r) => r.fingerprint)),
-    textArray(t.map((r) => r.actor)),
-    textArray(t.map((r) => r.request_id)),
-    timestampArray(t.map((r) => r.created_at)),
-  ];
-}
-
-function entryArrays(e: EntryRecord[]): Buffer[] {
-  return [
-    uuidArray(e.map((r) => r.account_id)),
-    bigintArray(e.map((r) => r.sequence)),
-    uuidArray(e.map((r) => r.operation_id)),
-    uuidArray(e.map((r) => r.transaction_id)),
-    textArray(e.map((r) => r.direction)),
-    textArray(e.map((r) => r.side)),
-    bigintArray(e.map((r) => r.amount_minor)),
-    textArray(e.map((r) => r.currency)),
-    bigintArray(e.map((r) => r.balance_after_minor)),
-  ];
-}
-
-function accountArrays(accounts: AccountState[]): Buffer[] {
-  return [
-    uuidArray(accounts.map((a) => a.account_id)),
-    bigintArray(accounts.map((a) => a.balance_minor)),
-    bigintArray(accounts.map((a) => a.last_sequence)),
-  ];
-}
+const transactionTypes: Columns<TransactionRecord> = [
+  ['transaction_id', 'uuid'], ['operation_id', 'uuid'], ['account_id', 'uuid'], ['counterparty_account_id', 'uuid'], ['transaction_type', 'text'],
+  ['direction', 'text'], ['amount_minor', 'int8'], ['amount_text', 'text'], ['currency', 'text'], ['description', 'text'], ['reference', 'text'],
+  ['status', 'text'], ['failure_code', 'text'], ['failure_message', 'text'], ['reverses_transaction_id', 'uuid'], ['idempotency_key', 'text'],
+  ['fingerprint', 'uuid'], ['actor', 'text'], ['request_id', 'text'], ['created_at', 'timestamptz'],
+];
+const entryTypes: Columns<EntryRecord> = [
+  ['account_id', 'uuid'], ['sequence', 'int8'], ['operation_id', 'uuid'], ['transaction_id', 'uuid'], ['direction', 'text'], ['side', 'text'],
+  ['amount_minor', 'int8'], ['currency', 'text'], ['balance_after_minor', 'int8'], ['created_at', 'timestamptz'],
+];
+const movedTypes: Columns<AccountState> = [['account_id', 'uuid'], ['balance_minor', 'int8'], ['last_sequence', 'int8']];

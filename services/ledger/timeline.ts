@@ -8,9 +8,9 @@ import { eventOf, unpackMessages, uuidOf } from '#libs/postgres/outbox-messages.
 import type { Pool } from '#libs/postgres/pool.ts';
 import { placed } from './booking-time.ts';
 import { transferEventId } from './events.ts';
-import { entryColumns, entryOf, type EntryRow } from './lists.ts';
+import { entryOf, type EntryRow } from './lists.ts';
 import { isTransferLeg, toTransaction, type TransactionRecord } from './records.ts';
-import { readReversals, readTransactions } from './store.ts';
+import { entryColumns, readReversals, readTransactions } from './store.ts';
 
 /**
  * What became of one transaction, from what the bank keeps anyway: nothing is written for it, and no index is kept for it.

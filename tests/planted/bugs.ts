@@ -97,7 +97,7 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: '[writeBatch(client, transactions, entries, moved, books.now)]',
+        find: '[writeBatch(client, transactions, entries, moved)]',
         replace: '[(setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), [], books.now))), writeBatch(client, transactions, entries.slice(0, -1), moved, books.now))]',
       },
     ],
