@@ -98,7 +98,7 @@ export const bugs: PlantedBug[] = [
       {
         file: engine,
         find: '[writeBatch(client, transactions, entries, moved)]',
-        replace: '[(setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), [], books.now))), writeBatch(client, transactions, entries.slice(0, -1), moved, books.now))]',
+        replace: '[(setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), []))), writeBatch(client, transactions, entries.slice(0, -1), moved))]',
       },
     ],
     caughtBy: [{ file: batchTests, test: 'books openings, deposits, transfers, loans and reversals in one transaction, with their events' }],
