@@ -117,7 +117,7 @@ export const kafkaConfig = {
 export const databaseConfig = {
   DATABASE_URL: url('postgres', 'postgresql').describe("The service role's own database URL"),
   DATABASE_POOL_MAX: wholeNumber(1, 200).prefault('10').describe('Connections of this process at most'),
-  STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000).prefault('5000').describe('Longest a statement may run'),
+  STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000).prefault('5000').describe('Longest a statement may run; the transaction of a batch of the ledger three times as long'),
 };
 
 /** Of the services that have an outbox. */
