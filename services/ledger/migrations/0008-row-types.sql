@@ -1,6 +1,6 @@
 -- Up Migration
 
--- The rows that a batch writes are one parameter per table: Postgres set up and filled a function scan for each column before, 5 to 7 % of
+-- The rows that a batch writes are one parameter per table: Postgres set up and filled a function scan for each column before, 5 % of
 -- what it did. The types are their own, so that a column that a table gets later changes nothing for a process that does not know it.
 create type written_transaction as (
   transaction_id uuid, operation_id uuid, account_id uuid, counterparty_account_id uuid, transaction_type text, direction text, amount_minor bigint, amount_text text,
