@@ -2,11 +2,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { EncodedMessage } from '#libs/contracts/record.ts';
 import { isEventTopic, topics } from '#libs/contracts/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { type OutboxEvent, writeOutbox } from '#libs/postgres/outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
-import { createRelay, type OutboxMessage } from '#libs/postgres/relay.ts';
+import { createRelay } from '#libs/postgres/relay.ts';
 import { silent } from '#libs/postgres/test-database.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { relayOptions } from '#libs/service/config.ts';
@@ -77,7 +78,7 @@ describe('docs/debezium', () => {
     await pool.query("select pg_create_logical_replication_slot('test', 'pgoutput')");
     const every = Object.keys(topics).map((topic, n) => event(n, topic));
     const others: string[] = [];
-    const kafka = { publishAll: async (messages: OutboxMessage[]) => void others.push(...messages.map(({ topic }) => topic)) };
+    const kafka = { publishAll: async (messages: EncodedMessage[]) => void others.push(...messages.map(({ topic }) => topic)) };
     for (const schema of ['ledger', 'accounts']) {
       const own = createPool({ url, application_name: 'test', schema, max: 4 }, silent);
       await transaction(own, (client) => writeOutbox(client, 's', every));

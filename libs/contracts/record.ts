@@ -11,6 +11,14 @@ export interface Content {
   end: number;
 }
 
+/** A message that is encoded already; without a partition its key chooses one. */
+export interface EncodedMessage {
+  topic: string;
+  key: string | null;
+  content: Content;
+  partition?: number;
+}
+
 type Bytes = string | Buffer | null | undefined;
 
 export interface ContentInput {

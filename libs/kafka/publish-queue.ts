@@ -1,5 +1,5 @@
 import type { Message } from 'kafkajs';
-import type { Content } from '#libs/contracts/record.ts';
+import type { EncodedMessage } from '#libs/contracts/record.ts';
 import type { MessageInput } from './produce-request.ts';
 
 /** A message on its way out. `partition` overrides the key; without both, partitions take turns. */
@@ -8,14 +8,6 @@ export interface OutgoingMessage {
   key: string | null;
   value: string | Buffer | null;
   headers: Record<string, string>;
-  partition?: number;
-}
-
-/** One whose key, value and headers are encoded already; `key` chooses the partition. */
-export interface EncodedMessage {
-  topic: string;
-  key: string | null;
-  content: Content;
   partition?: number;
 }
 

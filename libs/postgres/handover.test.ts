@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { EncodedMessage } from '#libs/contracts/record.ts';
 import { Handover } from './handover.ts';
-import type { OutboxMessage } from './outbox-messages.ts';
 
-const message: OutboxMessage = { topic: 't', key: 'k', content: { bytes: Buffer.alloc(0), start: 0, end: 0 } };
+const message: EncodedMessage = { topic: 't', key: 'k', content: { bytes: Buffer.alloc(0), start: 0, end: 0 } };
 const batch = (id: number, size = 1) => ({ batch_id: BigInt(id), messages: Array.from({ length: size }, () => message) });
 const taken = (handover: Handover, max = 100) => handover.take(max).map(({ batch_id }) => Number(batch_id));
 

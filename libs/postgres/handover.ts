@@ -1,9 +1,9 @@
-import type { OutboxMessage } from './outbox-messages.ts';
+import type { EncodedMessage } from '#libs/contracts/record.ts';
 
 /** What a transaction of this process has written into the outbox and committed. */
 export interface CommittedBatch {
   batch_id: bigint;
-  messages: readonly OutboxMessage[];
+  messages: readonly EncodedMessage[];
 }
 
 /** What the sequence of batches and the running transactions were at one moment. */

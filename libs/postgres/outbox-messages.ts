@@ -1,7 +1,7 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { ByteReader } from '#libs/contracts/byte-reader.ts';
 import { ByteWriter } from '#libs/contracts/byte-writer.ts';
-import { type Content, readContent, writeContent } from '#libs/contracts/record.ts';
+import { type Content, type EncodedMessage, readContent, writeContent } from '#libs/contracts/record.ts';
 import type { OutboxEvent } from './outbox.ts';
 
 /** Level 1: the levels above take longer and give nothing here. */
@@ -14,30 +14,23 @@ const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 const form = 1;
 const noPartition = -1;
 
-/** A message as the outbox keeps it: everything that is published is in its content, save for the prefix of the topic. */
-export interface OutboxMessage {
-  /** Without the common prefix. */
-  topic: string;
-  key: string | null;
-  content: Content;
-  partition?: number;
-}
-
 /** One for the process: it is filled and emptied without a pause. */
 const writer = new ByteWriter();
 
 /**
- * The messages of one batch as the table outbox keeps them, and the same to be handed on. A message is its topic, its partition
+ * The messages of one batch as the table outbox keeps them, and the same to be handed on, with topics that lack
+ * the common prefix. A message is its topic, its partition
  * (-1 where its key chooses it), a length, and the content of its record; all of them zstd-compressed as one: postings of one batch say
  * much the same, it is a twelfth of the size. What UTF-8 cannot hold (a lone surrogate) becomes U+FFFD.
  */
-export function packMessages(events: readonly OutboxEvent[], source: string): { packed: Buffer; messages: OutboxMessage[] } {
+export function packMessages(events: readonly OutboxEvent[], source: string): { packed: Buffer; messages: EncodedMessage[] } {
   const { bytes, messages } = encode(events, source);
   // Told of the size it does not set up tables for megabytes: half of the time for a small batch.
   return { packed: zstdCompressSync(bytes, { params, pledgedSrcSize: bytes.length }), messages };
 }
 
-function encode(events: readonly OutboxEvent[], source: string): { bytes: Buffer; messages: OutboxMessage[] } {
+/** Events as they are published, one behind the other in `bytes`. `source` is their ce_source. */
+export function encode(events: readonly OutboxEvent[], source: string): { bytes: Buffer; messages: EncodedMessage[] } {
   writer.clear();
   writer.int8(form);
   const messages = events.map((event) => {
@@ -54,7 +47,7 @@ function encode(events: readonly OutboxEvent[], source: string): { bytes: Buffer
   return { bytes, messages };
 }
 
-function messageOf(topic: string, key: string | null, partition: number | undefined, content: Content): OutboxMessage {
+function messageOf(topic: string, key: string | null, partition: number | undefined, content: Content): EncodedMessage {
   return partition === undefined ? { topic, key, content } : { topic, key, content, partition };
 }
 
@@ -78,13 +71,13 @@ export function uuidOf(id: string): string {
  * What packMessages has packed. With `mentioning` nothing of a batch in which that text does not occur. `source` is that of what
  * versions before have written, which did not keep it.
  */
-export function unpackMessages(packed: Buffer, source: string, mentioning = ''): OutboxMessage[] {
+export function unpackMessages(packed: Buffer, source: string, mentioning = ''): EncodedMessage[] {
   const isCompressed = packed.subarray(0, magic.length).equals(magic);
   const bytes = isCompressed ? zstdDecompressSync(packed, { chunkSize: Math.max(minChunkBytes, packed.length * 16) }) : packed;
   if (mentioning !== '' && !bytes.includes(mentioning)) return [];
   if (bytes[0] !== form) return encode(readLines(bytes.toString()), source).messages;
   const reader = new ByteReader(bytes, 1);
-  const messages: OutboxMessage[] = [];
+  const messages: EncodedMessage[] = [];
   while (reader.at < bytes.length) {
     const topic = reader.string();
     const partition = reader.int32();
@@ -116,7 +109,7 @@ function readLines(lines: string): OutboxEvent[] {
 }
 
 /** What a message says. Its id is its ce_id; its headers are those that headersOf has not made. */
-export function eventOf({ topic, content, partition }: OutboxMessage): OutboxEvent {
+export function eventOf({ topic, content, partition }: EncodedMessage): OutboxEvent {
   const { key, value, headers: all } = readContent(content.bytes, content.start);
   const { ce_specversion: _version, ce_id: id = '', ce_type: type = '', ce_source: _source, ce_time: time = '', ce_subject, 'content-type': _type, ...headers } = all;
   if (ce_subject !== undefined && ce_subject !== key) headers['ce_subject'] = ce_subject;

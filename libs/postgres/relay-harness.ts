@@ -3,15 +3,14 @@ import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { readContent } from '#libs/contracts/record.ts';
+import { type EncodedMessage, readContent } from '#libs/contracts/record.ts';
 import type { CommittedBatch } from './handover.ts';
 import { writeOutbox } from './outbox.ts';
 import type { OutboxEvent } from './outbox.ts';
 import { createPool } from './pool.ts';
 import type { Pool, PoolOptions } from './pool.ts';
 import { createRelay } from './relay.ts';
-import type { OutboxMessage, Relay, RelayOptions } from './relay.ts';
-import type { OutgoingMessage } from './replayer.ts';
+import type { Relay, RelayOptions } from './relay.ts';
 import { createTestDatabase, silent } from './test-database.ts';
 import { transaction } from './transaction.ts';
 
@@ -31,21 +30,27 @@ export async function until(condition: () => boolean | Promise<boolean>, timeout
   await expect.poll(condition, { timeout, interval: 5 }).toBe(true);
 }
 
+export interface SentMessage {
+  topic: string;
+  key: string | null;
+  value: string | null;
+  headers: Record<string, string>;
+  partition?: number;
+}
+
 /** What a reader of the topic would see. */
-export function seen(message: OutboxMessage | OutgoingMessage): OutgoingMessage {
-  if (!('content' in message)) return message;
-  const { content, ...rest } = message;
+export function seen({ content, ...rest }: EncodedMessage): SentMessage {
   const { value, headers } = readContent(content.bytes, content.start);
   return { ...rest, value: value === null ? null : value.toString(), headers };
 }
 
 /** A broker in memory. `before` runs before a publication counts. */
 export function fakeBroker(before: (messages: readonly unknown[]) => Promise<void> | void = () => undefined) {
-  const sent: OutgoingMessage[] = [];
+  const sent: SentMessage[] = [];
   return {
     sent,
     numbers: () => sent.map((message) => numberOf(message.value)),
-    async publishAll(messages: (OutboxMessage | OutgoingMessage)[]) {
+    async publishAll(messages: EncodedMessage[]) {
       await before(messages);
       sent.push(...messages.map(seen));
     },

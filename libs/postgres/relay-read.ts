@@ -1,8 +1,9 @@
 import type { Pool } from 'pg';
+import type { EncodedMessage } from '#libs/contracts/record.ts';
 import { bigintArray } from './arrays.ts';
 import type { CommittedBatch, Probe } from './handover.ts';
 import type { OutboxEvent } from './outbox.ts';
-import { eventOf, type OutboxMessage, unpackMessages } from './outbox-messages.ts';
+import { eventOf, unpackMessages } from './outbox-messages.ts';
 
 /**
  * `offset 0` keeps the join a look-up by primary key per batch; the statement has no name, so that it is planned for the
@@ -37,7 +38,7 @@ export interface Chunk {
   ids: bigint[];
   count: number;
   /** To be published under the names that the topics have on the broker. */
-  messages: OutboxMessage[];
+  messages: EncodedMessage[];
   /** Events that Debezium publishes. */
   debeziums: OutboxEvent[];
 }

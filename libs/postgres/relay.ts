@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import type { EncodedMessage } from '#libs/contracts/record.ts';
 import { type CommittedBatch, Handover } from './handover.ts';
 import { createLease, putOffMs } from './lease.ts';
 import type { Lease } from './lease.ts';
@@ -12,16 +13,14 @@ import { outboxChannel } from './outbox.ts';
 import { giveToDebezium } from './outbox-events.ts';
 import { chunkOf, outboxStats, probe, purge, readChunk } from './relay-read.ts';
 import type { Chunk, OutboxStats } from './relay-read.ts';
-import type { OutboxMessage } from './outbox-messages.ts';
 
 export type { OutboxStats } from './relay-read.ts';
-export type { OutboxMessage } from './outbox-messages.ts';
 
 export interface RelayOptions {
   /** Best a pool of its own (max 3), so that a busy service cannot starve the lease. */
   pool: Pool;
   /** publishAll resolves when all are acknowledged by all replicas, and never has two calls overtake each other. */
-  publisher: { publishAll(messages: OutboxMessage[], options: { timeoutMs: number }): Promise<void> };
+  publisher: { publishAll(messages: EncodedMessage[], options: { timeoutMs: number }): Promise<void> };
   schema: string;
   /** The topic's name on the broker. */
   topicName: (topic: string) => string;
@@ -40,7 +39,7 @@ export interface RelayOptions {
   /** Topics whose events Debezium publishes: they are put where it finds them (outbox-events.ts), and marked like others. */
   isDebeziums?: (topic: string) => boolean;
   /** Told of what every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
-  observe?: (messages: readonly OutboxMessage[], begunAt: number) => void;
+  observe?: (messages: readonly EncodedMessage[], begunAt: number) => void;
 }
 
 /** The loop turns as often with nothing to do: what waits, the heartbeat tells it. */

@@ -3,8 +3,8 @@ import type { Replay } from '#libs/contracts/administration.ts';
 import type { ReplayedTopic } from '#libs/contracts/topics.ts';
 import { writeOutbox } from './outbox.ts';
 import { purge } from './relay-read.ts';
-import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './relay-harness.ts';
-import { createReplayer, type OutgoingMessage, type Replayer, type ReplayerOptions } from './replayer.ts';
+import { createRelayHarness, event, fakeBroker, numberOf, range, type SentMessage, until } from './relay-harness.ts';
+import { createReplayer, type Replayer, type ReplayerOptions } from './replayer.ts';
 import { findReplay, insertReplay, listReplays } from './replays.ts';
 import { silent } from './test-database.ts';
 import { transaction } from './transaction.ts';
@@ -41,9 +41,9 @@ const ended = async ({ replay_id }: Replay): Promise<Replay> => {
   await until(async () => (await findReplay(pool, replay_id))?.state !== 'running');
   return (await findReplay(pool, replay_id)) as Replay;
 };
-const isEnd = ({ headers }: OutgoingMessage) => headers['ce_type'] === 'corebanking.replay.ended.v1';
-const eventsOf = (sent: OutgoingMessage[], { replay_id }: Replay) => sent.filter((message) => message.headers['replay-id'] === replay_id && !isEnd(message));
-const numbersOf = (sent: OutgoingMessage[], replay: Replay) => eventsOf(sent, replay).map(({ value }) => numberOf(value));
+const isEnd = ({ headers }: SentMessage) => headers['ce_type'] === 'corebanking.replay.ended.v1';
+const eventsOf = (sent: SentMessage[], { replay_id }: Replay) => sent.filter((message) => message.headers['replay-id'] === replay_id && !isEnd(message));
+const numbersOf = (sent: SentMessage[], replay: Replay) => eventsOf(sent, replay).map(({ value }) => numberOf(value));
 
 describe('a replay', () => {
   test('publishes what was written in the period, as it was, in its order, with an end in each partition', async () => {

@@ -4,26 +4,17 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { z } from 'zod';
 import { replayEndedType, type replayEndedSchema } from '#libs/contracts/events.ts';
+import type { EncodedMessage } from '#libs/contracts/record.ts';
 import { sideTopic } from '#libs/contracts/topics.ts';
-import type { OutboxEvent } from './outbox.ts';
-import { headersOf } from './outbox-messages.ts';
+import { encode } from './outbox-messages.ts';
 import { claimReplay, endReplay, type HeldReplay, nextStep, type Step, putOffReplay, saveStep, startOf, transactionsEnded } from './replay-steps.ts';
 import { replayOf } from './replays.ts';
-
-/** The same form as libs/kafka's. */
-export interface OutgoingMessage {
-  topic: string;
-  key: string | null;
-  value: string | null;
-  headers: Record<string, string>;
-  partition?: number;
-}
 
 export interface ReplayerOptions {
   /** Two connections are enough. */
   pool: Pool;
   /** One of its own, so that no event of the relay waits behind a replay. */
-  publisher: { publishAll(messages: OutgoingMessage[], options: { timeoutMs: number }): Promise<void> };
+  publisher: { publishAll(messages: EncodedMessage[], options: { timeoutMs: number }): Promise<void> };
   /** The topic's name on the broker. */
   topicName: (topic: string) => string;
   /** How many partitions a topic of the broker has. */
@@ -130,8 +121,8 @@ export class Replayer {
     if (events.length === 0) return;
     const { replay_id } = replayOf(replay);
     const topic = topicName(sideTopic(replay.topic));
-    const messages = events.map((event) => messageOf({ ...event, headers: { ...event.headers, 'replay-id': replay_id } }, source, topic));
-    await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
+    const replayed = events.map((event) => ({ ...event, topic, headers: { ...event.headers, 'replay-id': replay_id } }));
+    await publisher.publishAll(encode(replayed, source).messages, { timeoutMs: publishTimeoutMs });
   }
 
   /** What is said to be complete has its last messages; what has failed gets them where the broker takes them. */
@@ -152,17 +143,12 @@ export class Replayer {
     const data: z.infer<typeof replayEndedSchema> = { replay_id, topic, from, to, account_id, state: failure === null ? 'completed' : 'failed', failure, event_count };
     const payload = JSON.stringify(data);
     const time = new Date().toISOString();
-    const messages = Array.from({ length: await partitionsOf(topicName(side_topic)) }, (_, partition) => {
+    const ends = Array.from({ length: await partitionsOf(topicName(side_topic)) }, (_, partition) => {
       const id = createHash('sha256').update(`${replay_id} ${partition}`).digest('hex').slice(0, 32);
-      return messageOf({ id, topic: side_topic, key: replay_id, type: replayEndedType, time, headers: { 'replay-id': replay_id }, payload, partition }, source, topicName(side_topic));
+      return { id, topic: topicName(side_topic), key: replay_id, type: replayEndedType, time, headers: { 'replay-id': replay_id }, payload, partition };
     });
-    await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
+    await publisher.publishAll(encode(ends, source).messages, { timeoutMs: publishTimeoutMs });
   }
-}
-
-export function messageOf(event: OutboxEvent, source: string, topic: string): OutgoingMessage {
-  const message = { topic, key: event.key, value: event.payload, headers: headersOf(event, source) };
-  return event.partition === undefined ? message : { ...message, partition: event.partition };
 }
 
 export function createReplayer(options: ReplayerOptions): Replayer {

@@ -65,11 +65,22 @@ export async function createSystemAccounts(client: Queries, currencies: string[]
 /** A record as Postgres gives it: ids as uuids. */
 export type TransactionRow = TransactionRecord;
 
-export const transactionColumns =
-  'transaction_id, operation_id, account_id, counterparty_account_id, transaction_type, direction, amount_minor, amount_text, currency, description, ' +
-  'reference, status, failure_code, failure_message, reverses_transaction_id, idempotency_key, fingerprint, actor, request_id, created_at';
+/** The columns of the tables, and the types of their rows (migration 0008), in this order. */
+const transactionTypes: Columns<TransactionRecord> = [
+  ['transaction_id', 'uuid'], ['operation_id', 'uuid'], ['account_id', 'uuid'], ['counterparty_account_id', 'uuid'], ['transaction_type', 'text'],
+  ['direction', 'text'], ['amount_minor', 'int8'], ['amount_text', 'text'], ['currency', 'text'], ['description', 'text'], ['reference', 'text'],
+  ['status', 'text'], ['failure_code', 'text'], ['failure_message', 'text'], ['reverses_transaction_id', 'uuid'], ['idempotency_key', 'text'],
+  ['fingerprint', 'uuid'], ['actor', 'text'], ['request_id', 'text'], ['created_at', 'timestamptz'],
+];
+const entryTypes: Columns<EntryRecord> = [
+  ['account_id', 'uuid'], ['sequence', 'int8'], ['operation_id', 'uuid'], ['transaction_id', 'uuid'], ['direction', 'text'], ['side', 'text'],
+  ['amount_minor', 'int8'], ['currency', 'text'], ['balance_after_minor', 'int8'], ['created_at', 'timestamptz'],
+];
+const movedTypes: Columns<AccountState> = [['account_id', 'uuid'], ['balance_minor', 'int8'], ['last_sequence', 'int8']];
 
-export const entryColumns = 'account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at';
+const names = <T>(columns: Columns<T>): string => columns.map(([name]) => name).join(', ');
+export const transactionColumns = names(transactionTypes);
+export const entryColumns = names(entryTypes);
 
 export function recordOf(row: TransactionRow): TransactionRecord {
   return {
@@ -191,15 +202,3 @@ const write = `with written_transactions as (
 export async function writeBatch(client: Queries, transactions: TransactionRecord[], entries: EntryRecord[], moved: AccountState[]): Promise<void> {
   await client.query({ name: 'write_batch', text: write, values: [rowArray(transactions, transactionTypes), rowArray(entries, entryTypes), rowArray(moved, movedTypes)] });
 }
-
-const transactionTypes: Columns<TransactionRecord> = [
-  ['transaction_id', 'uuid'], ['operation_id', 'uuid'], ['account_id', 'uuid'], ['counterparty_account_id', 'uuid'], ['transaction_type', 'text'],
-  ['direction', 'text'], ['amount_minor', 'int8'], ['amount_text', 'text'], ['currency', 'text'], ['description', 'text'], ['reference', 'text'],
-  ['status', 'text'], ['failure_code', 'text'], ['failure_message', 'text'], ['reverses_transaction_id', 'uuid'], ['idempotency_key', 'text'],
-  ['fingerprint', 'uuid'], ['actor', 'text'], ['request_id', 'text'], ['created_at', 'timestamptz'],
-];
-const entryTypes: Columns<EntryRecord> = [
-  ['account_id', 'uuid'], ['sequence', 'int8'], ['operation_id', 'uuid'], ['transaction_id', 'uuid'], ['direction', 'text'], ['side', 'text'],
-  ['amount_minor', 'int8'], ['currency', 'text'], ['balance_after_minor', 'int8'], ['created_at', 'timestamptz'],
-];
-const movedTypes: Columns<AccountState> = [['account_id', 'uuid'], ['balance_minor', 'int8'], ['last_sequence', 'int8']];

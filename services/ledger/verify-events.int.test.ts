@@ -12,7 +12,7 @@ import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
-import { messageOf } from '#libs/postgres/replayer.ts';
+import { headersOf } from '#libs/postgres/outbox-messages.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
 import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { runBatch } from './engine.ts';
@@ -73,7 +73,7 @@ async function newTopics(partitions = 1): Promise<string> {
 }
 
 /** Everything that the outbox told, as the relay would. */
-const told = (prefix: string) => events.map((event) => messageOf(event, source.ledger, topicName(prefix, event.topic as TopicName)));
+const told = (prefix: string) => events.map((event) => ({ topic: topicName(prefix, event.topic as TopicName), key: event.key, value: event.payload, headers: headersOf(event, source.ledger) }));
 const publish = (messages: OutgoingMessage[]) => publisher.publishAll(messages, { timeoutMs: 60_000 });
 const brokenRules = async (prefix: string) => (await verifyEvents(pool, kafka, prefix, silent)).map(({ rule }) => rule);
 
