@@ -126,10 +126,11 @@ export async function bestPool(world: World, name: 'direct' | 'function', effort
   return first.side;
 }
 
-/** Runs every part once per round, in turn (A B C, A B C, …): the machine's moods meet all alike. */
+/** Runs every part once per round, in turn there and back (A B C, C B A, …): the machine's moods, and what a part leaves behind, meet all alike. */
 export async function inTurn<Parts extends Record<string, () => Promise<unknown>>>(rounds: number, parts: Parts): Promise<Results<Parts>> {
   const results = Object.fromEntries(Object.keys(parts).map((name) => [name, [] as unknown[]]));
-  for (let round = 0; round < rounds; round++) for (const [name, part] of Object.entries(parts)) results[name]?.push(await part());
+  const [there, back] = [Object.entries(parts), Object.entries(parts).reverse()];
+  for (let round = 0; round < rounds; round++) for (const [name, part] of round % 2 === 0 ? there : back) results[name]?.push(await part());
   return results as Results<Parts>;
 }
 

@@ -32,11 +32,11 @@ describe('medians', () => {
     expect(ratio([10, 30, 100], [1, 2, 4])).toBe(15);
   });
 
-  it('come from sides that take turns', async () => {
+  it('come from sides that take turns, there and back', async () => {
     const order: string[] = [];
-    const results = await inTurn(2, { a: async () => order.push('a'), b: async () => order.push('b') });
-    expect(order).toEqual(['a', 'b', 'a', 'b']);
-    expect(results).toEqual({ a: [1, 3], b: [2, 4] });
+    const results = await inTurn(3, { a: async () => order.push('a'), b: async () => order.push('b') });
+    expect(order).toEqual(['a', 'b', 'b', 'a', 'a', 'b']);
+    expect(results).toEqual({ a: [1, 4, 5], b: [2, 3, 6] });
   });
 });
 

@@ -1,16 +1,24 @@
 import { type Consumer, Kafka, logLevel, Partitioners } from 'kafkajs';
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { createPool } from '#libs/postgres/pool.ts';
 import { serveHelper } from '../helper.ts';
 import { Histogram, type Latency } from '../histogram.ts';
+import { byFunction, type Posting } from './posting.ts';
 
 /**
  * A request-reply as one would write it with kafkajs, as that library is published, and with nothing around it: what two hops
- * through the broker cost at least. ROLE responder answers each message; ROLE requester is given plans.
+ * through the broker cost at least. ROLE responder answers each message; ROLE requester is given plans. With DATABASE_URL a
+ * message is answered when its transfer is posted by the contenders' SQL function: what broker and database together cost at
+ * least, without HTTP, events, or a word about what is asked. TOPICS keeps several pairs apart.
  */
-const { KAFKA_BROKERS = '', ROLE = 'responder' } = process.env;
+const { KAFKA_BROKERS = '', ROLE = 'responder', TOPICS = 'bench', DATABASE_URL = '' } = process.env;
 const kafka = new Kafka({ brokers: [KAFKA_BROKERS], clientId: `bench-${ROLE}`, logLevel: logLevel.NOTHING });
 const producer = kafka.producer({ allowAutoTopicCreation: false, createPartitioner: Partitioners.DefaultPartitioner });
-const [requests, replies] = ['bench.requests', 'bench.replies'];
+const [requests, replies] = [`${TOPICS}.requests`, `${TOPICS}.replies`];
 const numPartitions = 12;
+const poolMax = 8;
+const accountCount = 1_000;
 /** About as much as a transfer. */
 const value = JSON.stringify({ transfer_id: 'x'.repeat(36), from_account_id: 'x'.repeat(36), to_account_id: 'x'.repeat(36), amount: '0.25' });
 
@@ -46,13 +54,27 @@ async function read(topic: string, run: Parameters<Consumer['run']>[0]): Promise
 }
 
 async function respond(): Promise<void> {
+  const pool = DATABASE_URL === '' ? undefined : createPool({ url: DATABASE_URL, application_name: TOPICS, schema: 'public', max: poolMax }, pino({ level: 'warn' }));
+  const post = pool && byFunction(pool);
   await read(requests, {
     eachBatch: async ({ batch }) => {
+      if (post) await Promise.all(batch.messages.map(async ({ key }) => refuse(await post(transferOf(String(key))))));
       await producer.send({ topic: replies, messages: batch.messages.map(({ key }) => ({ key, value })) });
     },
   });
   process.on('disconnect', () => process.exit());
   process.send?.({ result: 'ready' });
+}
+
+/** Between two of the accounts of world.ts, in turn. */
+function transferOf(id: string): Posting {
+  const account = (n: number) => `00000000-0000-0000-0000-${String((n % accountCount) + 1).padStart(12, '0')}`;
+  return { caller: 'bench', idempotencyKey: randomUUID(), operationId: randomUUID(), accountId: account(Number(id)), toAccountId: account(Number(id) + 1), minor: 25 };
+}
+
+/** A posting that was not done would be a cheaper answer than the others. */
+function refuse(reason: string | undefined): void {
+  if (reason !== undefined) throw new Error(`the transfer was refused: ${reason}`);
 }
 
 async function serveRequests(): Promise<void> {

@@ -3,7 +3,7 @@ import { type Helper, startHelper } from '../helper.ts';
 import type { Latency } from '../histogram.ts';
 import { best, bestPool, inTurn, load, median, ratio, type Reading, transfersOf } from '../measure.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
-import type { Side } from '../world.ts';
+import type { Side, World } from '../world.ts';
 
 const openConnections = 256;
 const startMs = 60_000;
@@ -19,38 +19,47 @@ export const latency: Group = {
     const bank = await world.bank();
     const direct = await bestPool(world, 'direct', effort);
     const half = Math.round((await best(world, bank, effort)).perSecond / 2);
-    const bare = await startBare(world.infra.brokers);
+    const bare = await startBare(world, 'bare');
+    const posting = await startBare(world, 'posting');
     try {
       const at = (side: Side, rate: number | undefined) => () =>
         load(world, side, { target: transfersOf(side), connections: rate === undefined ? 1 : openConnections, rate, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
-      const bareAt = (rate?: number) => () => bare.requester.run({ seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds, rate }, (effort.seconds + 30) * 1000);
+      const bareAt = ({ requester }: Bare, rate?: number) => () => requester.run({ seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds, rate }, (effort.seconds + 30) * 1000);
       await at(bank, undefined)();
+      await bareAt(posting, 1000)();
       const measured = await inTurn(effort.rounds, {
-        bank: at(bank, undefined), bare: bareAt(), bank1000: at(bank, 1000), bare1000: bareAt(1000), bankHalf: at(bank, half), bank500: at(bank, 500), direct500: at(direct, 500),
+        bank: at(bank, undefined), bare: bareAt(bare), posting: bareAt(posting),
+        bank1000: at(bank, 1000), bare1000: bareAt(bare, 1000), posting1000: bareAt(posting, 1000),
+        bankHalf: at(bank, half), bank500: at(bank, 500), direct500: at(direct, 500),
       });
       return outcome(measured, half);
     } finally {
-      bare.requester.stop();
-      bare.responder.stop();
+      for (const { requester, responder } of [bare, posting]) {
+        requester.stop();
+        responder.stop();
+      }
     }
   },
 };
 
-interface Measured extends Record<'bank' | 'bank1000' | 'bankHalf' | 'bank500' | 'direct500', Reading[]>, Record<'bare' | 'bare1000', Latency[]> {}
+interface Measured extends Record<'bank' | 'bank1000' | 'bankHalf' | 'bank500' | 'direct500', Reading[]>, Record<'bare' | 'bare1000' | 'posting' | 'posting1000', Latency[]> {}
 
 function outcome(measured: Measured, half: number): Outcome {
   const latencies = (name: keyof Measured): Latency[] => measured[name].map((one) => ('latency' in one ? one.latency : one));
   const p50 = (name: keyof Measured) => latencies(name).map((one) => one.p50);
-  const over = (goal: 'p50-alone' | 'p50-at-1000', name: 'bank' | 'bank1000'): Line => ({ goal, value: ratio(p50(name), p50('bare')), note: `${ms(p50(name))} ÷ ${ms(p50('bare'))}${name === 'bank' ? '' : `; bare at 1,000/s ${ms(p50('bare1000'))}`}` });
+  const over = (goal: 'p50-alone' | 'p50-at-1000', name: 'bank' | 'bank1000', also: string): Line => ({ goal, value: ratio(p50(name), p50('bare')), note: `${ms(p50(name))} ÷ ${ms(p50('bare'))}; ${also}` });
   const p99 = (goal: 'p99-at-1000' | 'p99-at-half', name: 'bank1000' | 'bankHalf'): Line => ({ goal, value: median(latencies(name).map((one) => one.p99)), note: `p50 ${ms(p50(name))}${name === 'bankHalf' ? `, at ${half}/s` : ''}` });
   const cpu = (name: 'bank500' | 'direct500') => measured[name].map((one) => one.cpuMicrosPerRequest);
   const names: Record<keyof Measured, string> = {
-    bank: 'bank, one at a time', bare: 'bare request-reply, one at a time', bank1000: 'bank, 1,000/s', bare1000: 'bare request-reply, 1,000/s',
+    bank: 'bank, one at a time', bare: 'bare request-reply, one at a time', posting: 'the same with a posting between, no HTTP, no events',
+    bank1000: 'bank, 1,000/s', bare1000: 'bare request-reply, 1,000/s', posting1000: 'the same with a posting between',
     bankHalf: `bank, ${half}/s`, bank500: 'bank, 500/s', direct500: 'direct, 500/s',
   };
   return {
     lines: [
-      over('p50-alone', 'bank'), over('p50-at-1000', 'bank1000'), p99('p99-at-1000', 'bank1000'), p99('p99-at-half', 'bankHalf'),
+      over('p50-alone', 'bank', `bare with a posting by a SQL function between ${ms(p50('posting'))}`),
+      over('p50-at-1000', 'bank1000', `at 1,000/s bare ${ms(p50('bare1000'))}, with a posting between ${ms(p50('posting1000'))}`),
+      p99('p99-at-1000', 'bank1000'), p99('p99-at-half', 'bankHalf'),
       { goal: 'cpu-at-500', value: ratio(cpu('bank500'), cpu('direct500')), note: `${Math.round(median(cpu('bank500')))} µs ÷ ${Math.round(median(cpu('direct500')))} µs` },
     ],
     figures: [{
@@ -76,9 +85,15 @@ function ms(values: number[]): string {
   return `${median(values).toFixed(2)} ms`;
 }
 
-async function startBare(brokers: string): Promise<{ responder: Helper<object, unknown>; requester: Helper<BarePlan, Latency> }> {
-  const responder = startHelper<object, unknown>('contenders/bare.ts', { ...bareEnv, KAFKA_BROKERS: brokers, ROLE: 'responder' });
-  const requester = startHelper<BarePlan, Latency>('contenders/bare.ts', { ...bareEnv, KAFKA_BROKERS: brokers, ROLE: 'requester' });
+interface Bare {
+  responder: Helper<object, unknown>;
+  requester: Helper<BarePlan, Latency>;
+}
+
+async function startBare(world: World, name: 'bare' | 'posting'): Promise<Bare> {
+  const env = { ...bareEnv, KAFKA_BROKERS: world.infra.brokers, TOPICS: `bench.${name}`, DATABASE_URL: name === 'bare' ? '' : await world.contenderDatabase(name) };
+  const responder = startHelper<object, unknown>('contenders/bare.ts', { ...env, ROLE: 'responder' });
+  const requester = startHelper<BarePlan, Latency>('contenders/bare.ts', { ...env, ROLE: 'requester' });
   await Promise.all([responder.ready(startMs), requester.ready(startMs)]);
   return { responder, requester };
 }
