@@ -29,16 +29,18 @@ export interface CommandDependencies {
   now: () => number;
   /** The outbox relay's wake. */
   wake: (batch: CommittedBatch) => void;
-  /**
-   * Before it asks for more behind a batch smaller than `full`, the handler lets `ms` pass since that batch began: what comes
-   * meanwhile is decided as one batch. Who sends one command after another does not notice.
-   */
-  pace?: { full: number; ms: number };
+  pace?: Pace;
   /** The command partitions held. */
   partitions: () => number[];
   observe?: (batch: DecidedBatch) => void;
   onDeadLetter?: ReplyDependencies['onDeadLetter'];
   onReplies?: ReplyDependencies['onReplies'];
+}
+
+/** Batches of several, but fewer than `full`, begin at least `ms` apart. */
+export interface Pace {
+  full: number;
+  ms: number;
 }
 
 /** Commands with their replies, in the same order, and when what was done. */
@@ -79,10 +81,17 @@ export function commandHandler(deps: CommandDependencies): (messages: ReceivedMe
     }
     if (commands.length > 0) await execute(commands, deps);
     await answerQueries(queries, deps);
-    const { full, ms } = deps.pace ?? { full: 0, ms: 0 };
-    const restMs = messages.length < full ? begun + ms - performance.now() : 0;
-    if (restMs > 0) await sleep(restMs);
+    const waitMs = pauseMs(messages.length, performance.now() - begun, deps.pace);
+    if (waitMs > 0) await sleep(waitMs);
   };
+}
+
+/**
+ * How many ms to wait before more is asked for, behind a batch of `size` that began `sinceMs` ago: what comes meanwhile is
+ * decided as one batch. Not behind a single command: who sends one after another would wait each time, for nobody.
+ */
+export function pauseMs(size: number, sinceMs: number, { full, ms }: Pace = { full: 0, ms: 0 }): number {
+  return size > 1 && size < full ? Math.max(0, ms - sinceMs) : 0;
 }
 
 interface Received {
