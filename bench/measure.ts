@@ -17,7 +17,7 @@ export interface Effort {
 
 export const efforts: Record<'full' | 'quick', Effort> = {
   full: { rounds: 3, seconds: 4, warmUpSeconds: 1, searchSeconds: 1.5, firstSeconds: 4, connections: [32, 64, 128, 256, 512, 1000], pools: [4, 8, 16] },
-  quick: { rounds: 2, seconds: 2, warmUpSeconds: 0.5, searchSeconds: 1, firstSeconds: 2, connections: [64, 512], pools: [8] },
+  quick: { rounds: 2, seconds: 1.5, warmUpSeconds: 1, searchSeconds: 0.75, firstSeconds: 1, connections: [64, 512], pools: [8] },
 };
 
 /** A load's result with the CPU that the side's processes, Postgres and its broker used for it. */

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { runToEnd } from '../deploy/local/child.ts';
+import { accountCount } from './contenders/posting.ts';
 import type { World } from './world.ts';
-import { accountCount } from './world.ts';
 
 const clients = 8;
 const threads = 2;

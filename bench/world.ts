@@ -11,7 +11,7 @@ import { type LocalDir, openLocalDir, PROJECT } from '../deploy/local/local-dir.
 import { logTail } from '../deploy/local/log-file.ts';
 import { accepts } from '../deploy/local/ports.ts';
 import { type Bank, type BankOptions, startBank } from './bank.ts';
-import { tellerId, vaultId } from './contenders/posting.ts';
+import { accountCount, tellerId, vaultId } from './contenders/posting.ts';
 import { cpuSeconds, cpuSecondsWithChildren } from './cpu.ts';
 import { type Generator, startGenerator } from './helper.ts';
 import type { Best, Reading } from './measure.ts';
@@ -22,8 +22,6 @@ const startMs = 30_000;
 /** min_wal_size of deploy/local. */
 const walMiB = 1024;
 const walFileMiB = 16;
-/** Accounts of every contender, opened with so much money that no transfer is refused. */
-export const accountCount = 1_000;
 const openingMinor = 100_000_000_00;
 
 /** A server that takes the generator's requests. */

@@ -1,10 +1,10 @@
-import { type Consumer, Kafka, logLevel, Partitioners } from 'kafkajs';
 import { randomUUID } from 'node:crypto';
+import { type Consumer, Kafka, logLevel, Partitioners } from 'kafkajs';
 import { pino } from 'pino';
 import { createPool } from '#libs/postgres/pool.ts';
 import { serveHelper } from '../helper.ts';
 import { Histogram, type Latency } from '../histogram.ts';
-import { byFunction, type Posting } from './posting.ts';
+import { accountCount, byFunction, type Posting } from './posting.ts';
 
 /**
  * A request-reply as one would write it with kafkajs, as that library is published, and with nothing around it: what two hops
@@ -17,8 +17,8 @@ const kafka = new Kafka({ brokers: [KAFKA_BROKERS], clientId: `bench-${ROLE}`, l
 const producer = kafka.producer({ allowAutoTopicCreation: false, createPartitioner: Partitioners.DefaultPartitioner });
 const [requests, replies] = [`${TOPICS}.requests`, `${TOPICS}.replies`];
 const numPartitions = 12;
+/** Connections to Postgres, as the other contenders begin with. */
 const poolMax = 8;
-const accountCount = 1_000;
 /** About as much as a transfer. */
 const value = JSON.stringify({ transfer_id: 'x'.repeat(36), from_account_id: 'x'.repeat(36), to_account_id: 'x'.repeat(36), amount: '0.25' });
 
@@ -66,7 +66,7 @@ async function respond(): Promise<void> {
   process.send?.({ result: 'ready' });
 }
 
-/** Between two of the accounts of world.ts, in turn. */
+/** Between two of the accounts, in turn. */
 function transferOf(id: string): Posting {
   const account = (n: number) => `00000000-0000-0000-0000-${String((n % accountCount) + 1).padStart(12, '0')}`;
   return { caller: 'bench', idempotencyKey: randomUUID(), operationId: randomUUID(), accountId: account(Number(id)), toAccountId: account(Number(id) + 1), minor: 25 };

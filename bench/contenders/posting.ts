@@ -129,6 +129,9 @@ async function deposit(client: PoolClient, posting: Posting): Promise<string | u
   return undefined;
 }
 
+/** Accounts of every contender, opened with so much money that no transfer is refused; their ids are 1 to this many. */
+export const accountCount = 1_000;
+
 /** The only Teller and Vault, of USD: account_number TLR-USD and VLT-USD. */
 export const tellerId = 'ffffffff-ffff-4fff-8fff-fffffffffff0';
 export const vaultId = 'ffffffff-ffff-4fff-8fff-fffffffffff1';

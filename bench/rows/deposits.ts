@@ -9,7 +9,7 @@ const manyConnections = 1_000;
 /** Deposits, of which every one touches Teller and Vault, against transfers and against direct deposits. */
 export const deposits: Group = {
   name: 'deposits',
-  quick: true,
+  quick: false,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
     const bank = await world.bank();

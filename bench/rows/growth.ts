@@ -1,10 +1,11 @@
+import { accountCount } from '../contenders/posting.ts';
 import { type DataSize, generateData } from '../growth-data.ts';
 import type { Bank } from '../bank.ts';
 import type { Target } from '../load-plan.ts';
 import { best, inTurn, load, median, ratio, type Reading } from '../measure.ts';
 import type { GoalId } from '../goals.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
-import { accountCount, type World } from '../world.ts';
+import type { World } from '../world.ts';
 
 const deepPage = 10_000;
 const pageSize = 50;

@@ -19,8 +19,7 @@ export const latency: Group = {
     const bank = await world.bank();
     const direct = await bestPool(world, 'direct', effort);
     const half = Math.round((await best(world, bank, effort)).perSecond / 2);
-    const bare = await startBare(world, 'bare');
-    const posting = await startBare(world, 'posting');
+    const [bare, posting] = await Promise.all([startBare(world, 'bare'), startBare(world, 'posting')]);
     try {
       const at = (side: Side, rate: number | undefined) => () =>
         load(world, side, { target: transfersOf(side), connections: rate === undefined ? 1 : openConnections, rate, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
