@@ -12,7 +12,7 @@ import { accountCount, byFunction, type Posting } from './posting.ts';
  * message is answered when its transfer is posted by the contenders' SQL function: what broker and database together cost at
  * least, without HTTP, events, or a word about what is asked. TOPICS keeps several pairs apart.
  */
-const { KAFKA_BROKERS = '', ROLE = 'responder', TOPICS = 'bench', DATABASE_URL = '' } = process.env;
+const { KAFKA_BROKERS = '', ROLE = 'responder', TOPICS = '', DATABASE_URL = '' } = process.env;
 const kafka = new Kafka({ brokers: [KAFKA_BROKERS], clientId: `bench-${ROLE}`, logLevel: logLevel.NOTHING });
 const producer = kafka.producer({ allowAutoTopicCreation: false, createPartitioner: Partitioners.DefaultPartitioner });
 const [requests, replies] = [`${TOPICS}.requests`, `${TOPICS}.replies`];

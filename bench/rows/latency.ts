@@ -90,8 +90,9 @@ interface Bare {
 }
 
 async function startBare(world: World, name: 'bare' | 'posting'): Promise<Bare> {
-  const env = { ...bareEnv, KAFKA_BROKERS: world.infra.brokers, TOPICS: `bench.${name}`, DATABASE_URL: name === 'bare' ? '' : await world.contenderDatabase(name) };
-  const responder = startHelper<object, unknown>('contenders/bare.ts', { ...env, ROLE: 'responder' });
+  const env = { ...bareEnv, KAFKA_BROKERS: world.infra.brokers, TOPICS: `bench.${name}` };
+  const databaseUrl = name === 'bare' ? '' : await world.contenderDatabase(name);
+  const responder = startHelper<object, unknown>('contenders/bare.ts', { ...env, ROLE: 'responder', DATABASE_URL: databaseUrl });
   const requester = startHelper<BarePlan, Latency>('contenders/bare.ts', { ...env, ROLE: 'requester' });
   await Promise.all([responder.ready(startMs), requester.ready(startMs)]);
   return { responder, requester };
