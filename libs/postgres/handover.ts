@@ -43,7 +43,7 @@ export class Handover {
 
   /** A batch of this process, committed. Where it cannot be used or there are too many, it is dropped: the table has it. */
   offer(batch: CommittedBatch): void {
-    if (this.#watermark === undefined || batch.batch_id <= this.#watermark) return;
+    if (this.#watermark === undefined || batch.batch_id <= this.#watermark || this.#beyond.has(batch.batch_id)) return;
     const before = this.#offers.findLastIndex(({ batch_id }) => batch_id <= batch.batch_id);
     if (this.#offers[before]?.batch_id === batch.batch_id) return;
     this.#offers.splice(before + 1, 0, batch);
