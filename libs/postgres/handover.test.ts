@@ -66,14 +66,51 @@ describe('hands out', () => {
   test('as much as is asked for, but at least one batch', () => {
     const handover = settledAt(0n);
     for (const id of [1, 2, 3]) handover.offer(batch(id, 40));
-    expect([taken(handover, 90), taken(handover, 10), taken(handover)]).toEqual([[1, 2], [3], []]);
+    expect([taken(handover, 80), taken(handover, 10), taken(handover)]).toEqual([[1, 2], [3], []]);
+  });
+
+  test('what follows a number that never comes, once the table has been read again', () => {
+    const handover = settledAt(10n);
+    handover.published([12n]);
+    expect(handover.isUncertain).toBe(true);
+    handover.probed({ last: 12n, xmin: 6n, xmax: 6n });
+    handover.drained();
+    handover.probed({ last: 12n, xmin: 6n, xmax: 6n });
+    handover.drained();
+    expect(handover.isUncertain).toBe(false);
+    handover.offer(batch(13));
+    expect(taken(handover)).toEqual([13]);
   });
 
   test('nothing more, and keeps nothing, when too much waits', () => {
     const handover = settledAt(0n);
-    for (let id = 2; id < 30; id++) handover.offer(batch(id, 500));
+    for (let id = 2; id < 30; id++) {
+      handover.offer(batch(id, 500));
+      if (id === 12) handover.published([12n]);
+    }
     handover.offer(batch(1));
     expect([taken(handover), handover.isUncertain]).toEqual([[], true]);
+  });
+
+  test('on and on: what is handed out or read from the table waits no more', () => {
+    const handover = settledAt(0n);
+    for (let id = 1; id <= 30; id++) {
+      handover.offer(batch(id, 500));
+      expect(taken(handover, 500)).toEqual([id]);
+    }
+    for (let id = 32; id < 62; id++) {
+      handover.offer(batch(id, 500));
+      handover.published([BigInt(id)]);
+    }
+    handover.offer(batch(31, 500));
+    expect(taken(handover, 500)).toEqual([31]);
+  });
+
+  test('nothing, and keeps nothing, where too much of the table lies behind a number that is missing', () => {
+    const handover = settledAt(0n);
+    handover.published(Array.from({ length: 10_001 }, (_, i) => BigInt(i + 2)));
+    handover.offer(batch(1));
+    expect(taken(handover)).toEqual([]);
   });
 });
 
@@ -109,9 +146,10 @@ class Simulation {
     else if (action === 'fail') this.#fail();
   }
 
+  /** Nothing runs any more: two looks, and what is written then is handed over. */
   end(): void {
     for (const key of [...this.#running.keys()]) this.step('roll back', key);
-    for (const part of ['publish', 'read', 'publish']) this.step(part, 0);
+    for (const part of ['look', 'look', 'publish', ...this.#unheard.map(() => 'hear'), 'write', 'take']) this.step(part, 0);
   }
 
   #fail(): void {
@@ -165,6 +203,7 @@ test('per key, everything is published once and in the order of the commits, wha
         expect(of(simulation.published)).toEqual(of(simulation.commits.map(([, id]) => id)));
       }
       expect(simulation.published).toHaveLength(simulation.commits.length);
+      expect(simulation.handover.isUncertain).toBe(false);
     }),
     { numRuns: 2000 },
   );

@@ -41,11 +41,10 @@ export class Handover {
     return this.#watermark === undefined || this.#beyond.size > 0;
   }
 
-  /** A batch of this process, committed. Where it cannot be used or there are too many, it is dropped: the table has it. */
+  /** A batch of this process, committed; once. Where it cannot be used or there are too many, it is dropped: the table has it. */
   offer(batch: CommittedBatch): void {
     if (this.#watermark === undefined || batch.batch_id <= this.#watermark || this.#beyond.has(batch.batch_id)) return;
-    const before = this.#offers.findLastIndex(({ batch_id }) => batch_id <= batch.batch_id);
-    if (this.#offers[before]?.batch_id === batch.batch_id) return;
+    const before = this.#offers.findLastIndex(({ batch_id }) => batch_id < batch.batch_id);
     this.#offers.splice(before + 1, 0, batch);
     this.#messages += batch.messages.length;
     if (this.#messages > maxMessages) this.reset();
@@ -80,8 +79,9 @@ export class Handover {
 
   /** These batches were read from the table and are published. */
   published(batchIds: readonly bigint[]): void {
-    const taken = new Set(batchIds);
-    this.#keep(({ batch_id }) => !taken.has(batch_id));
+    const read = new Set(batchIds);
+    this.#offers = this.#offers.filter(({ batch_id }) => !read.has(batch_id));
+    this.#messages = this.#offers.reduce((sum, { messages }) => sum + messages.length, 0);
     for (const id of batchIds) {
       if (this.#watermark === undefined || id > this.#watermark) this.#beyond.add(id);
     }
@@ -95,7 +95,6 @@ export class Handover {
     if (settled !== undefined && settled > (this.#watermark ?? -1n)) {
       this.#watermark = settled;
       for (const id of this.#beyond) if (id <= settled) this.#beyond.delete(id);
-      this.#keep(({ batch_id }) => batch_id > settled);
     }
     this.#settled = undefined;
     this.#advance();
@@ -113,10 +112,5 @@ export class Handover {
 
   #advance(): void {
     while (this.#watermark !== undefined && this.#beyond.delete(this.#watermark + 1n)) this.#watermark += 1n;
-  }
-
-  #keep(isWanted: (batch: CommittedBatch) => boolean): void {
-    this.#offers = this.#offers.filter(isWanted);
-    this.#messages = this.#offers.reduce((sum, { messages }) => sum + messages.length, 0);
   }
 }
