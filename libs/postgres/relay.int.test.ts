@@ -162,6 +162,30 @@ describe('what is away comes back', () => {
     expect(await relay.stats()).toEqual({ batches: 0, rows: 0, oldest_age_ms: 0 });
   });
 
+  test('the broker, for what was handed over: that still comes before what follows it', async () => {
+    let fails = false;
+    const broker = fakeBroker(() => {
+      if (fails) throw new Error('broker away');
+    });
+    const relay = relayWith(broker);
+    await until(() => relay.active());
+    let written = 0;
+    for (let round = 0; round < 5; round += 1) {
+      // One by one, until the table need not be read any more for those behind.
+      for (; written % 20 < 10; written += 1) {
+        relay.wake(await write(event(written)));
+        await until(() => broker.sent.length > written);
+      }
+      fails = true;
+      relay.wake(await write(event(written)));
+      await sleep(20);
+      fails = false;
+      for (written += 1; written % 20 > 0; written += 1) relay.wake(await write(event(written)));
+      await until(() => broker.sent.length >= written);
+    }
+    expect([...new Set(broker.numbers())]).toEqual(range(0, written));
+  });
+
   test('the database: cut, silent, then back', async () => {
     const proxy = await createTestProxy(harness.url);
     const behind = createPool({ ...harness.poolOptions, url: proxy.url, statement_timeout_ms: 500, connection_timeout_ms: 500 }, silent);

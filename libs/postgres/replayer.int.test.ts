@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import type { Replay } from '#libs/contracts/administration.ts';
 import type { ReplayedTopic } from '#libs/contracts/topics.ts';
@@ -106,6 +107,7 @@ describe('a replay', () => {
     replayerWith(broker);
     const asked = await ask(at(0), at(2));
     await until(async () => (await pool.query('select from replays where attempts = 1')).rowCount === 1);
+    await sleep(300);
     expect(broker.sent).toEqual([]);
     held.resolve();
     await late;

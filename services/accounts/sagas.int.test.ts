@@ -148,6 +148,7 @@ test('the sweeper sends steps of more than 2 s again, each once, from two proces
   const second = bank.process();
   const sweepBoth = () => Promise.all([bank.pool, second.deps.pool, bank.pool, second.deps.pool].map((pool) => sweep({ pool, prefix: 'p.' })));
   expect(await sweepBoth()).toEqual([0, 0, 0, 0]);
+  expect((await bank.owner.query("select from saga_steps where next_attempt_at > now() + interval '2 seconds'")).rowCount).toBe(0);
   await letStepsAge();
   expect((await sweepBoth()).reduce((a, b) => a + b)).toBe(30);
   await bank.owner.query('update outbox_batches set published_at = now()');

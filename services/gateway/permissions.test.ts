@@ -71,10 +71,8 @@ describe('API keys', () => {
         setTimeout(() => takeKey({ key_id: old, secret_hash: 'x', version: 3, revoked_at: '2026-01-01T00:00:00.000Z' }), 30);
         return ok({ ...samples.key, key_id: old, status: 'revoked' });
       }
-      setTimeout(() => {
-        takeKey({ key_id: String(data['key_id']), secret_hash: 'y', environment: 'test' });
-        takeKey({ key_id: old, secret_hash: 'x', version: 2, environment: 'test', expires_at: new Date().toISOString() });
-      }, 30);
+      setTimeout(() => takeKey({ key_id: String(data['key_id']), secret_hash: 'y', environment: 'test' }), 30);
+      setTimeout(() => takeKey({ key_id: old, secret_hash: 'x', version: 2, environment: 'test', expires_at: new Date().toISOString() }), 60);
       return ok({ ...samples.key, key_id: data['key_id'], rotated_from: old });
     });
     takeKey({ key_id: old, secret_hash: 'x', environment: 'test' });

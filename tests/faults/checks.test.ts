@@ -68,6 +68,9 @@ it.each<[string, string[], Evidence]>([
   ['two answers to one key', ['I8: deposit k was answered differently'], evidence([completed, attempt(201, { transaction_id: 'txn_other' })], [booked()])],
   ['another body that is accepted', ['I8: k with another body', 'I10: undeserved'].slice(0, 1), evidence([completed, { ...completed, otherBody: true }], [booked()])],
   ['a balance that goes back', ['I9: GET'], evidence([completed], [booked()], { reads: [read(10, 120)] })],
+  ['a balance that is too high', ['I9: GET'], evidence([completed], [booked()], { reads: [read(16, 120)] })],
+  ['one id with two amounts', ['I8: deposit k was answered differently'], evidence([completed, attempt(201, { transaction_id: id, status: 'Completed', amount: 6 })], [booked()])],
+  ['an account that was opened and is gone', ['I3: acc_opened'], evidence([attempt(201, { data: { account_id: 'acc_opened' } })], [], { kind: 'open_account', after: new Map([[account, 1000]]) })],
   ['a balance below zero', ['I6: GET', 'I9: GET'], evidence([completed], [booked()], { reads: [read(-1, 120)] })],
   ['a refusal for funds that were there', ['I4: withdrawal k'], evidence([attempt(400, error('insufficient_funds'))], [], { kind: 'withdrawal', minor: -900, deserves: ['insufficient_funds'], after: new Map([[account, 1000]]) })],
   ['an answer that is late', ['I10: too late'], evidence([{ ...completed, tookMs: 6100 }], [booked()])],
@@ -90,6 +93,9 @@ it('where nobody may notice, a 503 is a failure', () => {
 
 it('finds what is booked on a frozen account', () => {
   const given = evidence([{ ...completed, sentAt: 300 }], [booked()]);
+  given.operations[0]?.effects.unshift({ account: 'acc_source', minor: -500 });
+  const before: Operation = given.journal.begin({ key: 'b', kind: 'status', path: `/accounts/${account}/status-transitions`, body: { status: 'Active' }, effects: [] });
+  given.journal.answered(before, attempt(200, {}, { sentAt: 60 }));
   const freeze = given.journal.begin({ key: 'f', kind: 'status', path: `/accounts/${account}/status-transitions`, body: { status: 'Frozen' }, effects: [] });
   given.journal.answered(freeze, attempt(200, {}, { sentAt: 200 }));
   expect(freezeHolds(given)).toEqual([expect.stringMatching(/^I5: deposit k was booked/)]);
