@@ -23,11 +23,6 @@ export interface PoolOptions {
   statement_timeout_ms?: number;
   lock_timeout_ms?: number;
   idle_in_transaction_session_timeout_ms?: number;
-  /**
-   * Bound for a transaction as a whole; default none. Where Finish has a `first`: the server does not count as idle who stops in the
-   * middle of a packet, and a process that is frozen there would keep its locks.
-   */
-  transaction_timeout_ms?: number;
   /** Bound for a new connection and for the wait for a free one. */
   connection_timeout_ms?: number;
   /** Further session settings, e.g. {plan_cache_mode: 'force_custom_plan'}. Names must be plain setting names. */
@@ -43,6 +38,7 @@ const timestamptzArray = 1185;
  * A pool whose sessions all behave alike, whatever the server's defaults are:
  * - int8 comes as bigint, timestamptz as ISO 8601 UTC text with three decimals (micros cut off), numeric as text;
  * - search_path is the one schema, TimeZone UTC, jit off (it costs more than it saves on short statements);
+ * - queries of one connection are sent without waiting for the answers to those before them (pg's pipeline mode);
  * - nothing waits without a bound: connecting (3 s), a statement (5 s), a lock (3 s), an idle transaction (5 s), and an
  *   answer of a server that went silent (statement time-out + 2 s; the connection is then given up).
  * Errors of idle or checked-out connections are logged and never unhandled: whoever holds such a connection sees its
@@ -66,7 +62,6 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     TimeZone: 'UTC',
     DateStyle: 'ISO',
     jit: 'off',
-    ...(options.transaction_timeout_ms === undefined ? {} : { transaction_timeout: String(options.transaction_timeout_ms) }),
     ...options.options,
   };
   return {
@@ -81,6 +76,7 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
+    pipeline: true,
     options: Object.entries(settings).map(sessionSetting).join(' '),
     types,
   };

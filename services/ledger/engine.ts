@@ -3,7 +3,7 @@ import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import { writeOutbox } from '#libs/postgres/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { type Finish, transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
+import { transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
 import { auditMessage } from './audit.ts';
 import { type SystemKind, systemAccountNumber } from './chart.ts';
 import { balanceEvent, eventsOf } from './events.ts';
@@ -30,7 +30,7 @@ import {
  * The batch: what waits is decided and written in one transaction, so that a posting costs per batch. In order:
  * lock the touched accounts (customers by id, then this writer's slots by id: no two writers can wait for each other);
  * read, in a statement that begins after the locks were got, which commands are known; decide; write the postings by one
- * statement and, while the database is at it, the events, by another that leaves together with COMMIT.
+ * statement and, while the database executes it, make the events, which another one writes.
  *
  * Exactly once: two writers of the same command either lock the same account, and the later one then sees the record of
  * the earlier, or collide on a unique index, and the batch is repeated, and then sees it.
@@ -66,7 +66,7 @@ export interface BatchTimes {
 export async function runBatch(pool: Pool, commands: Command[], slot: number): Promise<Outcome> {
   for (let collisions = 0; ; collisions++) {
     try {
-      const outcome = await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot));
+      const outcome = await transaction(pool, (client) => runOnce(client, commands, slot));
       outcome.times.committed = performance.now();
       return outcome;
     } catch (error) {
@@ -75,13 +75,13 @@ export async function runBatch(pool: Pool, commands: Command[], slot: number): P
   }
 }
 
-async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number): Promise<Outcome> {
+async function runOnce(client: Queries, commands: Command[], slot: number): Promise<Outcome> {
   const times = { begun: performance.now(), read: 0, decided: 0, committed: 0 };
   const books = await openBooks(client, commands, slot);
   times.read = performance.now();
   const decisions = commands.map((command) => decide(command, books));
   times.decided = performance.now();
-  const outbox = await write(client, finish, commands, decisions, books);
+  const outbox = await write(client, commands, decisions, books);
   return { replies: decisions.map((decision) => decision.reply), outbox, times };
 }
 
@@ -91,7 +91,7 @@ async function openBooks(client: Queries, commands: Command[], slot: number): Pr
   const records = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)]));
   const steps = commands.flatMap((c) => (c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)]));
   const numbers = commands.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
-  // All of it in one packet, one after the other: each of those behind the locks begins after they were got, and so sees
+  // Sent together, executed one after the other: each of those behind the locks begins after they were got, and so sees
   // what their former holders committed.
   const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
     lockAccounts(client, touchedAccounts(commands, originals)),
@@ -155,26 +155,28 @@ async function lockSlots(client: Queries, commands: Command[], originals: Transa
 }
 
 /** Returns what went to the outbox. */
-async function write(client: Queries, finish: Finish, commands: Command[], decisions: Decision[], books: Books): Promise<CommittedBatch | undefined> {
+async function write(client: Queries, commands: Command[], decisions: Decision[], books: Books): Promise<CommittedBatch | undefined> {
   const opened = decisions.flatMap((d) => d.opened ?? []);
   const restated = [...new Set(decisions.flatMap((d) => d.restated ?? []))];
   const kept = decisions.flatMap((d, i) => (d.keep && commands[i] ? [keptOutcome(commands[i], d.keep)] : []));
   const transactions = decisions.flatMap((d) => d.transactions);
   const entries = decisions.flatMap((d) => d.entries);
   const moved = [...books.moved];
-  // The database is at these while the events are written out.
-  const first = () => [
-    ...(opened.length > 0 ? [insertAccounts(client, opened, books.now)] : []),
-    ...(restated.length > 0 ? [updateStatuses(client, restated)] : []),
-    ...(kept.length > 0 ? [insertOutcomes(client, kept)] : []),
-    ...(transactions.length > 0 ? [writeBatch(client, transactions, entries, moved)] : []),
-  ];
-  return await finish(() => {
+  // The database works at these while the events are made.
+  const written = Promise.all([
+    opened.length > 0 && insertAccounts(client, opened, books.now),
+    restated.length > 0 && updateStatuses(client, restated),
+    kept.length > 0 && insertOutcomes(client, kept),
+    transactions.length > 0 && writeBatch(client, transactions, entries, moved),
+  ]);
+  const published = Promise.try(() => {
     const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
     const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
     const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
     return writeOutbox(client, source.ledger, events);
-  }, first);
+  });
+  const [, outbox] = await Promise.all([written, published]);
+  return outbox;
 }
 
 function keptOutcome({ name, context }: Command, outcome: ReplyBody): KeptOutcome {

@@ -35,7 +35,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('tracing', () => tracing?.stop());
   const database = { url: config.DATABASE_URL, application_name: `ledger ${instance}`, schema: 'ledger', statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
   // One writer per process is enough.
-  const writes = createPool({ ...database, max: 2, transaction_timeout_ms: 3 * config.STATEMENT_TIMEOUT_MS, options: plansForBatches }, logger);
+  const writes = createPool({ ...database, max: 2, options: plansForBatches }, logger);
   const reads = createPool({ ...database, max: config.DATABASE_POOL_MAX }, logger);
   const relayPool = createPool({ ...database, max: 3 }, logger);
   // One connection for the lock, one for the check.
