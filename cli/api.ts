@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { ConfigError, kafkaConfig, kafkaOptions, loadConfig, url } from '#libs/service/config.ts';
+import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadConfig, url } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
 import { type Bank, BankError, type BankOptions, createBank, NoAnswerError } from '../clients/typescript/index.ts';
 
@@ -22,23 +22,41 @@ const cliConfig = z.object({
   KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe('Brokers whose events are shown; default: those of the local bank, where BANK_URL is not set'),
   BANK_URL: url('http', 'https').optional().describe('Base URL of the bank'),
   BANK_API_KEY: z.string().optional().describe('API key that the command line uses'),
+  DATABASE_URL: databaseConfig.DATABASE_URL.optional().describe('Database whose outboxes are worked on; default: that of the local bank, where BANK_URL is not set'),
   LOCAL_DIR: z.string().default(join(import.meta.dirname, '..', '.local')).describe('Where the local bank keeps connection.json'),
 });
 
-/** The bank to talk to, its key, and its brokers where they are known. Throws a Failure that says what is missing. */
-function connection() {
+function readConfig() {
   try {
-    const config = loadConfig(cliConfig);
-    const { BANK_URL: base_url, BANK_API_KEY: api_key, KAFKA_BROKERS: brokers } = config;
-    if (base_url !== undefined && api_key !== undefined) return { base_url, api_key, brokers, config };
-    if (base_url !== undefined || api_key !== undefined) throw new Failure(2, 'BANK_URL and BANK_API_KEY are given together, or neither');
-    const local = JSON.parse(readFileSync(join(config.LOCAL_DIR, 'connection.json'), 'utf8')) as { base_url: string; api_key: string; kafka_brokers: string };
-    return { base_url: local.base_url, api_key: local.api_key, brokers: brokers ?? local.kafka_brokers.split(','), config };
+    return loadConfig(cliConfig);
   } catch (error) {
-    if (error instanceof ConfigError) throw new Failure(2, error.message);
-    if (error instanceof Failure) throw error;
+    throw error instanceof ConfigError ? new Failure(2, error.message) : error;
+  }
+}
+
+interface LocalBank {
+  base_url: string;
+  api_key: string;
+  kafka_brokers: string;
+  database_url: string;
+}
+
+function readLocalBank({ LOCAL_DIR }: { LOCAL_DIR: string }): LocalBank {
+  try {
+    return JSON.parse(readFileSync(join(LOCAL_DIR, 'connection.json'), 'utf8')) as LocalBank;
+  } catch {
     throw new Failure(2, 'no bank: set BANK_URL and BANK_API_KEY, or start the local one (npm start)');
   }
+}
+
+/** The bank to talk to, its key, and its brokers where they are known. Throws a Failure that says what is missing. */
+function connection() {
+  const config = readConfig();
+  const { BANK_URL: base_url, BANK_API_KEY: api_key, KAFKA_BROKERS: brokers } = config;
+  if (base_url !== undefined && api_key !== undefined) return { base_url, api_key, brokers, config };
+  if (base_url !== undefined || api_key !== undefined) throw new Failure(2, 'BANK_URL and BANK_API_KEY are given together, or neither');
+  const local = readLocalBank(config);
+  return { base_url: local.base_url, api_key: local.api_key, brokers: brokers ?? local.kafka_brokers.split(','), config };
 }
 
 /** A client of the bank to talk to. Throws a Failure that says what is missing. */
@@ -47,12 +65,24 @@ export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs'> =
   return createBank({ baseUrl: base_url, apiKey: api_key, attempts: 3, deadlineMs: 30_000, ...options });
 }
 
+type Logger = ReturnType<typeof createLogger>;
+
+const quiet = (): Logger => createLogger({ service: 'bank', instance: 'cli', level: 'silent' });
+
 /** The brokers of the bank, and what its topics' names begin with; undefined where no brokers are named. */
-export function openKafka(): { kafka: KafkaClient; prefix: string; logger: ReturnType<typeof createLogger> } | undefined {
+export function openKafka(): { kafka: KafkaClient; prefix: string; logger: Logger } | undefined {
   const { brokers, config } = connection();
   if (brokers === undefined) return undefined;
-  const logger = createLogger({ service: 'bank', instance: 'cli', level: 'silent' });
+  const logger = quiet();
   return { kafka: createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'bank-cli'), logger), prefix: config.TOPIC_PREFIX, logger };
+}
+
+/** The database of the bank. Throws a Failure where none is named: with BANK_URL, that of the local bank is not meant. */
+export function openDatabase(): { url: string; logger: Logger } {
+  const config = readConfig();
+  const url = config.DATABASE_URL ?? (config.BANK_URL === undefined ? readLocalBank(config).database_url : undefined);
+  if (url === undefined) throw new Failure(2, 'DATABASE_URL is not set: with BANK_URL, it names the database');
+  return { url, logger: quiet() };
 }
 
 /** What a call of the bank threw, as a Failure with the bank's own words; anything else as it is. */
@@ -67,6 +97,12 @@ export function wholeNumber(min: number, max: number) {
     if (/^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
     throw new InvalidArgumentError(`must be a whole number from ${min} to ${max}.`);
   };
+}
+
+/** A parser of options: a moment with its offset from UTC, so that no time zone is guessed. */
+export function moment(text: string): Date {
+  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text))) return new Date(text);
+  throw new InvalidArgumentError('must be a time such as 2026-01-31T00:00:00Z.');
 }
 
 /** Text from outside, for a terminal: control characters, which could drive it, are shown as their code points. */

@@ -72,7 +72,7 @@ async function tell(bank: Bank, scene: (scene: Scene) => void): Promise<void> {
   const listener = new Listener();
   const isHeard = openKafka() !== undefined;
   if (!isHeard) say('Events are not shown: KAFKA_BROKERS is not set.');
-  const following = isHeard ? await followEvents(eventTopics, false, (event) => listener.take(event)) : undefined;
+  const following = isHeard ? await followEvents(eventTopics, 'end', (event) => listener.take(event)) : undefined;
   const hear = async (count: number) => (isHeard ? listener.next(count) : []);
   const entriesOf = async (transaction_id: string) => (await bank.getTimeline({ transaction_id })).entries;
   try {

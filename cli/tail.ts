@@ -1,13 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { Argument, type Command } from 'commander';
-import { replayedTopic } from '#libs/contracts/administration.ts';
+import { Argument, type Command, Option } from 'commander';
 import { parseJson } from '#libs/contracts/exchange.ts';
-import { sideTopic, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { type EventTopic, eventTopics, topicName } from '#libs/contracts/topics.ts';
 import { follow, type Follower } from '#libs/kafka/follow.ts';
-import { Failure, openKafka, print, say, wholeNumber } from './api.ts';
-
-/** What can be followed: topics made for downstream systems. Others hold hashes of keys, or are the bank's own. */
-const tailed = [...replayedTopic.options, ...replayedTopic.options.map(sideTopic)] as const satisfies TopicName[];
+import { Failure, moment, openKafka, print, say, wholeNumber } from './api.ts';
 
 export interface Event {
   topic: string;
@@ -21,17 +17,17 @@ export interface Event {
 const startTimeoutMs = 20_000;
 
 /**
- * Follows topics, and resolves when everything written from the call on will be taken. Throws a Failure where no brokers are
- * named or none answers.
+ * Follows topics from there on, and resolves when what they had by then is taken. Throws a Failure where no brokers are named
+ * or none answers.
  */
-export async function followEvents(topics: readonly TopicName[], fromBeginning: boolean, take: (event: Event) => void): Promise<{ stop(): Promise<void> }> {
+export async function followEvents(topics: readonly EventTopic[], from: 'beginning' | 'end' | Date, take: (event: Event) => void): Promise<{ stop(): Promise<void> }> {
   const opened = openKafka();
   if (opened === undefined) throw new Failure(2, 'KAFKA_BROKERS is not set: with BANK_URL, events are read from the brokers that it names (and TOPIC_PREFIX)');
   const { kafka, prefix, logger } = opened;
   const followers: Follower[] = topics.map((topic) => follow(kafka, {
     topic: topicName(prefix, topic),
     groupId: `${prefix}bank-cli-${randomUUID()}`,
-    fromEnd: !fromBeginning,
+    ...(from === 'beginning' ? {} : { from }),
     logger,
     onMessage: (key, value, headers, { partition, offset }) => take({ topic, partition, offset: Number(offset), key, headers, data: parseJson(value) ?? null }),
   }));
@@ -47,6 +43,7 @@ export async function followEvents(topics: readonly TopicName[], fromBeginning: 
 
 interface TailOptions {
   fromBeginning?: true;
+  from?: Date;
   account?: string;
   count?: number;
   json?: true;
@@ -57,19 +54,20 @@ export function addTail(program: Command): void {
   program
     .command('tail')
     .description('Follow the events of a topic until Ctrl-C')
-    .addArgument(new Argument('<topic>', 'whose events').choices(tailed))
+    .addArgument(new Argument('<topic>', 'whose events').choices(eventTopics))
     .option('--from-beginning', 'also what the topic keeps already')
+    .addOption(new Option('--from <time>', 'also what it keeps since this moment (ISO 8601)').argParser(moment).conflicts('fromBeginning'))
     .option('--account <account_id>', 'only what names this account')
     .option('--count <number>', 'end after so many', wholeNumber(1, 999_999_999))
     .option('--json', 'one JSON object a line: topic, partition, offset, key, headers, data')
-    .addHelpText('after', '\nExamples:\n  bank tail transactions\n  bank tail balances --from-beginning --json | jq .data')
+    .addHelpText('after', '\nExamples:\n  bank tail transactions\n  bank tail balances --from-beginning --json | jq .data\n  bank tail transfers --from 2026-01-31T00:00:00Z')
     .action(tail);
 }
 
-async function tail(topic: TopicName, { fromBeginning, account, count = Infinity, json }: TailOptions): Promise<void> {
+async function tail(topic: EventTopic, { fromBeginning, from, account, count = Infinity, json }: TailOptions): Promise<void> {
   const enough = Promise.withResolvers<void>();
   let shown = 0;
-  const following = await followEvents([topic], fromBeginning === true, (event) => {
+  const following = await followEvents([topic], fromBeginning ? 'beginning' : (from ?? 'end'), (event) => {
     if (shown >= count || (account !== undefined && event.key !== account && !JSON.stringify(event.data).includes(account))) return;
     if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
     else print(eventLine(event));
@@ -92,6 +90,6 @@ function summary(data: unknown): string {
   const { transaction, transfer, account, ...rest } = (data ?? {}) as Record<string, Record<string, unknown> | undefined>;
   const one = transaction ?? transfer ?? account;
   const own = one === undefined ? rest : { ...one, ...('balance_after' in rest ? { balance_after: rest['balance_after'] } : {}) };
-  const told = ['transaction_type', 'account_number', 'account_type', 'amount', 'currency', 'direction', 'status', 'failure_code', 'balance_after', 'balance', 'from_status', 'to_status', 'reason', 'client_type', 'action', 'outcome', 'state', 'event_count'];
+  const told = ['transaction_type', 'account_number', 'account_type', 'amount', 'currency', 'direction', 'status', 'failure_code', 'balance_after', 'balance', 'from_status', 'to_status', 'reason', 'client_type', 'action', 'outcome'];
   return told.flatMap((name) => (own[name] === undefined || own[name] === null ? [] : [String(own[name])])).join(' ');
 }

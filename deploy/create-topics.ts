@@ -1,16 +1,45 @@
 import { z } from 'zod';
-import { topicName, topics, type TopicName } from '#libs/contracts/topics.ts';
+import { eventsRetention, eventsRetentionDays, type TopicDefinition, topicName, topics, type TopicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
-import { createKafka } from '#libs/kafka/client.ts';
-import { ensureTopics } from '#libs/kafka/topics.ts';
+import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
+import { changeSettings, ensureTopics, type TopicSpec } from '#libs/kafka/topics.ts';
 import { kafkaConfig, kafkaOptions, loadConfig, wholeNumber } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 
-/** Creates the topics that are missing; existing ones stay as they are. */
+/** Creates the topics that are missing. Of existing ones it changes how long events are kept, and nothing else. */
 export const topicsConfig = z.object({
   ...kafkaConfig,
   REPLICATION_FACTOR: wholeNumber(1, 10).prefault('3').describe('Replicas of each topic'),
+  EVENTS_RETENTION_DAYS: wholeNumber(-1, 36_500)
+    .refine((days) => days !== 0, 'must not be 0')
+    .prefault(String(eventsRetentionDays))
+    .describe('Days for which the topics of events are kept, existing topics too; -1: for ever. `balances` keeps the latest of each account in any case'),
 });
+
+type Config = z.output<typeof topicsConfig>;
+
+/** A topic of the contract as this bank has it. */
+function specOf(name: TopicName, config: Config): TopicSpec {
+  const { partitions, config: settings }: TopicDefinition = topics[name];
+  const replicated: Record<string, string> = config.REPLICATION_FACTOR > 1 ? { 'min.insync.replicas': '2' } : {};
+  return {
+    name: topicName(config.TOPIC_PREFIX, name),
+    partitions,
+    replication_factor: config.REPLICATION_FACTOR,
+    config: { ...settings, ...replicated, ...eventsRetention(name, config.EVENTS_RETENTION_DAYS) },
+  };
+}
+
+/** Returns the names of topics on the broker: those that were missing, and those whose retention was another. */
+export async function createTopics(kafka: KafkaClient, config: Config): Promise<{ created: string[]; changed: string[] }> {
+  const names = Object.keys(topics) as TopicName[];
+  const created = await ensureTopics(kafka, names.map((name) => specOf(name, config)));
+  const retentions = names.flatMap((name) => {
+    const settings = eventsRetention(name, config.EVENTS_RETENTION_DAYS);
+    return settings === undefined ? [] : [[topicName(config.TOPIC_PREFIX, name), settings] as const];
+  });
+  return { created, changed: await changeSettings(kafka, new Map(retentions)) };
+}
 
 if (import.meta.main) {
   run('create-topics', async ({ logger, instance }) => {
@@ -18,13 +47,6 @@ if (import.meta.main) {
     const brokers = kafkaOptions(config, `create-topics-${instance}`);
     const kafka = createKafka(brokers, logger);
     await checkBrokers(kafka, brokers);
-    const specs = Object.entries(topics).map(([name, { partitions, config: settings }]) => ({
-      name: topicName(config.TOPIC_PREFIX, name as TopicName),
-      partitions,
-      replication_factor: config.REPLICATION_FACTOR,
-      config: config.REPLICATION_FACTOR > 1 ? { ...settings, 'min.insync.replicas': '2' } : settings,
-    }));
-    const created = await ensureTopics(kafka, specs);
-    logger.info({ created }, 'topics are there');
+    logger.info(await createTopics(kafka, config), 'topics are there');
   });
 }

@@ -44,7 +44,6 @@ const writes: Record<Write, () => Promise<Answer>> = {
   rotate_api_key: async () => staff.post(`/admin/api-keys/${await newKeyId()}/rotation`),
   revoke_api_key: async () => staff.post(`/admin/api-keys/${await newKeyId()}/revocation`),
   redrive_dead_letter: () => staff.post(`/admin/dead-letters/${letters[0]?.dead_letter_id}/redrive`),
-  create_replay: () => staff.post('/admin/replays', { topic: 'clients', from: new Date(Date.now() - 60_000).toISOString() }),
   verify_books: () => staff.post('/admin/verifications'),
   drop_dead_letter: () => staff.post(`/admin/dead-letters/${letters[1]?.dead_letter_id}/drop`, { reason: 'poison' }),
 };

@@ -16,6 +16,7 @@ const runBy: Record<string, string> = {
   'npm run bank -- demo': 'tests/command-line.e2e.test.ts',
   'npm run bank -- seed --clients 200 --days 90 --seed 7': 'tests/command-line.e2e.test.ts',
   'npm run bank -- tail transactions --from-beginning --count 10': 'tests/command-line.e2e.test.ts',
+  'npm run bank -- tail transactions --from 2026-01-31T00:00:00Z': 'tests/command-line.e2e.test.ts',
   'npm run bank -- load --rate 200 --seconds 10': 'tests/command-line.e2e.test.ts',
   'npm run bank -- verify-books': 'tests/command-line.e2e.test.ts',
   'npm run --silent example notifier.ts': 'not here: the examples have tests of their own, which start them otherwise',

@@ -137,15 +137,35 @@ describe('order', () => {
   });
 });
 
-it('a replay is read from its side topic, and its end is told like any other type', async () => {
-  const topic = `${topicPrefix}transactions.replay`;
-  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true });
-  await send(event('a', 1, 0));
-  await producer.send({ topic, messages: [event('a', 7, 0), event('a', 8, 0, { type: 'corebanking.replay.ended.v1', value: '{"state":"completed"}' })] });
-  const done: string[] = [];
-  await consumer({ fromReplays: true, handlers: { [completed]: ({ id }) => void done.push(id) }, otherwise: ({ data }) => void done.push(JSON.stringify(data)) }).start();
-  await eventually(async () => done.length >= 2);
-  expect(done).toEqual(['a-7', '{"state":"completed"}']);
+describe('from a moment', () => {
+  /** What the broker dated: nothing here depends on this process's clock. */
+  async function datedBy(broker: Pick<KafkaMessage, 'headers' | 'timestamp'>[], sequence: number): Promise<Date> {
+    const found = broker.find(({ headers }) => String(headers?.['ce_id']) === `a-${sequence}`);
+    return new Date(Number(found?.timestamp));
+  }
+
+  it('a new group leaves out what was published before, in every partition, and goes on where it was when it comes back', async () => {
+    await admin.alterConfigs({ validateOnly: false, resources: [{ type: 2, name: `${topicPrefix}transactions`, configEntries: [{ name: 'message.timestamp.type', value: 'LogAppendTime' }] }] });
+    await send(event('a', 1, 0), event('a', 2, 0), event('b', 1, 1));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await send(event('a', 3, 0), event('a', 4, 0), event('c', 1, 2));
+    const from = await datedBy(await readAll(`${topicPrefix}transactions`, 6), 3);
+    const done: string[] = [];
+    const gaps: Gap[] = [];
+    const options: Options = { from, handlers: { [completed]: ({ id }) => void done.push(id) }, onGap: (gap) => void gaps.push(gap) };
+    const first = consumer(options);
+    await first.start();
+    await eventually(async () => done.length >= 3);
+    await send(event('b', 2, 1));
+    await eventually(async () => done.length >= 4);
+    await first.stop();
+    expect(done.toSorted()).toEqual(['a-3', 'a-4', 'b-2', 'c-1']);
+    expect(gaps).toEqual([]);
+    await send(event('a', 5, 0));
+    await consumer(options).start();
+    await eventually(async () => done.length >= 5);
+    expect(done.slice(4)).toEqual(['a-5']);
+  });
 });
 
 describe('members of a group', () => {

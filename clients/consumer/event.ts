@@ -1,6 +1,5 @@
 import type { KafkaMessage } from 'kafkajs';
 import { type EventData, events, type EventType } from '../../libs/contracts/events.ts';
-import { type ReplayedTopic, sideTopic } from '../../libs/contracts/topics.ts';
 
 /** Events for downstream systems; what keeps the gateways' API keys is none of them. */
 export type BankEventType = Exclude<EventType, 'corebanking.api_key.v1'>;
@@ -55,12 +54,6 @@ export class InvalidEventError extends Error {
 
 export function isBankEventType(type: string): type is BankEventType {
   return Object.hasOwn(events, type) && type !== 'corebanking.api_key.v1';
-}
-
-/** The topic of a type, without the bank's prefix: the live one, or that of replays. */
-export function topicOf(type: BankEventType, isReplay: boolean): string {
-  const { topic } = events[type];
-  return isReplay ? sideTopic(topic as ReplayedTopic) : topic;
 }
 
 /** Reads the headers of an event. Throws an InvalidEventError. */

@@ -14,8 +14,6 @@ export interface ConsumerOptions {
   groupId: string;
   /** TOPIC_PREFIX of the bank. Default none. */
   topicPrefix?: string;
-  /** Reads the side topics that replays go to, instead of the live ones. Default false. */
-  fromReplays?: boolean;
   /**
    * What to do with an event, by type; the topics of these types are read. The next event of the same partition, and so of
    * the same account, waits until it has resolved. When it throws, it is called again (see `retry`).
@@ -25,6 +23,12 @@ export interface ConsumerOptions {
   otherwise?(event: OtherEvent): Promise<void> | void;
   /** Where a group begins that has read nothing yet. Default true: at the oldest event kept. */
   fromBeginning?: boolean;
+  /**
+   * Events that were published before this moment, by the broker's clock, are left out: the group begins with the first one of
+   * each partition from then on. A group that has read further goes on where it was, so that the option may stay when the
+   * process restarts: to read a period again, take a new `groupId`.
+   */
+  from?: Date;
   /** Partitions that are handled at the same time. Default 1; order is kept by partition, whatever the number. */
   parallelism?: number;
   /**

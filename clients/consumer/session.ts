@@ -1,5 +1,6 @@
 import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
-import { topicOf, type BankEventType } from './event.ts';
+import { events } from '../../libs/contracts/events.ts';
+import type { BankEventType } from './event.ts';
 import type { Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
 import { pause } from './pause.ts';
@@ -15,6 +16,7 @@ const disconnectTimeoutMs = 2_000;
 
 /** One life of a kafkajs consumer: from joining the group until it is stopped or has crashed. */
 export class Session {
+  readonly #kafka: Kafka;
   readonly #consumer: Consumer;
   readonly #options: Shared['options'];
   readonly #logger: Logger;
@@ -35,6 +37,7 @@ export class Session {
   #lastCommit = 0;
 
   constructor(kafka: Kafka, shared: Shared, onSign: (hasJoined: boolean) => void) {
+    this.#kafka = kafka;
     this.#options = shared.options;
     this.#logger = shared.options.logger;
     this.#shared = shared;
@@ -62,11 +65,11 @@ export class Session {
     consumer.on(REBALANCING, () => void (this.#isJoining = true));
     consumer.on(GROUP_JOIN, ({ payload }) => this.#join(payload.memberId, payload.memberAssignment));
     consumer.on(CRASH, ({ payload }) => this.#ended.resolve(payload.error));
-    const { handlers, topicPrefix = '', fromReplays = false, fromBeginning = true, parallelism = 1 } = this.#options;
-    const topics = new Set((Object.keys(handlers) as BankEventType[]).map((type) => topicPrefix + topicOf(type, fromReplays)));
+    const { handlers, topicPrefix = '', from, fromBeginning = true, parallelism = 1 } = this.#options;
+    const topics = new Set((Object.keys(handlers) as BankEventType[]).map((type) => topicPrefix + events[type].topic));
     try {
       await consumer.connect();
-      await consumer.subscribe({ topics: [...topics], fromBeginning });
+      await consumer.subscribe({ topics: [...topics], fromBeginning: fromBeginning || from !== undefined });
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, partitionsConsumedConcurrently: parallelism, eachBatch: (payload) => this.#eachBatch(payload) });
     } catch (error) {
       this.#ended.resolve(error as Error);
@@ -127,6 +130,7 @@ export class Session {
     if (!state || this.#lost || this.#isOver) throw this.#lost ?? new Error(`${topic}/${partition} is not held`);
     const beats = setInterval(() => void this.#beat(payload), this.#heartbeatMs);
     try {
+      if (await this.#skipTo(payload)) return;
       for (const message of messages) {
         if (this.#stopping || this.#lost || this.#isOver) break;
         const outcome = await state.take({ topic, partition, offset: BigInt(message.offset), message });
@@ -143,6 +147,29 @@ export class Session {
     }
     // Only a batch that throws has kafkajs join again at once.
     if (this.#lost) throw this.#lost;
+  }
+
+  /** True where the batch begins before `from`, and the partition is fetched again from that moment on. */
+  async #skipTo({ batch: { topic, partition, messages } }: EachBatchPayload): Promise<boolean> {
+    const { from } = this.#options;
+    const [first] = messages;
+    if (from === undefined || first === undefined || Number(first.timestamp) >= from.getTime()) return false;
+    const offset = await this.#offsetAt(topic, partition, from);
+    // Not so where the clock of a new leader is behind: what comes after an event of the period is of the period.
+    if (offset <= BigInt(first.offset)) return false;
+    this.#consumer.seek({ topic, partition, offset: String(offset) });
+    return true;
+  }
+
+  async #offsetAt(topic: string, partition: number, moment: Date): Promise<bigint> {
+    const admin = this.#kafka.admin();
+    try {
+      await admin.connect();
+      const offsets = await admin.fetchTopicOffsetsByTimestamp(topic, moment.getTime());
+      return BigInt(offsets.find((found) => found.partition === partition)?.offset ?? 0);
+    } finally {
+      await admin.disconnect();
+    }
   }
 
   /** Leaves the partition alone for a while; kafkajs then fetches on behind what was resolved, which is at the failed event. */

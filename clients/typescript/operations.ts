@@ -46,9 +46,6 @@ export const operations = {
   getPostingStatistics: { method: 'GET', path: '/admin/posting-statistics' },
   getOperations: { method: 'GET', path: '/admin/operations' },
   verifyBooks: { method: 'POST', path: '/admin/verifications' },
-  createReplay: { method: 'POST', path: '/admin/replays' },
-  listReplays: { method: 'GET', path: '/admin/replays', paged: 'items' },
-  getReplay: { method: 'GET', path: '/admin/replays/:replay_id' },
   listAudit: { method: 'GET', path: '/admin/audit', paged: 'items' },
   listDeadLetters: { method: 'GET', path: '/admin/dead-letters', paged: 'items' },
   getDeadLetter: { method: 'GET', path: '/admin/dead-letters/:dead_letter_id' },
@@ -299,23 +296,6 @@ export interface Verification {
   findings: { rule: string; rows: Record<string, unknown>[] }[];
 }
 
-export interface Replay {
-  replay_id: string;
-  topic: 'transactions' | 'transfers' | 'balances' | 'accounts' | 'clients' | 'audit';
-  side_topic: string;
-  from: string;
-  to: string;
-  account_id: string | null;
-  requested_by: string;
-  created_at: string;
-  ended_at: string | null;
-  state: 'running' | 'completed' | 'failed';
-  failure: string | null;
-  event_count: number;
-  first_ce_id: string | null;
-  last_ce_id: string | null;
-}
-
 export interface DeadLetter {
   dead_letter_id: string;
   topic: string;
@@ -405,12 +385,10 @@ export type ErrorCode =
   | 'transfer_not_found'
   | 'api_key_not_found'
   | 'dead_letter_not_found'
-  | 'replay_not_found'
   | 'route_not_found'
   | 'method_not_allowed'
   | 'deadline_exceeded'
   | 'dead_letter_expired'
-  | 'events_expired'
   | 'request_timeout'
   | 'body_too_large'
   | 'unsupported_media_type'
@@ -557,17 +535,6 @@ export interface Calls {
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;
   /** Check the books against every rule, in one snapshot while postings go on. Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry. Where one is running already, that one is answered. Scope: ops:manage. */
   verifyBooks(input?: Record<never, never>, options?: CallOptions): Promise<Verification>;
-  /** Publish the events of a topic and period again, into its side topic. Into `<topic>.replay`, never into the live topic: the same keys, values and ce_ids, with the header `replay-id`; the last message of each partition is `corebanking.replay.ended.v1`. The period is that in which the bank wrote the events: `from` included, `to` not (default: now). It must lie within what the outbox keeps (OUTBOX_RETENTION_HOURS), or it is refused: a replay is never incomplete without saying so. Answered as soon as it is taken; GET /admin/replays/:replay_id tells how far it is. Scope: ops:manage. */
-  createReplay(input: {
-    topic: 'transactions' | 'transfers' | 'balances' | 'accounts' | 'clients' | 'audit';
-    from: string;
-    to?: string | null;
-    account_id?: string | null;
-  }, options?: CallOptions): Promise<Replay>;
-  /** List replays. Scope: ops:manage. */
-  listReplays(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Replay>;
-  /** Get a replay: how far it is, or how it ended. Scope: ops:manage. */
-  getReplay(input: { replay_id: string }, options?: CallOptions): Promise<Replay>;
   /** List audit records. Scope: audit:read. */
   listAudit(input?: {
     actor?: string;

@@ -62,7 +62,7 @@ test('every variable that a service must have is set, and every one that is set 
     const known = Object.keys(config.shape);
     expect([component, (own.get(component) ?? ['none']).filter((name) => !known.includes(name ?? ''))]).toEqual([component, []]);
   }
-  const known = new Set([...Object.values(schemas).flatMap(({ shape }) => Object.keys(shape)), 'REPLICATION_FACTOR']);
+  const known = new Set([...Object.values(schemas).flatMap(({ shape }) => Object.keys(shape)), 'REPLICATION_FACTOR', 'EVENTS_RETENTION_DAYS']);
   const templates = ['_helpers.tpl', 'deployments.yaml', 'jobs.yaml', 'autoscaling.yaml'].map((file) => read(`templates/${file}`)).join('\n');
   const named = [...templates.matchAll(/(?:name: |set \$config "|dict "|^)([A-Z][A-Z_]{3,}?)(?:_FILE)?(?=[,"\n: ])/gm)].map(([, name]) => name ?? '');
   expect(named.length).toBeGreaterThan(15);

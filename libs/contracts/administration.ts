@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { currency, id, page, rule, text, time } from './fields.ts';
+import { currency, page, text, time } from './fields.ts';
 import { entrySchema, money, transactionSchema } from './resources.ts';
-import { deadLetterTopics, replayedBy, type ReplayedTopic } from './topics.ts';
+import { deadLetterTopics } from './topics.ts';
 
 /** Audit and dead letters: resources, bodies and parameters of what staff and operators use. */
 
@@ -132,33 +132,6 @@ export const verificationSchema = z.object({
 });
 export type Verification = z.infer<typeof verificationSchema>;
 
-export const replayedTopic = z.enum(Object.keys(replayedBy) as [ReplayedTopic, ...ReplayedTopic[]]);
-
-/** Of which events an account can be told: the rest is keyed by something else. */
-const topicsOfAccounts: readonly ReplayedTopic[] = ['transactions', 'transfers', 'balances', 'accounts'];
-
-/** Events of one topic and period, published again into the side topic, with their ce_ids. Topics are named without the common prefix. */
-export const replaySchema = z.object({
-  replay_id: z.string(),
-  topic: replayedTopic,
-  side_topic: z.string(),
-  /** The bank wrote them at `from` or later, and before `to`. */
-  from: z.string(),
-  to: z.string(),
-  account_id: z.string().nullable(),
-  requested_by: z.string(),
-  created_at: z.string(),
-  ended_at: z.string().nullable(),
-  /** `running`: begun, or waiting for its turn. `failed`: it came to no end, and what it published is not all. */
-  state: z.enum(['running', 'completed', 'failed']),
-  failure: z.string().nullable(),
-  /** Different events published so far; with `completed` all of them. */
-  event_count: z.number().int(),
-  first_ce_id: z.string().nullable(),
-  last_ce_id: z.string().nullable(),
-});
-export type Replay = z.infer<typeof replaySchema>;
-
 /** What a service's outbox holds that is not published yet. */
 export const outboxStateSchema = z.object({ rows: z.number().int(), oldest_age_ms: z.number() });
 
@@ -178,12 +151,6 @@ export type Operations = z.infer<typeof operationsSchema>;
 
 export const administrationBodies = {
   verifyBooks: z.strictObject({}),
-  createReplay: z
-    .strictObject({ topic: replayedTopic, from: time, to: time.nullish(), account_id: id.nullish() })
-    .check(
-      rule('validation_failed', 'to', 'must be later than from', ({ from, to }) => typeof from !== 'string' || typeof to !== 'string' || from < to),
-      rule('validation_failed', 'account_id', `can be given for ${topicsOfAccounts.join(', ')} only`, ({ topic, account_id }) => typeof account_id !== 'string' || topicsOfAccounts.some((name) => name === topic)),
-    ),
   redriveDeadLetter: z.strictObject({ renew_deadline: z.boolean().default(false) }),
   dropDeadLetter: z.strictObject({ reason: text(1, 255).nullish() }),
 };

@@ -1,18 +1,18 @@
 import { headerNames, replySchema, replyType } from './envelope.ts';
 import { refusalSchema } from './errors.ts';
 import { eventExamples } from './event-examples.ts';
-import { eventSchema, eventSummaries, type JsonSchema, replayEndedJsonSchema, wireSchema } from './event-schemas.ts';
-import { eventHeadersSchema, events, type EventType, replayEndedType } from './events.ts';
+import { eventSchema, eventSummaries, type JsonSchema, wireSchema } from './event-schemas.ts';
+import { eventHeadersSchema, events, type EventType } from './events.ts';
 import { messages, messageType, type MessageName } from './messages.ts';
-import { type ReplayedTopic, replayedBy, sideTopic, type TopicDefinition, type TopicName, topics } from './topics.ts';
+import { isEventTopic, type TopicDefinition, type TopicName, topics } from './topics.ts';
 
 /** The AsyncAPI 3 document: nothing in it is written twice, it is the tables of topics, events and messages in other words. */
 
 const description = `What the bank publishes on Kafka, and how its parts talk to each other.
 
-For consumers are the channels tagged \`events\` and \`replays\`: CloudEvents 1.0 in binary content mode, at least once, the same
+For consumers are the channels tagged \`events\`: CloudEvents 1.0 in binary content mode, at least once, the same
 \`ce_id\` on a repeat, in order per key, never one for what was not booked. Within a type version (\`.v1\`) there are only
-additions: take fields that you do not know. Guarantees, sequences, the snapshot in \`balances\` and replays: docs/events.md.
+additions: take fields that you do not know. Guarantees, sequences, and the snapshot in \`balances\`: docs/events.md.
 
 Commands, queries and replies (tagged \`internal\`) are the bank's own and may change with every release: use REST instead.`;
 
@@ -35,28 +35,24 @@ export function asyncApiDocument(version: string): JsonSchema {
   const requests = Object.keys(messages) as MessageName[];
   const eventTopics = [...new Set(eventTypes.map((type) => events[type].topic))];
   const requestTopics = [...new Set(requests.map((name) => messages[name].topic))];
-  const replayed = Object.keys(replayedBy) as ReplayedTopic[];
   const typesOf = (topic: TopicName) => eventTypes.filter((type) => events[type].topic === topic);
-  const isInternal = (topic: TopicName) => !replayed.some((name) => name === topic);
   return {
     asyncapi: '3.0.0',
     info: { title: 'Core Banking', version, description },
     defaultContentType: 'application/json',
     servers: { kafka: { host: '{brokers}', protocol: 'kafka', variables: { brokers: { default: 'localhost:9092', description: 'KAFKA_BROKERS' } } } },
     channels: {
-      ...Object.fromEntries(eventTopics.map((topic) => [topic, channel(topic, typesOf(topic), isInternal(topic) ? 'internal' : 'events')])),
-      ...Object.fromEntries(replayed.map((topic) => [sideTopic(topic), channel(sideTopic(topic), [...typesOf(topic), replayEndedType], 'replays')])),
+      ...Object.fromEntries(eventTopics.map((topic) => [topic, channel(topic, typesOf(topic), tagOf(topic))])),
       ...Object.fromEntries(requestTopics.map((topic) => [topic, channel(topic, requests.filter((name) => messages[name].topic === topic), 'internal')])),
       replies: channel('replies', requests.map(replyName), 'internal'),
     },
     operations: {
-      ...Object.fromEntries([...eventTopics, ...replayed.map(sideTopic)].map((topic) => [`publish_${topic.replace('-', '_').replace('.', '_')}`, publication(topic, isInternal)])),
+      ...Object.fromEntries(eventTopics.map((topic) => [`publish_${topic.replace('-', '_')}`, publication(topic)])),
       ...Object.fromEntries(requests.map((name) => [name, exchange(name)])),
     },
     components: {
       messages: {
         ...Object.fromEntries(eventTypes.map((type) => [type, eventMessage(type, eventSummaries[type], eventSchema(type), eventExamples[type])])),
-        [replayEndedType]: eventMessage(replayEndedType, 'The end of a replay', replayEndedJsonSchema()),
         ...Object.fromEntries(requests.map((name) => [name, requestMessage(name)])),
         ...Object.fromEntries(requests.map((name) => [replyName(name), replyMessageOf(name)])),
       },
@@ -80,7 +76,7 @@ function channel(topic: TopicName, messageNames: string[], tag: string): JsonSch
   const own = about[topic];
   return {
     address: `{prefix}${topic}`,
-    ...(own ? { title: own.title, description: `Key: ${own.key}.` } : tag === 'replays' ? { title: 'Events published again', description: 'Keys and ce_ids are those of the events; the header replay-id names the replay.' } : {}),
+    ...(own ? { title: own.title, description: `Key: ${own.key}.` } : {}),
     messages: Object.fromEntries(messageNames.map((name) => [name, ref('components', 'messages', name)])),
     parameters: { prefix: { default: '', description: 'TOPIC_PREFIX' } },
     tags: [{ name: tag }],
@@ -88,9 +84,12 @@ function channel(topic: TopicName, messageNames: string[], tag: string): JsonSch
   };
 }
 
-function publication(topic: TopicName, isInternal: (topic: TopicName) => boolean): JsonSchema {
-  const tag = topic.endsWith('.replay') ? 'replays' : isInternal(topic) ? 'internal' : 'events';
-  return { action: 'send', channel: ref('channels', topic), tags: [{ name: tag }] };
+function tagOf(topic: TopicName): string {
+  return isEventTopic(topic) ? 'events' : 'internal';
+}
+
+function publication(topic: TopicName): JsonSchema {
+  return { action: 'send', channel: ref('channels', topic), tags: [{ name: tagOf(topic) }] };
 }
 
 /** The service receives a command or query and answers it. */

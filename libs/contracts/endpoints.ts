@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { administrationBodies, administrationParameters, auditRecordSchema, deadLetterContentSchema, deadLetterSchema, operationsSchema, postingStatisticsSchema, replaySchema, searchHitSchema, timelineSchema, verificationSchema } from './administration.ts';
+import { administrationBodies, administrationParameters, auditRecordSchema, deadLetterContentSchema, deadLetterSchema, operationsSchema, postingStatisticsSchema, searchHitSchema, timelineSchema, verificationSchema } from './administration.ts';
 import type { ErrorCode } from './errors.ts';
 import { bodies, parameters } from './fields.ts';
 import type { MessageName } from './messages.ts';
@@ -203,22 +203,6 @@ export const endpoints = {
     method: 'POST', path: '/admin/verifications', tag: 'Administration', summary: 'Check the books against every rule, in one snapshot while postings go on', scope: 'ops:manage', query: none, body: administrationBodies.verifyBooks,
     description: 'Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry. Where one is running already, that one is answered.',
     result: verificationSchema, shape: 'one', success: 200, message: 'verify_books', errors: ['outcome_unknown'],
-  },
-  create_replay: {
-    method: 'POST', path: '/admin/replays', tag: 'Administration', summary: 'Publish the events of a topic and period again, into its side topic', scope: 'ops:manage', query: none, body: administrationBodies.createReplay,
-    description:
-      'Into `<topic>.replay`, never into the live topic: the same keys, values and ce_ids, with the header `replay-id`; the last message of each partition is `corebanking.replay.ended.v1`. ' +
-      'The period is that in which the bank wrote the events: `from` included, `to` not (default: now). It must lie within what the outbox keeps (OUTBOX_RETENTION_HOURS), or it is refused: a replay is never incomplete without saying so. ' +
-      'Answered as soon as it is taken; GET /admin/replays/:replay_id tells how far it is.',
-    result: replaySchema, shape: 'one', success: 201, message: 'create_ledger_replay', errors: ['account_not_found', 'events_expired', ...writeErrors],
-  },
-  list_replays: {
-    method: 'GET', path: '/admin/replays', tag: 'Administration', summary: 'List replays', scope: 'ops:manage', query: parameters.page,
-    result: replaySchema, shape: 'page', success: 200, message: 'list_ledger_replays', errors: ['invalid_cursor'],
-  },
-  get_replay: {
-    method: 'GET', path: '/admin/replays/:replay_id', tag: 'Administration', summary: 'Get a replay: how far it is, or how it ended', scope: 'ops:manage', query: none,
-    result: replaySchema, shape: 'one', success: 200, message: 'get_ledger_replay', errors: ['replay_not_found'],
   },
   list_audit: {
     method: 'GET', path: '/admin/audit', tag: 'Administration', summary: 'List audit records', scope: 'audit:read', query: administrationParameters.listAudit,

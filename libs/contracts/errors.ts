@@ -37,14 +37,12 @@ export const errorCodes = {
   transfer_not_found: { status: 404 },
   api_key_not_found: { status: 404 },
   dead_letter_not_found: { status: 404 },
-  replay_not_found: { status: 404 },
   route_not_found: { status: 404 },
   method_not_allowed: { status: 405 },
   deadline_exceeded: { status: 409 },
   /** Retention has deleted its bytes from the topic. */
   dead_letter_expired: { status: 410 },
   /** Some events of the period are older than what the outbox keeps. */
-  events_expired: { status: 410 },
   request_timeout: { status: 408 },
   body_too_large: { status: 413 },
   unsupported_media_type: { status: 415 },

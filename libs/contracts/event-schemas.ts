@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { eventExamples } from './event-examples.ts';
-import { events, type EventType, replayEndedSchema, replayEndedType } from './events.ts';
+import { events, type EventType } from './events.ts';
 
 /** The JSON Schemas (draft-07) of what consumers get: docs/events/<type>.schema.json, and the payloads of AsyncAPI. */
 
@@ -46,12 +46,9 @@ const fields: Record<string, string> = {
   entries: 'Every entry of the operation, those of Teller and Vault too; debits and credits (side) are equal',
   entry_id: 'ent_, the digits of the account, and the sequence',
   environment: 'live or test',
-  event_count: 'Different events published by the replay, over all partitions',
   expires_at: 'ISO 8601 UTC',
-  failure: 'Why it failed',
   failure_code: 'The error code, where status is Failed',
   family_id: 'The key from which this one came by rotation',
-  from: 'Written at this moment or later; ISO 8601 UTC',
   from_account_id: 'The source',
   from_status: 'Before',
   key_id: 'key_ and 32 hex digits',
@@ -59,7 +56,6 @@ const fields: Record<string, string> = {
   outcome: 'success, or the error code of the refusal',
   reason: 'Why it was frozen',
   reference: "The caller's own reference",
-  replay_id: 'rpl_ and 32 hex digits',
   request_id: 'X-Request-Id',
   resource_id: 'What it was about',
   reversed_by_transaction_id: 'The reversal of this transaction',
@@ -69,13 +65,10 @@ const fields: Record<string, string> = {
   secret_hash: 'HMAC of the key',
   sequence: 'Counts the entries of the account, without a gap, from 1; in a balance: that of the last entry it has in it, 0 before the first',
   side: 'Accounting side',
-  state: 'completed: the side topic has all events of the period',
   status: 'Of a transaction: Completed or Failed; of an account: Active, Inactive or Frozen',
   status_version: 'Rises with every change; 1 at the opening',
-  to: 'Written before this moment; ISO 8601 UTC',
   to_account_id: 'The destination',
   to_status: 'After',
-  topic: 'Without the common prefix',
   transaction: 'The transaction as REST shows it, with amounts as strings',
   transaction_id: 'txn_ and 32 hex digits',
   transaction_type: 'Deposit, Withdrawal, Transfer or Loan Payment; a reversal has that of what it reverses',
@@ -112,14 +105,8 @@ export function eventSchema(type: EventType): JsonSchema {
   return { $schema: 'http://json-schema.org/draft-07/schema#', title: type, description: eventSummaries[type], ...wireSchema(events[type].data), examples: [eventExamples[type]] };
 }
 
-/** Of the message that ends a replay in each partition of a side topic. */
-export function replayEndedJsonSchema(): JsonSchema {
-  const example: z.infer<typeof replayEndedSchema> = { replay_id: 'rpl_0195f0c2a1b27c3d8e4f5a6b7c8d9e0f', topic: 'transactions', from: '2026-01-02T00:00:00.000Z', to: '2026-01-03T00:00:00.000Z', account_id: null, state: 'completed', failure: null, event_count: 1234 };
-  return { $schema: 'http://json-schema.org/draft-07/schema#', title: replayEndedType, description: 'The last message of a replay in each partition of its side topic', ...wireSchema(replayEndedSchema), examples: [example] };
-}
-
 /** Every schema, by its file's name in docs/events. */
 export function eventSchemaFiles(): Record<string, JsonSchema> {
   const types = Object.keys(events) as EventType[];
-  return Object.fromEntries([...types.map((type) => [`${type}.schema.json`, eventSchema(type)]), [`${replayEndedType}.schema.json`, replayEndedJsonSchema()]]);
+  return Object.fromEntries(types.map((type) => [`${type}.schema.json`, eventSchema(type)]));
 }

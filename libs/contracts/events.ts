@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditRecordSchema, replayedTopic } from './administration.ts';
+import { auditRecordSchema } from './administration.ts';
 import { accountMasterSchema, accountStatus, accountType, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
 import type { TopicName } from './topics.ts';
 
@@ -85,7 +85,7 @@ export const events = {
 /** Headers of an event: CloudEvents 1.0 in Kafka's binary content mode, and by what it is found in logs and traces. */
 export const eventHeadersSchema = z.object({
   ce_specversion: z.literal('1.0').describe('CloudEvents version'),
-  ce_id: z.guid().describe('The same on every publication of the event, and in a replay: by it consumers know repeats'),
+  ce_id: z.guid().describe('The same on every publication of the event: by it consumers know repeats'),
   ce_type: z.string().regex(/^corebanking\.[a-z_]+(\.[a-z_]+)?\.v\d+$/).describe('The event type, with its version'),
   ce_source: z.string().regex(/^\/core-banking\/(ledger|accounts)$/).describe('The service that published it'),
   ce_time: z.iso.datetime({ precision: 3 }).describe('When it happened, by the clock of the bank; UTC with three decimals'),
@@ -93,24 +93,7 @@ export const eventHeadersSchema = z.object({
   'content-type': z.literal('application/json').describe('Of the value'),
   'request-id': z.string().optional().describe('X-Request-Id of the request that led to it, as in logs and in the audit'),
   traceparent: z.string().optional().describe('W3C trace context of that request'),
-  'replay-id': z.string().optional().describe('In side topics only: the replay that published it again'),
 });
 
 export type EventType = keyof typeof events;
 export type EventData<T extends EventType> = z.infer<(typeof events)[T]['data']>;
-
-/**
- * The last message of a replay in each partition of its side topic. What was published twice because a process died comes
- * with its own ce_id again: `event_count` counts different ones, over all partitions.
- */
-export const replayEndedType = 'corebanking.replay.ended.v1';
-export const replayEndedSchema = z.object({
-  replay_id: z.string(),
-  topic: replayedTopic,
-  from: z.string(),
-  to: z.string(),
-  account_id: z.string().nullable(),
-  state: z.enum(['completed', 'failed']),
-  failure: z.string().nullable(),
-  event_count: z.number().int(),
-});

@@ -18,7 +18,6 @@ export const idPrefix = {
   audit: 'aud',
   deadLetter: 'dlt',
   verification: 'ver',
-  replay: 'rpl',
 } as const;
 
 export type IdKind = keyof typeof idPrefix;

@@ -5,8 +5,6 @@ import {
   deadLetterSchema,
   outboxStateSchema,
   postingStatisticsSchema,
-  replayedTopic,
-  replaySchema,
   searchHitSchema,
   searchKind,
   statisticsUnit,
@@ -79,9 +77,6 @@ const keyData = z.object({
   secret_hash: z.string().regex(/^[0-9a-f]{64}$/),
 });
 
-/** `to`: null is the moment at which it is taken. */
-const replayData = z.object({ replay_id: id, topic: replayedTopic, from: time, to: time.nullable(), account_id: id.nullable() });
-
 export const messages = {
   // accounts: commands
   create_client: command('accounts.commands', z.object({ client_id: id, client: bodies.createClient }), clientSchema),
@@ -110,7 +105,6 @@ export const messages = {
   record_audit: command('accounts.commands', auditRecordSchema, z.null()),
   redrive_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, renew_deadline: z.boolean() }), deadLetterSchema),
   drop_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, reason: text }), deadLetterSchema),
-  create_accounts_replay: command('accounts.commands', replayData, replaySchema),
 
   // accounts: queries
   list_clients: query('accounts.queries', z.object({ client_type: z.string().optional(), ussd_phone: z.string().optional(), ...page }), pageOf(clientSchema)),
@@ -147,8 +141,6 @@ export const messages = {
     pageOf(deadLetterSchema),
   ),
   get_dead_letter: query('accounts.queries', z.object({ dead_letter_id: id }), deadLetterContentSchema),
-  list_accounts_replays: query('accounts.queries', z.object({ ...page }), pageOf(replaySchema)),
-  get_accounts_replay: query('accounts.queries', z.object({ replay_id: id }), replaySchema),
 
   // ledger: commands
   create_transaction: command(
@@ -219,9 +211,6 @@ export const messages = {
   get_ledger_operations: query('ledger.queries', z.object({}), z.object({ outbox: outboxStateSchema, last_verification: verificationSchema.nullable() })),
   /** On the queries' topic: it books nothing, and no posting waits behind it. */
   verify_books: command('ledger.queries', z.object({ verification_id: id }), verificationSchema),
-  create_ledger_replay: command('ledger.queries', replayData, replaySchema),
-  list_ledger_replays: query('ledger.queries', z.object({ ...page }), pageOf(replaySchema)),
-  get_ledger_replay: query('ledger.queries', z.object({ replay_id: id }), replaySchema),
   get_posting_statistics: query('ledger.queries', z.object({ currency, unit: statisticsUnit, from: time.optional(), to: time.optional() }), postingStatisticsSchema),
   search_postings: query('ledger.queries', z.object({ q: z.string() }), z.array(searchHitSchema)),
   get_trial_balance: query('ledger.queries', z.object({}), z.array(trialBalanceSchema)),

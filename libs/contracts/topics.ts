@@ -20,6 +20,14 @@ function log(partitions: number, retentionMs: number, maxMessageBytes: string): 
   return { partitions, config: { 'cleanup.policy': 'delete', 'retention.ms': String(retentionMs), 'max.message.bytes': maxMessageBytes, ...brokersTime } };
 }
 
+/** EVENTS_RETENTION_DAYS, where it is not set. */
+export const eventsRetentionDays = 400;
+
+/** Events are kept long enough that a consumer can begin late, or read a year again. */
+function kept(partitions: number): TopicDefinition {
+  return log(partitions, eventsRetentionDays * day, large);
+}
+
 function compacted(partitions: number): TopicDefinition {
   return { partitions, config: { 'cleanup.policy': 'compact', 'min.cleanable.dirty.ratio': '0.1', 'segment.ms': String(day), ...brokersTime } };
 }
@@ -29,21 +37,13 @@ const deadLetter = log(1, 30 * day, large);
 /** Where what cannot be processed is put aside: `<topic>.dlq`. */
 export const deadLetterTopics = ['ledger.commands.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
 
-/** Event topics that can be replayed, each by the service whose outbox keeps its events. */
-export const replayedBy = { transactions: 'ledger', transfers: 'ledger', balances: 'ledger', accounts: 'accounts', clients: 'accounts', audit: 'accounts' } as const;
-export type ReplayedTopic = keyof typeof replayedBy;
-
 /** What consumers read; the rest of what outboxes hold is between services. */
-export function isEventTopic(topic: string): boolean {
-  return Object.hasOwn(replayedBy, topic);
-}
+export const eventTopics = ['transactions', 'transfers', 'balances', 'accounts', 'clients', 'audit'] as const;
+export type EventTopic = (typeof eventTopics)[number];
 
-/** Where a replay of the topic goes. */
-export function sideTopic<T extends ReplayedTopic>(topic: T) {
-  return `${topic}.replay` as const;
+export function isEventTopic(topic: string): topic is EventTopic {
+  return eventTopics.some((name) => name === topic);
 }
-
-const side = log(3, 7 * day, large);
 
 export const topics = {
   'ledger.commands': log(commandPartitions, 7 * day, small),
@@ -51,21 +51,15 @@ export const topics = {
   'ledger.queries': log(commandPartitions, day / 24, small),
   'accounts.queries': log(commandPartitions, day / 24, small),
   replies: log(replyPartitions, 10 * 60 * 1000, large),
-  transactions: log(12, 30 * day, large),
-  transfers: log(12, 30 * day, large),
-  accounts: log(12, 30 * day, large),
-  clients: log(12, 30 * day, large),
+  transactions: kept(12),
+  transfers: kept(12),
+  accounts: kept(12),
+  clients: kept(12),
   balances: compacted(12),
   'api-keys': compacted(1),
   /** Of the dashboard: which sessions were ended by signing out. Read from its beginning, like a compacted one; no session lasts as long as it keeps. */
   sessions: log(1, day, small),
-  audit: log(1, 365 * day, large),
-  'transactions.replay': side,
-  'transfers.replay': side,
-  'balances.replay': side,
-  'accounts.replay': side,
-  'clients.replay': side,
-  'audit.replay': side,
+  audit: kept(1),
   'ledger.commands.dlq': deadLetter,
   'accounts.commands.dlq': deadLetter,
   'ledger.queries.dlq': deadLetter,
@@ -73,6 +67,12 @@ export const topics = {
 } satisfies Record<string, TopicDefinition>;
 
 export type TopicName = keyof typeof topics;
+
+/** What EVENTS_RETENTION_DAYS says of the topic; undefined where it says nothing: the present state of things is kept for ever. */
+export function eventsRetention(name: string, days: number): Record<string, string> | undefined {
+  const isKept = isEventTopic(name) && topics[name].config['cleanup.policy'] === 'delete';
+  return isKept ? { 'retention.ms': String(days === -1 ? -1 : days * day) } : undefined;
+}
 
 /** The topic's name on the broker. */
 export function topicName(prefix: string, name: TopicName): string {

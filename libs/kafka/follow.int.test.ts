@@ -4,7 +4,8 @@ import { follow } from './follow.ts';
 import type { Follower } from './follow.ts';
 import { createPublisher } from './publish.ts';
 import type { Publisher } from './publish.ts';
-import { FaultProxy, logger, testKafka, testTopic, until } from './test-kit.ts';
+import { readMessage } from './read-message.ts';
+import { FaultProxy, logger, sleep, testKafka, testTopic, until } from './test-kit.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;
@@ -51,12 +52,31 @@ test('from the end: what was there is left out, what comes after the call of sta
   const topic = await testTopic(kafka, 'news', 3);
   for (let i = 0; i < 9; i++) await put(topic, `key-${i}`, 'old');
   const seen: string[] = [];
-  const follower = follow(kafka, { topic, groupId: 'news', logger, fromEnd: true, onMessage: (key, value) => void seen.push(`${key} ${value}`) });
+  const follower = follow(kafka, { topic, groupId: 'news', logger, from: 'end', onMessage: (key, value) => void seen.push(`${key} ${value}`) });
   followers.push(follower);
   await follower.start();
   for (let i = 0; i < 9; i++) await put(topic, `key-${i}`, 'new');
   await until(() => seen.length >= 9);
   expect(seen.toSorted()).toEqual(Array.from({ length: 9 }, (_, i) => `key-${i} new`));
+});
+
+test('from a moment: what was written before it is left out, and start resolves with everything since', async () => {
+  const topic = await testTopic(kafka, 'since', 3, { 'message.timestamp.type': 'LogAppendTime' });
+  const value = (n: number) => ({ topic, key: 'k', value: String(n), headers: {}, partition: n % 2 });
+  for (const n of [1, 2, 3]) await publisher.publish(value(n), { timeoutMs: 5_000 });
+  // The first message behind the moment, as the broker dated it: nothing here depends on this process's clock.
+  await sleep(5);
+  await publisher.publish(value(4), { timeoutMs: 5_000 });
+  const fourth = await readMessage(kafka, { topic, partition: 0, offset: 1n }, 5_000);
+  await publisher.publish(value(5), { timeoutMs: 5_000 });
+  const seen: string[] = [];
+  const follower = follow(kafka, { topic, groupId: 'since', logger, from: new Date(fourth?.timestamp_ms ?? 0), onMessage: (_key, text) => void seen.push(String(text)) });
+  followers.push(follower);
+  await follower.start();
+  expect(seen.toSorted()).toEqual(['4', '5']);
+  await publisher.publish(value(6), { timeoutMs: 5_000 });
+  await until(() => seen.length >= 3);
+  expect(seen.toSorted()).toEqual(['4', '5', '6']);
 });
 
 test('start resolves with everything taken, then it sees updates and removals', async () => {

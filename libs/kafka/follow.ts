@@ -3,14 +3,18 @@ import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { Supervisor } from './consumer-supervisor.ts';
 import type { BatchPayload } from './fetched-batch.ts';
-import { topicRanges } from './topics.ts';
+import { offsetsAt, topicRanges } from './topics.ts';
 import { startTimeoutMs, withTimeout } from './wait.ts';
 
 export interface FollowOptions {
   /** Mostly a compacted one: the latest message of each key is its state, a null value removes the key. */
   topic: string;
-  /** true: leaves out what is there already, and takes everything written from the call of start() on. */
-  fromEnd?: boolean;
+  /**
+   * Where it begins. `end`: leaves out what is there already, and takes everything written from the call of start() on. A date:
+   * the first message of each partition that the topic has from that moment on, by the topic's timestamps. Default: the
+   * oldest that the topic keeps.
+   */
+  from?: 'end' | Date;
   /** Names the reader; every follower gets all partitions, whatever it is called. */
   groupId: string;
   /** Takes one message; in order per key. When it throws, that is logged and the next message comes. */
@@ -66,6 +70,11 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     beforeStop: async () => undefined,
   }), logger);
 
+  const firstOffsets = async (): Promise<{ partition: number; offset: bigint }[]> => {
+    if (options.from === undefined) return [];
+    if (options.from instanceof Date) return offsetsAt(kafka, topic, options.from);
+    return (await topicRanges(kafka, topic)).map(({ partition, high }) => ({ partition, offset: high }));
+  };
   const readAll = async (): Promise<void> => {
     // Partitions that hold nothing have nothing to wait for, whatever their end offset is.
     const ranges = await topicRanges(kafka, topic);
@@ -75,7 +84,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   };
   return {
     start: async ({ timeoutMs = startTimeoutMs } = {}) => {
-      if (options.fromEnd) for (const { partition, high } of await topicRanges(kafka, topic)) positions.set(partition, high);
+      for (const { partition, offset } of await firstOffsets()) positions.set(partition, offset);
       await supervisor.start(timeoutMs);
       try {
         await withTimeout(readAll(), timeoutMs, `reading ${topic}`);

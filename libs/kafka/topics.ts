@@ -1,5 +1,6 @@
 import type { Admin } from 'kafkajs';
 import type { KafkaClient } from './client.ts';
+import { kafkajs } from './kafkajs.ts';
 import { pause } from './wait.ts';
 
 export interface TopicSpec {
@@ -63,6 +64,29 @@ async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promi
   }
 }
 
+/**
+ * Gives existing topics these settings, and leaves their others as they are. Returns the names of those that had another value.
+ * Nobody else should change them at that moment: kafkajs knows only the request that replaces all settings of a topic.
+ */
+export async function changeSettings(kafka: KafkaClient, wanted: ReadonlyMap<string, Record<string, string>>): Promise<string[]> {
+  if (wanted.size === 0) return [];
+  const { ConfigResourceTypes, ConfigSource } = kafkajs;
+  return kafka.withAdmin(async (admin) => {
+    const resources = [...wanted.keys()].map((name) => ({ type: ConfigResourceTypes.TOPIC, name }));
+    const described = await admin.describeConfigs({ resources, includeSynonyms: false });
+    const changed = described.resources.flatMap(({ resourceName: name, configEntries }) => {
+      const ofTopic = configEntries.filter(({ configSource }) => configSource === ConfigSource.TOPIC_CONFIG);
+      const present = Object.fromEntries(ofTopic.map(({ configName, configValue }) => [configName, configValue]));
+      const settings = wanted.get(name) ?? {};
+      if (Object.entries(settings).every(([setting, value]) => present[setting] === value)) return [];
+      const entries = Object.entries({ ...present, ...settings }).map(([setting, value]) => ({ name: setting, value }));
+      return [{ type: ConfigResourceTypes.TOPIC, name, configEntries: entries }];
+    });
+    if (changed.length > 0) await admin.alterConfigs({ validateOnly: false, resources: changed });
+    return changed.map(({ name }) => name);
+  });
+}
+
 /** The number of partitions of each topic; rejects when one of them does not exist. */
 export async function partitionCounts(kafka: KafkaClient, topics: readonly string[]): Promise<Map<string, number>> {
   return kafka.withAdmin(async (admin) => {
@@ -87,6 +111,14 @@ export async function topicRanges(kafka: KafkaClient, topic: string): Promise<{ 
   return kafka.withAdmin(async (admin) => {
     const offsets = await admin.fetchTopicOffsets(topic);
     return offsets.map(({ partition, low, high }) => ({ partition, low: BigInt(low), high: BigInt(high) }));
+  });
+}
+
+/** The offset of the first message of each partition from that moment on, by the topic's timestamps; where there is none, the end. */
+export async function offsetsAt(kafka: KafkaClient, topic: string, moment: Date): Promise<{ partition: number; offset: bigint }[]> {
+  return kafka.withAdmin(async (admin) => {
+    const offsets = await admin.fetchTopicOffsetsByTimestamp(topic, moment.getTime());
+    return offsets.map(({ partition, offset }) => ({ partition, offset: BigInt(offset) }));
   });
 }
 

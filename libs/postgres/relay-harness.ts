@@ -105,7 +105,7 @@ export async function createRelayHarness(): Promise<RelayHarness> {
     published: async () => (await pool.query('select relay, ce_id, key, value from published order by n')).rows,
     async reset() {
       for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
-      await pool.query('truncate outbox, outbox_batches, outbox_events, outbox_lease, outbox_purged, replays, published, keys');
+      await pool.query('truncate outbox, outbox_batches, outbox_lease, published, keys');
     },
     async close() {
       await pool.end();

@@ -86,13 +86,10 @@ export async function outboxStats(pool: Pool): Promise<OutboxStats> {
 const purgeBatches = 20;
 
 const purgeStatement = `with old as materialized (
-    select batch_id, created_at from (select batch_id, created_at, published_at from outbox_batches order by batch_id limit $1::int) as first_ones
+    select batch_id from (select batch_id, published_at from outbox_batches order by batch_id limit $1::int) as first_ones
     where published_at < clock_timestamp() - $2::float8 * interval '1 millisecond'
   ), rows_gone as (
     delete from outbox where batch_id = any (array(select batch_id from old))
-  ), noted as (
-    insert into outbox_purged (batch_id, created_at) select max(batch_id), max(created_at) from old having count(*) > 0
-    on conflict (only_row) do update set batch_id = greatest(outbox_purged.batch_id, excluded.batch_id), created_at = greatest(outbox_purged.created_at, excluded.created_at)
   )
   delete from outbox_batches where batch_id = any (array(select batch_id from old))`;
 

@@ -222,26 +222,3 @@ describe('what is away comes back', () => {
     expect(performance.now() - begun).toBeLessThan(500);
   });
 });
-
-test('what Debezium publishes is put into its table instead, in order, in both ways that messages come', async () => {
-  const broker = fakeBroker();
-  await pool.query(`create table given as table outbox_events;
-    create function keep() returns trigger language plpgsql as 'begin insert into given select new.*; return new; end';
-    create trigger keep before insert on outbox_events for each row execute function keep()`);
-  const relay = relayWith(broker, { isDebeziums: (topic) => topic === 'theirs', pollMs: 50 });
-  const theirs = (n: number) => event(n, { topic: 'theirs', headers: { 'request-id': 'r' } });
-  const batch = () => write(theirs(1), event(2), theirs(3));
-  await batch();
-  await drained();
-  relay.wake(await batch());
-  await drained();
-  await write(theirs(4));
-  await drained();
-  expect(broker.numbers()).toEqual([2, 2]);
-  const given = (await pool.query<Record<string, unknown>>('select * from given')).rows;
-  expect(given.map(({ payload }) => numberOf(payload as string))).toEqual([1, 3, 1, 3, 4]);
-  expect(given[0]).toEqual({
-    id: '00000000-0000-0000-0000-000000000001', aggregatetype: 'theirs', aggregateid: 'k', type: 't.v1', time: '2026-01-02T03:04:05.678Z', headers: '{"request-id":"r"}', payload: '{"n":1}',
-  });
-  expect((await pool.query('select from outbox_events')).rowCount).toBe(1);
-});

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import { isEventTopic } from '#libs/contracts/topics.ts';
 import { productionProblems } from './production.ts';
 
 /** The configuration is not valid; the message names every bad variable, one per line, and never a value. */
@@ -122,15 +121,14 @@ export const databaseConfig = {
 
 /** Of the services that have an outbox. */
 export const outboxConfig = {
-  OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760).prefault('168').describe('Hours for which events stay in the database after they were published: as far back replays (POST /admin/replays) and timelines reach. Some 400 bytes per posting under load, 900 for one alone'),
-  EVENTS_PUBLISHED_BY: z.enum(['relay', 'debezium']).default('relay').describe('Who publishes the events for consumers: this service, or a connector that reads its table outbox_events (docs/debezium.md). What services tell each other is published by this service in any case'),
+  OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760).prefault('24').describe('Hours for which messages stay in the database after they were published: as far back `npm run bank -- republish` and timelines reach. Some 400 bytes per posting under load, 900 for one alone'),
 };
 
 const hourMs = 60 * 60 * 1000;
 
 /** Of what libs/postgres' createRelay takes, what follows from outboxConfig. */
-export function relayOptions({ OUTBOX_RETENTION_HOURS, EVENTS_PUBLISHED_BY }: z.output<z.ZodObject<typeof outboxConfig>>) {
-  return { retainMs: OUTBOX_RETENTION_HOURS * hourMs, isDebeziums: (topic: string) => EVENTS_PUBLISHED_BY === 'debezium' && isEventTopic(topic) };
+export function relayOptions({ OUTBOX_RETENTION_HOURS }: z.output<z.ZodObject<typeof outboxConfig>>) {
+  return { retainMs: OUTBOX_RETENTION_HOURS * hourMs };
 }
 
 /** What libs/kafka's createKafka takes, from kafkaConfig. Throws a ConfigError where only a part of what belongs together is given. */

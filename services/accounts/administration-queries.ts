@@ -4,7 +4,6 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { outboxStats } from '#libs/postgres/relay-read.ts';
-import * as replays from '#libs/postgres/replays.ts';
 import { countOpenDeadLetters, deadLetterColumns, deadLetterOf, findDeadLetter } from './dead-letter-store.ts';
 import type { DeadLetterRow } from './dead-letter-store.ts';
 import { deadLetterNotFound, readDeadLetter } from './dead-letters.ts';
@@ -52,15 +51,6 @@ export async function getDeadLetter({ pool, prefix, deadLetters }: Read, { dead_
   } catch {
     return { ok: false, refusal: refusal('service_unavailable', 'the broker cannot be reached; the request can be repeated') };
   }
-}
-
-export async function listReplays({ pool }: Read, data: MessageData<'list_accounts_replays'>): Promise<ReplyBody> {
-  return listed(await replays.listReplays(pool, data));
-}
-
-export async function getReplay({ pool }: Read, { replay_id }: MessageData<'get_accounts_replay'>): Promise<ReplyBody> {
-  const replay = await replays.findReplay(pool, replay_id);
-  return replay ? { ok: true, data: replay } : { ok: false, refusal: refusal('replay_not_found', `replay ${replay_id} not found`) };
 }
 
 export async function getOperations({ pool }: Read): Promise<ReplyBody> {

@@ -23,19 +23,13 @@ export function auditOf(context: MessageContext, body: ReplyBody, details: Audit
     audit_id: auditId(context.message_id),
     created_at: now,
     actor: context.actor || 'system',
-    action: actionOf(context.type),
+    action: messageOfType(context.type) ?? context.type,
     resource_id: context.subject || null,
     outcome: body.ok ? 'success' : body.refusal.code,
     request_id: context.request_id,
     details,
     address: null,
   };
-}
-
-/** The endpoint that sends the command: of its own name, but for what both services do. */
-function actionOf(commandType: string): string {
-  const name = messageOfType(commandType) ?? commandType;
-  return name === 'create_accounts_replay' ? 'create_replay' : name;
 }
 
 const type = 'corebanking.audit.recorded.v1';

@@ -5,7 +5,6 @@ import { createClients, updateClient } from './clients.ts';
 import { dropDeadLetter, redriveDeadLetter } from './dead-letters.ts';
 import { openAccounts } from './opening.ts';
 import type { Asked, Outcome, Work } from './outcome.ts';
-import { createReplay } from './replays.ts';
 import { changeAccountStatuses } from './status.ts';
 
 /**
@@ -19,7 +18,6 @@ export const commandHandlers = {
   revoke_api_key: revokeApiKey,
   redrive_dead_letter: redriveDeadLetter,
   drop_dead_letter: dropDeadLetter,
-  create_accounts_replay: createReplay,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
 /** Commands of which many are decided together, with an outcome for each, in order: those that come in bulk. */

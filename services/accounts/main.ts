@@ -9,12 +9,10 @@ import type { Consumer } from '#libs/kafka/consume.ts';
 import { deadLetter } from '#libs/kafka/dead-letter.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
 import { readMessage } from '#libs/kafka/read-message.ts';
-import { partitionsOf } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
-import { createReplayer } from '#libs/postgres/replayer.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, loadConfig, relayOptions } from '#libs/service/config.ts';
@@ -59,15 +57,12 @@ run('accounts', async ({ logger, instance, onStop }) => {
 
   const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
   const events = createPublisher(kafka, { logger, name: 'events' });
-  const replays = createPublisher(kafka, { logger, name: 'replays' });
-  onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
+  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
   const outbox = { topicName: (topic: string) => topicName(prefix, topic as TopicName), source: source.accounts, logger };
   const tracePublished = publishTracer(tracing, prefix);
   const observe = measureOutbox(metrics, () => relay, tracePublished);
   const relay = createRelay({ ...outbox, ...relayOptions(config), pool: relayPool, publisher: events, schema, observe });
   onStop('outbox relay', () => relay.stop());
-  const replayer = createReplayer({ ...outbox, pool, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
-  onStop('replayer', () => replayer.stop());
   const sweeper = createSweeper({ pool, prefix, wakeRelay: () => relay.wake(), logger });
   onStop('sweeper', () => sweeper.stop());
 
@@ -127,9 +122,8 @@ run('accounts', async ({ logger, instance, onStop }) => {
   onStop('readiness', () => health.drain());
   const port = await health.start();
   // Where Kafka comes late, this waits, and the probes say for what.
-  await Promise.all([replies, events, replays, ...Object.values(consumers)].map((part) => part.start()));
+  await Promise.all([replies, events, ...Object.values(consumers)].map((part) => part.start()));
   relay.start();
-  replayer.start();
   sweeper.start();
   logger.info({ port }, 'accounts is ready');
 });

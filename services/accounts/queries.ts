@@ -4,7 +4,7 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
 import type { AccountMaster, StatusTransition } from '#libs/contracts/resources.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { getDeadLetter, getOperations, getReplay, listAudit, listDeadLetters, listReplays } from './administration-queries.ts';
+import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
 import { keyNotFound } from './api-keys.ts';
 import { clientNotFound } from './clients.ts';
 import { keyColumns, keyOf } from './key-store.ts';
@@ -41,8 +41,6 @@ export const queryHandlers = {
   get_accounts_operations: getOperations,
   list_dead_letters: listDeadLetters,
   get_dead_letter: getDeadLetter,
-  list_accounts_replays: listReplays,
-  get_accounts_replay: getReplay,
 } satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
 
 export interface BatchedQuery<D> {

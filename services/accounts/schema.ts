@@ -8,10 +8,10 @@ export const schema = 'accounts';
 /** What the service's role may do: the history of statuses and the audit are written and read, never changed. */
 function grants(role: string): string[] {
   return [
-    `grant select, insert, update on clients, accounts, api_keys, dead_letters, replays, outbox_purged to ${role}`,
+    `grant select, insert, update on clients, accounts, api_keys, dead_letters to ${role}`,
     `grant select, insert on status_transitions, audit to ${role}`,
     `grant select, insert, update, delete on commands, waiting_replies, saga_steps to ${role}`,
-    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease, outbox_events to ${role}`,
+    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease to ${role}`,
   ];
 }
 

@@ -6,7 +6,6 @@ import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { ApiKey, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { scopes as allScopes } from '#libs/contracts/scopes.ts';
-import { replayedBy } from '#libs/contracts/topics.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Caller } from './caller.ts';
 import { refuse } from './errors.ts';
@@ -51,7 +50,7 @@ const seenWithinMs = 2_000;
 const keyLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
 export function createPlanners({ pepper, apiKeys }: CommandDependencies) {
-  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...replayPlanners, ...keyPlanners(pepper, apiKeys) };
+  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...keyPlanners(pepper, apiKeys) };
 }
 
 const clientPlanners = {
@@ -129,16 +128,6 @@ const bookPlanners = {
   verify_books({ bits }: Input): Plan<'verify_books'> {
     const verification_id = idOf('verification', bits);
     return { name: 'verify_books', id: verification_id, key: verification_id, data: { verification_id }, resource: { verification_id } };
-  },
-};
-
-const replayPlanners = {
-  create_replay({ body, bits }: Input<Body<typeof administrationBodies.createReplay>>): Plan<'create_ledger_replay' | 'create_accounts_replay'> {
-    const replay_id = idOf('replay', bits);
-    const { topic, from, to = null, account_id = null } = body;
-    if (account_id !== null) knownForm('account', account_id);
-    const name = replayedBy[topic] === 'ledger' ? 'create_ledger_replay' : 'create_accounts_replay';
-    return { name, id: replay_id, key: replay_id, data: { replay_id, topic, from, to, account_id }, resource: { replay_id }, location: `/admin/replays/${replay_id}` };
   },
 };
 

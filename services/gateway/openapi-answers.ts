@@ -50,10 +50,6 @@ const deadLetter = {
   dead_letter_id: exampleIds.deadLetter, topic: 'ledger.commands.dlq', partition: 0, offset: 12, source_topic: 'ledger.commands', source_partition: 3, source_offset: 40_512, key: account_id, code: 'invalid_data', reason: 'amount: Invalid input', size_bytes: 214,
   message: 'create_transaction', request_id, dead_at: created_at, state: 'open', decided_by: null, decided_at: null, drop_reason: null,
 };
-const replay = {
-  replay_id: exampleIds.replay, topic: 'transactions', side_topic: 'transactions.replay', from: '2026-01-02T00:00:00.000Z', to: '2026-01-03T00:00:00.000Z', account_id: null, requested_by: actor, created_at, ended_at: '2026-01-02T03:04:09.100Z', state: 'completed', failure: null,
-  event_count: 15_123, first_ce_id: timeline.events[0]?.ce_id, last_ce_id: '1195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f',
-};
 
 /** One resource, or the items of a list. */
 const answers: Record<EndpointName, Record<string, Json>> = {
@@ -96,9 +92,6 @@ const answers: Record<EndpointName, Record<string, Json>> = {
     },
   },
   verify_books: { verify: { ...verification, ended_at: null, state: 'running' } },
-  create_replay: { day: { ...replay, ended_at: null, state: 'running', event_count: 0, first_ce_id: null, last_ce_id: null } },
-  list_replays: { day: replay },
-  get_replay: { day: replay },
   list_audit: { freeze: { audit_id: `aud_${bits()}`, created_at, actor, action: 'change_account_status', resource_id: account_id, outcome: 'success', request_id, details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' }, address: null } },
   list_dead_letters: { poison: deadLetter },
   get_dead_letter: { poison: { ...deadLetter, available: true, headers: { ce_id: transaction_id, ce_type: 'corebanking.create_transaction.v1' }, value: '{"account_id":"…"}', encoding: 'utf-8', truncated: false } },

@@ -13,7 +13,6 @@ const examples: Record<string, string> = {
   transfer_id: exampleIds.transfer,
   key_id: exampleIds.key,
   dead_letter_id: exampleIds.deadLetter,
-  replay_id: exampleIds.replay,
   accountNumber: 'SAV-1234567897',
 };
 
@@ -42,10 +41,6 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   revoke_api_key: { revoke: {} },
   redrive_dead_letter: { redrive: {}, renewed: { renew_deadline: true } },
   verify_books: { verify: {} },
-  create_replay: {
-    day: { topic: 'transactions', from: '2026-01-02T00:00:00.000Z', to: '2026-01-03T00:00:00.000Z' },
-    account: { topic: 'transfers', from: '2026-01-02T00:00:00.000Z', account_id: account },
-  },
   drop_dead_letter: { drop: { reason: 'a test message' } },
 };
 
@@ -95,12 +90,10 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   transfer_not_found: [`transfer ${exampleIds.transfer} not found`],
   api_key_not_found: [`API key ${exampleIds.key} not found`],
   dead_letter_not_found: [`dead letter ${exampleIds.deadLetter} not found`],
-  replay_not_found: [`replay ${exampleIds.replay} not found`],
   route_not_found: ['there is no such path'],
   method_not_allowed: ['DELETE is not allowed here, only GET, HEAD, POST'],
   deadline_exceeded: ['the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key'],
   dead_letter_expired: [`the bytes of ${exampleIds.deadLetter} are no longer kept: it can only be dropped`],
-  events_expired: violation('from', 'events_expired', 'must be 2026-01-01T00:00:00.000Z or later: older events are not kept any more'),
   request_timeout: ['the request did not arrive in time'],
   body_too_large: ['the body must not exceed 64 KiB'],
   unsupported_media_type: ['the Content-Type must be application/json'],

@@ -53,7 +53,6 @@ const named = new Map<z.ZodType, string>([
   [administration.postingStatisticsSchema, 'PostingStatistics'],
   [administration.operationsSchema, 'Operations'],
   [administration.verificationSchema, 'Verification'],
-  [administration.replaySchema, 'Replay'],
   [administration.deadLetterSchema, 'DeadLetter'],
   [administration.deadLetterContentSchema, 'DeadLetterContent'],
   [errorBodySchema, 'Error'],

@@ -18,7 +18,6 @@ import { readOperations } from './operations.ts';
 import { presenterOf } from './present.ts';
 import { readAccount, readAccounts, readBalance, readOne, readPage, readPosting } from './reads.ts';
 import type { Document, Page, ReadDependencies, ReadInput } from './reads.ts';
-import { readReplay, readReplays } from './replays.ts';
 import { search } from './search.ts';
 
 declare module 'fastify' {
@@ -109,10 +108,6 @@ function reader(name: EndpointName, endpoint: Endpoint): Ask {
       return readBalance;
     case 'get_transaction':
       return (input, deps) => readPosting('transaction', input, deps);
-    case 'get_replay':
-      return readReplay;
-    case 'list_replays':
-      return readReplays;
     case 'get_operations':
       return readOperations;
     case 'search':

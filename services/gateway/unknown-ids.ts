@@ -11,7 +11,6 @@ const notFoundCodes = {
   transfer: 'transfer_not_found',
   key: 'api_key_not_found',
   deadLetter: 'dead_letter_not_found',
-  replay: 'replay_not_found',
 } as const;
 
 export type ResourceKind = keyof typeof notFoundCodes;
@@ -24,7 +23,6 @@ export const kindOfField: Record<string, ResourceKind | undefined> = {
   transfer_id: 'transfer',
   key_id: 'key',
   dead_letter_id: 'deadLetter',
-  replay_id: 'replay',
 };
 
 const spoken: Partial<Record<ResourceKind, string>> = { key: 'API key', deadLetter: 'dead letter' };

@@ -4,12 +4,10 @@ import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
-import { partitionsOf } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
-import { createReplayer } from '#libs/postgres/replayer.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, relayOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
@@ -51,16 +49,13 @@ run('ledger', async ({ logger, instance, onStop }) => {
   await checkBrokers(kafka, brokers);
   const replies = createPublisher(kafka, { logger, name: 'replies', maxQueued: 50_000, maxMessageBytes: 4_000_000, maxTopicBytes: 4_000_000 });
   const events = createPublisher(kafka, { logger, name: 'events', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
-  const replays = createPublisher(kafka, { logger, name: 'replays', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
-  onStop('publishers', () => Promise.all([replies.stop(), events.stop(), replays.stop()]));
+  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
 
   const outbox = { topicName: (name: string) => topicName(prefix, name as TopicName), source: source.ledger, logger };
   const tracePublished = publishTracer(tracing, prefix);
   const observe = measureOutbox(metrics, () => relay, tracePublished);
   const relay = createRelay({ ...outbox, ...relayOptions(config), pool: relayPool, publisher: events, schema: 'ledger', observe });
   onStop('relay', () => relay.stop());
-  const replayer = createReplayer({ ...outbox, pool: reads, publisher: replays, partitionsOf: (topic) => partitionsOf(kafka, topic) });
-  onStop('replayer', () => replayer.stop());
 
   const verifier = createVerifier({ pool: verifyPool, reads, wake: (batch) => relay.wake(batch), now: () => clock.now(), logger });
   onStop('verifier', () => verifier.stop());
@@ -100,7 +95,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, wake: (batch) => relay.wake(batch), onDeadLetter, onReplies: tracePublished }),
+    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, onDeadLetter, onReplies: tracePublished }),
   });
 
   const health = createHealthServer({
@@ -122,7 +117,6 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
   onStop('drain', () => health.drain());
   // Where Kafka comes late, this waits, and the probes say for what.
-  await Promise.all([replies, events, replays, commands, queries].map((part) => part.start()));
+  await Promise.all([replies, events, commands, queries].map((part) => part.start()));
   relay.start();
-  replayer.start();
 });

@@ -15,8 +15,8 @@ export const migrateConfig = z.object({
 export function grants(role: string): string[] {
   return [
     `grant select, insert on transactions, entries, commands to ${role}`,
-    `grant select, insert, update on accounts, verifications, replays, outbox_purged to ${role}`,
-    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease, outbox_events to ${role}`,
+    `grant select, insert, update on accounts, verifications to ${role}`,
+    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease to ${role}`,
     `grant usage on all sequences in schema ledger to ${role}`,
     `grant select on v_accounts, v_entries, v_transactions to ${role}`,
   ];

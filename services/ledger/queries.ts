@@ -6,7 +6,6 @@ import { fromMinor } from '#libs/contracts/money.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { outboxStats } from '#libs/postgres/relay-read.ts';
-import { findReplay, listReplays } from '#libs/postgres/replays.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { systemAccountNumber } from './chart.ts';
 import { bits, type FoundRow, listedColumns, listEntries, listTransactions, listTransfers, reversedBy, toListed, toTransferSeen } from './lists.ts';
@@ -33,8 +32,6 @@ export type QueryName = Extract<
   | 'get_ledger_operations'
   | 'get_posting_statistics'
   | 'get_timeline'
-  | 'list_ledger_replays'
-  | 'get_ledger_replay'
   | 'get_trial_balance'
   | 'get_system_accounts'
 >;
@@ -65,10 +62,6 @@ export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> 
       return getStatement(pool, query.data, bound);
     case 'get_timeline':
       return found(await getTimeline(pool, query.data.transaction_id), 'transaction_not_found', `transaction ${query.data.transaction_id} not found`);
-    case 'list_ledger_replays':
-      return done(await listReplays(pool, query.data));
-    case 'get_ledger_replay':
-      return found(await findReplay(pool, query.data.replay_id), 'replay_not_found', `replay ${query.data.replay_id} not found`);
     case 'get_posting_statistics':
       return getPostingStatistics(pool, query.data, query.context.time);
     case 'get_ledger_operations':

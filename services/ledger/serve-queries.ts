@@ -8,7 +8,6 @@ import type { Publisher } from '#libs/kafka/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable } from '#libs/postgres/transaction.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
-import { createReplay, type ReplayCommand, type ReplayDependencies } from './replays.ts';
 import type { Verifier, VerifyCommand } from './verifications.ts';
 import { failure, type ReplyDependencies, sendReplies, setAside } from './replies.ts';
 
@@ -20,7 +19,6 @@ export interface QueryDependencies {
   /** The bank's time, in ms since 1970. */
   now: () => number;
   verifier: Pick<Verifier, 'verify'>;
-  wake: ReplayDependencies['wake'];
   onDeadLetter?: ReplyDependencies['onDeadLetter'];
   onReplies?: ReplyDependencies['onReplies'];
 }
@@ -32,7 +30,7 @@ export interface QueryDependencies {
 export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
   return async (messages) => {
     const queries: Query[] = [];
-    const commands: (VerifyCommand | ReplayCommand)[] = [];
+    const commands: VerifyCommand[] = [];
     for (const message of messages) {
       const decoded = decodeRequest(message, (name) => table[name].topic === 'ledger.queries', deps.prefix);
       if (decoded.kind === 'bad') {
@@ -40,10 +38,10 @@ export function queryHandler(deps: QueryDependencies): (messages: ReceivedMessag
         continue;
       }
       const { name, data, context } = decoded;
-      if (name === 'verify_books' || name === 'create_ledger_replay') commands.push({ name, data, context } as VerifyCommand | ReplayCommand);
+      if (name === 'verify_books') commands.push({ name, data, context } as VerifyCommand);
       else queries.push({ name, data, context } as Query);
     }
-    await Promise.all([answerQueries(queries, deps), ...commands.map((command) => answerWith(command, () => (command.name === 'verify_books' ? deps.verifier.verify(command) : createReplay(command, deps)), deps))]);
+    await Promise.all([answerQueries(queries, deps), ...commands.map((command) => answerWith(command, () => deps.verifier.verify(command), deps))]);
   };
 }
 

@@ -46,7 +46,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- define "core-banking.config" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{- $config := mergeOverwrite (deepCopy .root.Values.config) ($own.config | default dict) -}}
-{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ end -}}
+{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" .root.Values.topics.eventsRetentionDays }}{{ end -}}
 {{- range $name, $value := $config }}
 {{- if not (kindIs "invalid" $value) }}
 {{ $name }}: {{ (kindIs "float64" $value | ternary (int64 $value) $value) | toString | quote }}
