@@ -5,6 +5,7 @@ import { addDemo } from './demo.ts';
 import { addKeys } from './keys.ts';
 import { addLoad } from './load.ts';
 import { addOperations } from './operations.ts';
+import { addRepublish } from './republish.ts';
 import { addSeed } from './seed.ts';
 import { addTail } from './tail.ts';
 
@@ -22,7 +23,7 @@ Exit codes: 0 done, 1 refused by the bank, 2 wrong usage or configuration, 3 no 
   .showHelpAfterError('(--help tells more)')
   .exitOverride();
 
-for (const add of [addSeed, addDemo, addKeys, addOperations, addDeadLetters, addTail, addLoad]) add(program);
+for (const add of [addSeed, addDemo, addKeys, addOperations, addDeadLetters, addRepublish, addTail, addLoad]) add(program);
 
 // Who reads no further (`| head`) has had enough.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
