@@ -23,7 +23,7 @@ const consumer = createConsumer({
   retry: { attempts: Infinity },
   store: { lastSequence: (account_id) => positions.last(pool, account_id) },
   onGap: ({ account_id, from, to }) => {
-    throw new Error(`entries ${from} to ${to} of ${account_id} were never delivered: they can be replayed`);
+    throw new Error(`entries ${from} to ${to} of ${account_id} were never delivered: read the topic from a moment before them`);
   },
   handlers: {
     'corebanking.transaction.completed.v1': async (event) => {

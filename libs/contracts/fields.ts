@@ -77,7 +77,7 @@ function amount(zero: boolean) {
 type Body = Record<string, unknown>;
 
 /** A rule over several fields. Applied although others are wrong too: every violation is named at once. */
-export function rule(code: ErrorCode, field: string, message: string | ((body: Body) => string), holds: (body: Body) => boolean) {
+function rule(code: ErrorCode, field: string, message: string | ((body: Body) => string), holds: (body: Body) => boolean) {
   const when = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
   const error = typeof message === 'string' ? message : ({ input }: { input?: unknown }): string => message(input as Body);
   return z.refine<Body>(holds, { params: { code }, path: [field], error, when });
@@ -108,7 +108,7 @@ const transactionKind = z.unknown().transform((value, ctx) => {
 const description = text(0, 255).nullish();
 /** Of something else: anything may stand there, and is unknown then, but for what no JSON of ours takes. */
 /** An id of whatever kind: one that cannot exist is an unknown one, not a malformed body. */
-export const id = z.string().meta({ pattern: textWithoutNul });
+const id = z.string().meta({ pattern: textWithoutNul });
 
 const contact = { email, contact_number: phone, address: text(0, 500).nullish() };
 

@@ -95,11 +95,6 @@ export async function partitionCounts(kafka: KafkaClient, topics: readonly strin
   });
 }
 
-/** How many partitions a topic has. */
-export async function partitionsOf(kafka: KafkaClient, topic: string): Promise<number> {
-  return (await partitionCounts(kafka, [topic])).get(topic) ?? 0;
-}
-
 /** The offset after the last message of every partition, by topic and partition. */
 export async function endOffsets(kafka: KafkaClient, topics: readonly string[]): Promise<Map<string, Map<number, bigint>>> {
   const endsOf = async (topic: string) => new Map((await topicRanges(kafka, topic)).map(({ partition, high }) => [partition, high]));

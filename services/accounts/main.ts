@@ -58,10 +58,12 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
   const events = createPublisher(kafka, { logger, name: 'events' });
   onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
-  const outbox = { topicName: (topic: string) => topicName(prefix, topic as TopicName), source: source.accounts, logger };
   const tracePublished = publishTracer(tracing, prefix);
   const observe = measureOutbox(metrics, () => relay, tracePublished);
-  const relay = createRelay({ ...outbox, ...relayOptions(config), pool: relayPool, publisher: events, schema, observe });
+  const relay = createRelay({
+    ...relayOptions(config), pool: relayPool, publisher: events, schema, source: source.accounts, logger, observe,
+    topicName: (name) => topicName(prefix, name as TopicName),
+  });
   onStop('outbox relay', () => relay.stop());
   const sweeper = createSweeper({ pool, prefix, wakeRelay: () => relay.wake(), logger });
   onStop('sweeper', () => sweeper.stop());

@@ -51,10 +51,12 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const events = createPublisher(kafka, { logger, name: 'events', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
   onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
 
-  const outbox = { topicName: (name: string) => topicName(prefix, name as TopicName), source: source.ledger, logger };
   const tracePublished = publishTracer(tracing, prefix);
   const observe = measureOutbox(metrics, () => relay, tracePublished);
-  const relay = createRelay({ ...outbox, ...relayOptions(config), pool: relayPool, publisher: events, schema: 'ledger', observe });
+  const relay = createRelay({
+    ...relayOptions(config), pool: relayPool, publisher: events, schema: 'ledger', source: source.ledger, logger, observe,
+    topicName: (name) => topicName(prefix, name as TopicName),
+  });
   onStop('relay', () => relay.stop());
 
   const verifier = createVerifier({ pool: verifyPool, reads, wake: (batch) => relay.wake(batch), now: () => clock.now(), logger });

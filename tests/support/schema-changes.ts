@@ -9,7 +9,7 @@ const isNode = (value: unknown): value is Node => typeof value === 'object' && v
 /**
  * PURE: what in `today` is not an addition to `released`; paths with what has changed, none where all is well. Within a
  * version of an event type the one allowed change is a further optional property: so consumers of the released schema
- * understand what is sent today, and what was sent then (in topics, in replays) still has today's form. Every other
+ * understand what is sent today, and what was sent then (in topics) still has today's form. Every other
  * difference counts, those that only one of the two would notice too: a new value of an enumeration, a type made wider.
  */
 export function changes(released: unknown, today: unknown, path = '$'): string[] {
