@@ -101,7 +101,8 @@ export function wholeNumber(min: number, max: number) {
 
 /** A parser of options: a moment with its offset from UTC, so that no time zone is guessed. */
 export function moment(text: string): Date {
-  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text))) return new Date(text);
+  const isWhole = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
+  if (isWhole && !Number.isNaN(Date.parse(text))) return new Date(text);
   throw new InvalidArgumentError('must be a time such as 2026-01-31T00:00:00Z.');
 }
 

@@ -19,28 +19,39 @@ interface RepublishOptions {
 export function addRepublish(program: Command): void {
   program
     .command('republish')
-    .description('Have the relays publish again what they have published since a moment, with the same ce_ids: after Kafka has lost its disks')
+    .description(
+      'Have the relays publish again what they have published since a moment, with the same ce_ids: after Kafka has lost its disks',
+    )
     .requiredOption('--since <time>', 'what was published at this time or later (ISO 8601)', moment)
     .addOption(new Option('--service <name>', 'the outbox of this one only; default: both').choices(services))
     .option('--yes', 'do not ask')
-    .addHelpText('after', `
+    .addHelpText(
+      'after',
+      `
 The database is DATABASE_URL (the owner's, or with --service that service's own), else that of the local bank. The outbox keeps
 what was published for OUTBOX_RETENTION_HOURS; of what is older the books have everything (docs/operations.md, Kafka is lost).
 
 Example:
-  bank republish --since 2026-01-31T06:00:00Z`)
+  bank republish --since 2026-01-31T06:00:00Z`,
+    )
     .action(async ({ since, service, yes }: RepublishOptions) => {
-      for (const name of service === undefined ? services : [service]) await withOutbox(name, (pool) => republishOne(name, pool, since, yes));
+      for (const name of service === undefined ? services : [service])
+        await withOutbox(name, (pool) => republishOne(name, pool, since, yes));
     });
 }
 
 async function withOutbox(schema: string, use: (pool: Pool) => Promise<void>): Promise<void> {
   const { url, logger } = openDatabase();
-  const pool = createPool({ url, application_name: 'bank republish', schema, max: 1, statement_timeout_ms: statementTimeoutMs }, logger);
+  const pool = createPool(
+    { url, application_name: 'bank republish', schema, max: 1, statement_timeout_ms: statementTimeoutMs },
+    logger,
+  );
   try {
     await use(pool);
   } catch (error) {
-    throw error instanceof Failure ? error : new Failure(3, `the outbox of ${schema} cannot be used: ${(error as Error).message}`);
+    throw error instanceof Failure
+      ? error
+      : new Failure(3, `the outbox of ${schema} cannot be used: ${(error as Error).message}`);
   } finally {
     await pool.end();
   }
@@ -49,12 +60,15 @@ async function withOutbox(schema: string, use: (pool: Pool) => Promise<void>): P
 async function republishOne(name: string, pool: Pool, since: Date, yes: true | undefined): Promise<void> {
   const { batches, messages, kept_since } = await countRepublishable(pool, since);
   const reach = kept_since === null ? 'keeps nothing that was published' : `reaches back to ${kept_since}`;
-  print(`${name}: ${messages} messages in ${batches} batches were published since ${since.toISOString()}; the outbox ${reach}`);
+  print(
+    `${name}: ${messages} messages in ${batches} batches were published since ${since.toISOString()}; the outbox ${reach}`,
+  );
   if (kept_since === null || since.toISOString() < kept_since) {
     say('what was published before that is not there any more: the books have it, as entries and transactions');
   }
   if (batches === 0n) return;
-  if (!yes && !(await isConfirmed(name))) throw new Failure(2, 'nothing is published again: it was not confirmed (--yes)');
+  if (!yes && !(await isConfirmed(name)))
+    throw new Failure(2, 'nothing is published again: it was not confirmed (--yes)');
   print(`${name}: the relay publishes ${await republish(pool, since)} batches again`);
 }
 

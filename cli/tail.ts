@@ -17,10 +17,14 @@ export interface Event {
 const startTimeoutMs = 20_000;
 
 /**
- * Follows topics from there on, and resolves when what they had by then is taken. Throws a Failure where no brokers are named
- * or none answers.
+ * Follows topics from there on, and resolves when what they had by then is taken. Throws a Failure where no
+ * brokers are named, or none answers.
  */
-export async function followEvents(topics: readonly EventTopic[], from: 'beginning' | 'end' | Date, take: (event: Event) => void): Promise<{ stop(): Promise<void> }> {
+export async function followEvents(
+  topics: readonly EventTopic[],
+  from: 'beginning' | 'end' | Date,
+  take: (event: Event) => void,
+): Promise<{ stop(): Promise<void> }> {
   const opened = openKafka();
   if (opened === undefined) throw new Failure(2, 'KAFKA_BROKERS is not set: with BANK_URL, events are read from the brokers that it names (and TOPIC_PREFIX)');
   const { kafka, prefix, logger } = opened;
@@ -49,6 +53,10 @@ interface TailOptions {
   json?: true;
 }
 
+const since = new Option('--from <time>', 'also what it keeps since this moment (ISO 8601)')
+  .argParser(moment)
+  .conflicts('fromBeginning');
+
 /** `bank tail <topic>`: events as they come, until Ctrl-C. */
 export function addTail(program: Command): void {
   program
@@ -56,11 +64,15 @@ export function addTail(program: Command): void {
     .description('Follow the events of a topic until Ctrl-C')
     .addArgument(new Argument('<topic>', 'whose events').choices(eventTopics))
     .option('--from-beginning', 'also what the topic keeps already')
-    .addOption(new Option('--from <time>', 'also what it keeps since this moment (ISO 8601)').argParser(moment).conflicts('fromBeginning'))
+    .addOption(since)
     .option('--account <account_id>', 'only what names this account')
     .option('--count <number>', 'end after so many', wholeNumber(1, 999_999_999))
     .option('--json', 'one JSON object a line: topic, partition, offset, key, headers, data')
-    .addHelpText('after', '\nExamples:\n  bank tail transactions\n  bank tail balances --from-beginning --json | jq .data\n  bank tail transfers --from 2026-01-31T00:00:00Z')
+    .addHelpText('after', `
+Examples:
+  bank tail transactions
+  bank tail balances --from-beginning --json | jq .data
+  bank tail transfers --from 2026-01-31T00:00:00Z`)
     .action(tail);
 }
 

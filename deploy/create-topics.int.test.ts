@@ -11,20 +11,35 @@ const brokers = process.env['KAFKA_BROKERS'] ?? '';
 const kafka = createKafka({ brokers: brokers.split(','), client_id: 'test' }, pino({ level: 'silent' }));
 const dayMs = 24 * 60 * 60 * 1000;
 
-afterAll(() => kafka.withAdmin(async (admin) => {
-  await admin.deleteTopics({ topics: (await admin.listTopics()).filter((name) => name.startsWith(prefix)) });
-}));
+afterAll(() =>
+  kafka.withAdmin(async (admin) => {
+    await admin.deleteTopics({ topics: (await admin.listTopics()).filter((name) => name.startsWith(prefix)) });
+  }),
+);
 
-const config = (days?: string) => topicsConfig.parse({ KAFKA_BROKERS: brokers, TOPIC_PREFIX: prefix, REPLICATION_FACTOR: '1', EVENTS_RETENTION_DAYS: days });
+const config = (days?: string) =>
+  topicsConfig.parse({
+    KAFKA_BROKERS: brokers,
+    TOPIC_PREFIX: prefix,
+    REPLICATION_FACTOR: '1',
+    EVENTS_RETENTION_DAYS: days,
+  });
 
 async function setting(name: string): Promise<Record<string, string | null>> {
-  const { resources } = await kafka.withAdmin((admin) => admin.describeConfigs({
-    includeSynonyms: false,
-    resources: Object.keys(topics).map((topic) => ({ type: 2, name: prefix + topic })),
-  }));
-  return Object.fromEntries(resources.map(({ resourceName, configEntries }) => {
-    return [resourceName.slice(prefix.length), configEntries.find(({ configName }) => configName === name)?.configValue ?? null];
-  }));
+  const { resources } = await kafka.withAdmin((admin) =>
+    admin.describeConfigs({
+      includeSynonyms: false,
+      resources: Object.keys(topics).map((topic) => ({ type: 2, name: prefix + topic })),
+    }),
+  );
+  return Object.fromEntries(
+    resources.map(({ resourceName, configEntries }) => {
+      return [
+        resourceName.slice(prefix.length),
+        configEntries.find(({ configName }) => configName === name)?.configValue ?? null,
+      ];
+    }),
+  );
 }
 
 it('EVENTS_RETENTION_DAYS holds for new topics and existing ones, and no other setting is touched', async () => {

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { eventsRetention, eventsRetentionDays, type TopicDefinition, topicName, topics, type TopicName } from '#libs/contracts/topics.ts';
+import {
+  eventsRetention,
+  eventsRetentionDays,
+  type TopicDefinition,
+  topicName,
+  topics,
+  type TopicName,
+} from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { changeSettings, ensureTopics, type TopicSpec } from '#libs/kafka/topics.ts';
@@ -13,7 +20,9 @@ export const topicsConfig = z.object({
   EVENTS_RETENTION_DAYS: wholeNumber(-1, 36_500)
     .refine((days) => days !== 0, 'must not be 0')
     .prefault(String(eventsRetentionDays))
-    .describe('Days for which the topics of events are kept, existing topics too; -1: for ever. `balances` keeps the latest of each account in any case'),
+    .describe(
+      'Days for which the topics of events are kept, existing topics too; -1: for ever. `balances` keeps the latest of each account in any case',
+    ),
 });
 
 type Config = z.output<typeof topicsConfig>;
@@ -31,9 +40,15 @@ function specOf(name: TopicName, config: Config): TopicSpec {
 }
 
 /** Returns the names of topics on the broker: those that were missing, and those whose retention was another. */
-export async function createTopics(kafka: KafkaClient, config: Config): Promise<{ created: string[]; changed: string[] }> {
+export async function createTopics(
+  kafka: KafkaClient,
+  config: Config,
+): Promise<{ created: string[]; changed: string[] }> {
   const names = Object.keys(topics) as TopicName[];
-  const created = await ensureTopics(kafka, names.map((name) => specOf(name, config)));
+  const created = await ensureTopics(
+    kafka,
+    names.map((name) => specOf(name, config)),
+  );
   const retentions = names.flatMap((name) => {
     const settings = eventsRetention(name, config.EVENTS_RETENTION_DAYS);
     return settings === undefined ? [] : [[topicName(config.TOPIC_PREFIX, name), settings] as const];

@@ -12,16 +12,26 @@ const world = useBank();
 const { api } = world;
 
 const root = join(import.meta.dirname, '..');
-const connection = () => ({ KAFKA_BROKERS: world.bank.kafka_brokers, TOPIC_PREFIX: world.bank.topic_prefix, DATABASE_URL: world.bank.database_url });
+const connection = () => ({
+  KAFKA_BROKERS: world.bank.kafka_brokers,
+  TOPIC_PREFIX: world.bank.topic_prefix,
+  DATABASE_URL: world.bank.database_url,
+});
 const run = promisify(execFile);
 const script = (file: string, parameters: string[] = [], env: Record<string, string> = {}) =>
   run(process.execPath, [join(root, file), ...parameters], { env: { ...process.env, ...connection(), ...env } });
 
 /** The events, without those that came twice, by key in their order: partitions and offsets of a new topic are others. */
 function byKey(messages: ReceivedMessage[] = []): Record<string, unknown[]> {
-  const seen = new Map(messages.map(({ key, value, headers }) => [headers['ce_id'], { key, value: String(value), headers }]));
+  const seen = new Map(
+    messages.map(({ key, value, headers }) => [headers['ce_id'], { key, value: String(value), headers }]),
+  );
   const groups = Object.groupBy(seen.values(), ({ key }) => String(key));
-  return Object.fromEntries(Object.entries(groups).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, events = []]) => [key, events]));
+  return Object.fromEntries(
+    Object.entries(groups)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, events = []]) => [key, events]),
+  );
 }
 
 const isPublished = async () => {
@@ -46,11 +56,21 @@ describe('bank republish', () => {
     await api.transact(account_id, 'Deposit', 5);
     await eventually(isPublished);
     const since = new Date(Date.now() - 3_600_000).toISOString();
-    const failure = await script('cli/bank.ts', ['republish', '--since', since, '--service', 'ledger']).catch((error: Error & { code: number; stdout: string; stderr: string }) => error);
-    expect(failure).toMatchObject({ code: 2, stdout: expect.stringMatching(/^ledger: \d+ messages in \d+ batches were published since/), stderr: expect.stringContaining('not confirmed (--yes)') });
+    const failure = await script('cli/bank.ts', ['republish', '--since', since, '--service', 'ledger']).catch(
+      (error: Error & { code: number; stdout: string; stderr: string }) => error,
+    );
+    expect(failure).toMatchObject({
+      code: 2,
+      stdout: expect.stringMatching(/^ledger: \d+ messages in \d+ batches were published since/),
+      stderr: expect.stringContaining('not confirmed (--yes)'),
+    });
     expect(await isPublished()).toBe(true);
     const future = await script('cli/bank.ts', ['republish', '--since', '2999-01-01T00:00:00Z', '--yes']);
-    expect(future.stdout.split('\n').map((line) => line.split(' were ')[0])).toEqual(['ledger: 0 messages in 0 batches', 'accounts: 0 messages in 0 batches', '']);
+    expect(future.stdout.split('\n').map((line) => line.split(' were ')[0])).toEqual([
+      'ledger: 0 messages in 0 batches',
+      'accounts: 0 messages in 0 batches',
+      '',
+    ]);
   });
 
   it('after all topics were lost, every event is there again, once per ce_id and in order per key, and the bank works', async () => {
@@ -64,7 +84,8 @@ describe('bank republish', () => {
     const { api_key } = await api.key({ scopes: ['accounts:read'] });
     await eventually(isPublished);
     const before = await readTopics(world.bank, [...eventTopics]);
-    const own = (name: TopicName, read: typeof before) => byKey(read.get(name)?.filter(({ headers }) => (headers['ce_time'] ?? '') >= since));
+    const own = (name: TopicName, read: typeof before) =>
+      byKey(read.get(name)?.filter(({ headers }) => (headers['ce_time'] ?? '') >= since));
     expect(Object.values(own('transactions', before)).flat()).toHaveLength(12);
 
     await Promise.all(world.bank.processes.map((process) => process.stop()));

@@ -24,9 +24,9 @@ export interface ConsumerOptions {
   /** Where a group begins that has read nothing yet. Default true: at the oldest event kept. */
   fromBeginning?: boolean;
   /**
-   * Events that were published before this moment, by the broker's clock, are left out: the group begins with the first one of
-   * each partition from then on. A group that has read further goes on where it was, so that the option may stay when the
-   * process restarts: to read a period again, take a new `groupId`.
+   * Events that were published before this moment, by the broker's clock, are left out: the group begins
+   * with the first one of each partition from then on. A group that has read further goes on where it was,
+   * so that the option may stay when the process restarts. To read a period again, take a new `groupId`.
    */
   from?: Date;
   /** Partitions that are handled at the same time. Default 1; order is kept by partition, whatever the number. */

@@ -68,7 +68,7 @@ export const topics = {
 
 export type TopicName = keyof typeof topics;
 
-/** What EVENTS_RETENTION_DAYS says of the topic; undefined where it says nothing: the present state of things is kept for ever. */
+/** What EVENTS_RETENTION_DAYS means for the topic; undefined for any other than one of events, and for balances. */
 export function eventsRetention(name: string, days: number): Record<string, string> | undefined {
   const isKept = isEventTopic(name) && topics[name].config['cleanup.policy'] === 'delete';
   return isKept ? { 'retention.ms': String(days === -1 ? -1 : days * day) } : undefined;

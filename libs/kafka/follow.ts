@@ -3,16 +3,16 @@ import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { Supervisor } from './consumer-supervisor.ts';
 import type { BatchPayload } from './fetched-batch.ts';
-import { offsetsAt, topicRanges } from './topics.ts';
+import { offsetsAt, type PartitionOffset, topicRanges } from './topics.ts';
 import { startTimeoutMs, withTimeout } from './wait.ts';
 
 export interface FollowOptions {
   /** Mostly a compacted one: the latest message of each key is its state, a null value removes the key. */
   topic: string;
   /**
-   * Where it begins. `end`: leaves out what is there already, and takes everything written from the call of start() on. A date:
-   * the first message of each partition that the topic has from that moment on, by the topic's timestamps. Default: the
-   * oldest that the topic keeps.
+   * Where it begins. `end`: leaves out what is there already, and takes everything written from the call of
+   * start() on. A date: the first message of each partition from that moment on, by the topic's timestamps.
+   * Default: the oldest message that the topic keeps.
    */
   from?: 'end' | Date;
   /** Names the reader; every follower gets all partitions, whatever it is called. */
@@ -70,7 +70,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     beforeStop: async () => undefined,
   }), logger);
 
-  const firstOffsets = async (): Promise<{ partition: number; offset: bigint }[]> => {
+  const firstOffsets = async (): Promise<PartitionOffset[]> => {
     if (options.from === undefined) return [];
     if (options.from instanceof Date) return offsetsAt(kafka, topic, options.from);
     return (await topicRanges(kafka, topic)).map(({ partition, high }) => ({ partition, offset: high }));

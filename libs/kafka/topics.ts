@@ -3,12 +3,14 @@ import type { KafkaClient } from './client.ts';
 import { kafkajs } from './kafkajs.ts';
 import { pause } from './wait.ts';
 
+/** Topic settings by their Kafka names, for example 'cleanup.policy'. */
+export type Settings = Record<string, string>;
+
 export interface TopicSpec {
   name: string;
   partitions: number;
   replication_factor: number;
-  /** Topic settings by their Kafka names, for example 'cleanup.policy'. */
-  config: Record<string, string>;
+  config: Settings;
 }
 
 const createTimeoutMs = 15_000;
@@ -65,10 +67,11 @@ async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promi
 }
 
 /**
- * Gives existing topics these settings, and leaves their others as they are. Returns the names of those that had another value.
- * Nobody else should change them at that moment: kafkajs knows only the request that replaces all settings of a topic.
+ * Gives existing topics these settings, and leaves their others as they are. Returns the names of those that
+ * had another value. Nobody else should change them at that moment: kafkajs knows only the request that replaces
+ * all settings of a topic.
  */
-export async function changeSettings(kafka: KafkaClient, wanted: ReadonlyMap<string, Record<string, string>>): Promise<string[]> {
+export async function changeSettings(kafka: KafkaClient, wanted: ReadonlyMap<string, Settings>): Promise<string[]> {
   if (wanted.size === 0) return [];
   const { ConfigResourceTypes, ConfigSource } = kafkajs;
   return kafka.withAdmin(async (admin) => {
@@ -109,8 +112,14 @@ export async function topicRanges(kafka: KafkaClient, topic: string): Promise<{ 
   });
 }
 
-/** The offset of the first message of each partition from that moment on, by the topic's timestamps; where there is none, the end. */
-export async function offsetsAt(kafka: KafkaClient, topic: string, moment: Date): Promise<{ partition: number; offset: bigint }[]> {
+/** A place in a topic whose name is known. */
+export interface PartitionOffset {
+  partition: number;
+  offset: bigint;
+}
+
+/** The first message of each partition from that moment on, by the topic's timestamps; where there is none, the end. */
+export async function offsetsAt(kafka: KafkaClient, topic: string, moment: Date): Promise<PartitionOffset[]> {
   return kafka.withAdmin(async (admin) => {
     const offsets = await admin.fetchTopicOffsetsByTimestamp(topic, moment.getTime());
     return offsets.map(({ partition, offset }) => ({ partition, offset: BigInt(offset) }));

@@ -7,7 +7,8 @@ const { pool, write, relayWith, drained } = harness;
 afterEach(() => harness.reset());
 afterAll(() => harness.close());
 
-const now = async () => new Date((await pool.query<{ now: string }>('select clock_timestamp() as now')).rows[0]?.now ?? '');
+const now = async () =>
+  new Date((await pool.query<{ now: string }>('select clock_timestamp() as now')).rows[0]?.now ?? '');
 
 test('what was published since a moment is published again, the same in the same order; what was before it is not', async () => {
   const broker = fakeBroker();
@@ -30,8 +31,14 @@ test('how far the outbox reaches back is that of the oldest batch it keeps', asy
   relayWith(fakeBroker());
   await write(event(1), event(2));
   await drained();
-  const { rows: [oldest] } = await pool.query<{ published_at: string }>('select published_at from outbox_batches');
-  expect(await countRepublishable(pool, new Date(0))).toEqual({ batches: 1n, messages: 2n, kept_since: oldest?.published_at });
+  const {
+    rows: [oldest],
+  } = await pool.query<{ published_at: string }>('select published_at from outbox_batches');
+  expect(await countRepublishable(pool, new Date(0))).toEqual({
+    batches: 1n,
+    messages: 2n,
+    kept_since: oldest?.published_at,
+  });
 });
 
 test('what is being published at that moment comes again too, behind what is older: the newest of a key is its last', async () => {
