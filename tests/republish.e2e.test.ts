@@ -46,7 +46,7 @@ async function loseKafka(): Promise<void> {
   const names = (Object.keys(topics) as TopicName[]).map((name) => topicName(world.bank.topic_prefix, name));
   await kafka.withAdmin(async (admin) => {
     await admin.deleteTopics({ topics: names, timeout: 10_000 });
-    await eventually(async () => (await admin.listTopics()).every((name) => !names.includes(name)));
+    await eventually(async () => (await admin.listTopics()).every((name) => !names.includes(name)), 60_000);
   });
 }
 
@@ -95,7 +95,7 @@ describe('bank republish', () => {
     const { stdout } = await script('cli/bank.ts', ['republish', '--since', since, '--yes']);
     expect(stdout).toMatch(/^ledger: the relay publishes \d+ batches again$/m);
     await script('services/accounts/republish-keys.ts', [], { LOG_LEVEL: 'warn' });
-    await eventually(isPublished);
+    await eventually(isPublished, 60_000);
     await world.bank.process('gateway').restart();
 
     const after = await readTopics(world.bank, [...eventTopics]);
@@ -104,5 +104,5 @@ describe('bank republish', () => {
     expect(JSON.parse(String(latest?.value))).toMatchObject({ account_id: from, balance: '8.00' });
     expect((await api.withKey(api_key).get(`/accounts/${from}`)).status).toBe(200);
     expect((await api.transact(String(from), 'Deposit', 1)).status).toBe('Completed');
-  });
+  }, 180_000);
 });
