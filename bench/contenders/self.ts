@@ -11,7 +11,6 @@ import { createApp } from '#services/gateway/app.ts';
 import { createCursors } from '#services/gateway/cursor.ts';
 import { createForwarder } from '#services/gateway/forward.ts';
 import { createGatewayMetrics } from '#services/gateway/gateway-metrics.ts';
-import { createPendingAnswers } from '#services/gateway/pending.ts';
 import { createAuditRecords } from '#services/gateway/audit-records.ts';
 
 /**
@@ -42,7 +41,6 @@ const app = await createApp({
   admission,
   forwarder: createForwarder({ request, admission, now: Date.now, prefix, logger, metrics }),
   consumerLag: async () => [],
-  pending: createPendingAnswers(),
   apiKeys,
   auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger, now: Date.now }),
   clock: { now: Date.now, check: () => ({ ok: true }) },

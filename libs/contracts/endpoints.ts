@@ -146,7 +146,7 @@ export const endpoints = {
   },
   create_transfer: {
     method: 'POST', path: '/transfers', tag: 'Transfers', summary: 'Move funds between two accounts', scope: 'transfers:write', query: none, body: bodies.createTransfer,
-    result: transferSchema, shape: 'one', success: 201, pending: true, message: 'create_transfer', errors: ['same_account', 'amount_exceeds_outstanding', ...postingErrors],
+    result: transferSchema, shape: 'one', success: 201, pending: true, message: 'create_transfer', errors: ['same_account', 'amount_exceeds_outstanding', 'destination_refused', ...postingErrors],
   },
   create_api_key: {
     method: 'POST', path: '/admin/api-keys', tag: 'Administration', summary: 'Create an API key', scope: 'keys:manage', query: none, body: bodies.createKey,

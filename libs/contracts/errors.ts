@@ -20,6 +20,7 @@ export const errorCodes = {
   duplicate_account_number: { status: 400, title: 'Duplicate Account Number' },
   currency_mismatch: { status: 400, title: 'Currency Mismatch' },
   same_account: { status: 400 },
+  destination_refused: { status: 400 },
   amount_exceeds_outstanding: { status: 400, title: 'Amount Exceeds Outstanding' },
   balance_limit_exceeded: { status: 400, title: 'Balance Limit Exceeded' },
   invalid_transaction_type: { status: 400 },

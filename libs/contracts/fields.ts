@@ -265,5 +265,5 @@ export const parameters = {
     idempotency_key: z.string().max(255).optional(),
     ...page,
   }),
-  listTransfers: z.strictObject({ account_id: id.optional(), from: time.optional(), to: time.optional(), ...page }),
+  listTransfers: z.strictObject({ account_id: id.optional(), status: transactionStatus.optional(), from: time.optional(), to: time.optional(), ...page }),
 };

@@ -41,6 +41,9 @@ import type { TopicName } from './topics.ts';
  */
 
 const id = z.string().max(64);
+/** Of what callers name: the gateway asks nobody about anything else, and what is unknown is kept as it was asked for. */
+const accountId = z.string().regex(/^acc_[0-9a-f]{32}$/);
+const transactionId = z.string().regex(/^txn_[0-9a-f]{32}$/);
 const text = z.string().nullable();
 const time = z.string();
 /** What the gateway lets through: plain decimals, not negative, and codes of the list. */
@@ -145,15 +148,15 @@ export const messages = {
   // ledger: commands
   create_transaction: command(
     'ledger.commands',
-    z.object({ transaction_id: id, account_id: id, transaction_type: z.enum(['Deposit', 'Withdrawal']), amount, currency: currency.nullable(), description: text, reference: text }),
+    z.object({ transaction_id: id, account_id: accountId, transaction_type: z.enum(['Deposit', 'Withdrawal']), amount, currency: currency.nullable(), description: text, reference: text }),
     transactionSchema,
   ),
   create_transfer: command(
     'ledger.commands',
-    z.object({ transfer_id: id, from_account_id: id, to_account_id: id, amount, currency: currency.nullable(), description: text }),
+    z.object({ transfer_id: id, from_account_id: accountId, to_account_id: accountId, amount, currency: currency.nullable(), description: text }),
     transferSchema,
   ),
-  reverse_transaction: command('ledger.commands', z.object({ transaction_id: id, reverses_transaction_id: id, reason: z.string() }), transactionSchema),
+  reverse_transaction: command('ledger.commands', z.object({ transaction_id: id, reverses_transaction_id: transactionId, reason: z.string() }), transactionSchema),
   /** A step of the opening saga: answered to `accounts.commands`. */
   open_ledger_account: command(
     'ledger.commands',
@@ -163,7 +166,7 @@ export const messages = {
   /** A step of the status saga: the ledger decides from, to, no-op and order. */
   change_ledger_account_status: command(
     'ledger.commands',
-    z.object({ transition_id: id, account_id: id, status: accountStatus }),
+    z.object({ transition_id: id, account_id: accountId, status: accountStatus }),
     z.object({
       account_id: id,
       from_status: accountStatus,
@@ -199,7 +202,11 @@ export const messages = {
   ),
   /** May be sent to `ledger.commands` too, into the bucket of the id: then it is answered behind the commands there. */
   get_transaction: query('ledger.queries', z.object({ transaction_id: id }), transactionSchema),
-  list_transfers: query('ledger.queries', z.object({ account_id: z.string().optional(), from: time.optional(), to: time.optional(), ...page }), pageOf(transferSchema)),
+  list_transfers: query(
+    'ledger.queries',
+    z.object({ account_id: z.string().optional(), status: z.string().optional(), from: time.optional(), to: time.optional(), ...page }),
+    pageOf(transferSchema),
+  ),
   get_transfer: query('ledger.queries', z.object({ transfer_id: id }), transferSchema),
   list_entries: query('ledger.queries', z.object({ account_id: id, ...page }), pageOf(entrySchema)),
   get_statement: query(

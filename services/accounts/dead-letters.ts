@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { idOf } from '#libs/contracts/ids.ts';
-import { messageOfType } from '#libs/contracts/messages.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
+import { decodeRequest } from '#libs/contracts/exchange.ts';
+import { messageOfType, messages } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import { PublishError } from '#libs/kafka/publish.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish.ts';
@@ -86,32 +87,62 @@ export function redriven(letter: DeadLetterRow, message: ReceivedMessage, prefix
 }
 
 /**
+ * PURE: a command of the ledger that is dropped, as it goes to its topic once more: with its deadline passed, so that the
+ * ledger records it as Failed (deadline_exceeded) and its id, which may have been answered 202, has an outcome. Undefined
+ * for what has no deadline or would only die again.
+ */
+export function closing(letter: DeadLetterRow, message: ReceivedMessage, prefix: string): OutgoingMessage | undefined {
+  const sent = redriven(letter, message, prefix, false, '');
+  const { deadline, ce_time } = sent.headers;
+  const isCommand = (name: MessageName) => messages[name].topic === 'ledger.commands';
+  if (deadline === undefined || ce_time === undefined || decodeRequest({ headers: sent.headers, value: message.value }, isCommand, prefix).kind === 'bad') return undefined;
+  return { ...sent, headers: { ...sent.headers, deadline: ce_time } };
+}
+
+/**
  * Sends a dead letter to its topic again, before the state is committed: a crash between repeats it, and commands are known
  * by their ids. Without renew_deadline a command that is too old by now is recorded as Failed (deadline_exceeded).
  */
 export async function redriveDeadLetter(work: Work, { dead_letter_id, renew_deadline }: MessageData<'redrive_dead_letter'>): Promise<Outcome> {
-  const { client, prefix, deadLetters, now } = work;
-  const letter = await lockDeadLetter(client, dead_letter_id);
-  if (!letter) return refused(deadLetterNotFound(dead_letter_id));
-  if (letter.state !== 'open') return refused(alreadyDecided(letter));
-  try {
-    const message = await readDeadLetter(letter, prefix, deadLetters);
-    if (!message) return refused(refusal('dead_letter_expired', `the bytes of ${dead_letter_id} are no longer kept: it can only be dropped`));
-    await deadLetters.publish(redriven(letter, message, prefix, renew_deadline, now));
-  } catch (error) {
-    const isUnknown = error instanceof PublishError && error.sent;
-    if (isUnknown) return refused(refusal('outcome_unknown', `whether ${dead_letter_id} was sent again is not known: repeat the request`, { details: { dead_letter_id } }));
-    return refused(refusal('service_unavailable', `the broker cannot be reached; ${dead_letter_id} was not sent again, the request can be repeated`));
-  }
-  return decided(work, letter, 'redriven', null, { renew_deadline });
+  const letter = await lockOpen(work, dead_letter_id);
+  if ('kind' in letter) return letter;
+  const refusedSending = await atBroker(dead_letter_id, async () => {
+    const message = await readDeadLetter(letter, work.prefix, work.deadLetters);
+    if (!message) return refusal('dead_letter_expired', `the bytes of ${dead_letter_id} are no longer kept: it can only be dropped`);
+    await work.deadLetters.publish(redriven(letter, message, work.prefix, renew_deadline, work.now));
+  });
+  return refusedSending ? refused(refusedSending) : decided(work, letter, 'redriven', null, { renew_deadline });
 }
 
-/** Decides that a dead letter is not sent again; its bytes stay until retention deletes them. */
+/** Decides that a dead letter is never executed; its bytes stay until retention deletes them. */
 export async function dropDeadLetter(work: Work, { dead_letter_id, reason }: MessageData<'drop_dead_letter'>): Promise<Outcome> {
-  const letter = await lockDeadLetter(work.client, dead_letter_id);
-  if (!letter) return refused(deadLetterNotFound(dead_letter_id));
-  if (letter.state !== 'open') return refused(alreadyDecided(letter));
-  return decided(work, letter, 'dropped', reason, { reason });
+  const letter = await lockOpen(work, dead_letter_id);
+  if ('kind' in letter) return letter;
+  const refusedSending = await atBroker(dead_letter_id, async () => {
+    const message = letter.source_topic === 'ledger.commands' ? await readDeadLetter(letter, work.prefix, work.deadLetters) : undefined;
+    const last = message && closing(letter, message, work.prefix);
+    if (last) await work.deadLetters.publish(last);
+  });
+  return refusedSending ? refused(refusedSending) : decided(work, letter, 'dropped', reason, { reason });
+}
+
+/** A dead letter that is open, locked; else the refusal. */
+async function lockOpen({ client }: Work, id: string): Promise<DeadLetterRow | Outcome> {
+  const letter = await lockDeadLetter(client, id);
+  if (!letter) return refused(deadLetterNotFound(id));
+  return letter.state === 'open' ? letter : refused(alreadyDecided(letter));
+}
+
+/** What the broker does not give or take refuses, and leaves the dead letter open. */
+async function atBroker(id: string, send: () => Promise<Refusal | void>): Promise<Refusal | void> {
+  try {
+    return await send();
+  } catch (error) {
+    if (error instanceof PublishError && error.sent) {
+      return refusal('outcome_unknown', `whether ${id} was sent again is not known: repeat the request`, { details: { dead_letter_id: id } });
+    }
+    return refusal('service_unavailable', `the broker cannot be reached; ${id} was not sent again, the request can be repeated`);
+  }
 }
 
 function alreadyDecided({ dead_letter_id, state }: DeadLetterRow): Refusal {

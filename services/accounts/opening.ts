@@ -57,7 +57,7 @@ export async function finishOpenings(client: Queries, finished: Finished[], now:
   return results.map(({ step, body, result }) => {
     const account = accounts.get(step.account_id);
     if (!account) throw new TypeError(`account ${step.account_id} is not opening`);
-    if (!body.ok) return refused(body.refusal, true);
+    if (!body.ok) return refused(body.refusal);
     const full: Account = { ...account, balance: result?.balance ?? '' };
     const { client_id, account_type, currency, status } = account;
     return done(full, [eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, { account })], { client_id, account_type, currency, status });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
+import { errorCodes } from '#libs/contracts/errors.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
 import { events } from '#libs/contracts/events.ts';
 import type { EventData, EventType } from '#libs/contracts/events.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -63,9 +64,6 @@ export type Outcome =
   | { kind: 'decided'; body: ReplyBody; events: OutboxEvent[]; kept: boolean; details: AuditDetails }
   | { kind: 'begun'; step: Step };
 
-/** Refusals that a repeat gets again (contract: Idempotency). Validation, 403 and 404 are decided anew each time. */
-const keptRefusals: ReadonlySet<ErrorCode> = new Set(['deadline_exceeded', 'duplicate_ussd_phone', 'invalid_status_transition']);
-
 /** `details` are for the audit. */
 export function done(data: unknown, written: OutboxEvent[], details: AuditDetails): Outcome {
   return { kind: 'decided', body: { ok: true, data }, events: written, kept: true, details };
@@ -75,9 +73,13 @@ export function begun(step: Step): Outcome {
   return { kind: 'begun', step };
 }
 
-/** `kept` is given where the rule of keptRefusals does not hold. */
-export function refused(refusal: Refusal, kept: boolean = keptRefusals.has(refusal.code)): Outcome {
-  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept, details: {} };
+/**
+ * A refusal is a decision like any other, and a repeat gets it again, that a client is unknown too. But 403 is about the
+ * caller, and 5xx decides nothing: they are answered anew (contract: Idempotency).
+ */
+export function refused(refusal: Refusal): Outcome {
+  const { status } = errorCodes[refusal.code];
+  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept: status < 500 && status !== 403, details: {} };
 }
 
 /** Headers by which an event or a step is found again in logs and traces. */

@@ -8,7 +8,7 @@ import type { ApiKey, Transaction, Transfer } from '#libs/contracts/resources.ts
 import { scopes as allScopes } from '#libs/contracts/scopes.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Caller } from './caller.ts';
-import { refuse } from './errors.ts';
+import { refuse, refuseViolations } from './errors.ts';
 import { knownForm } from './unknown-ids.ts';
 
 /** What a writing request becomes: one entry per command endpoint. */
@@ -148,6 +148,7 @@ function keyPlanners(pepper: string, apiKeys: ApiKeys) {
       const key_id = idOf('key', bits);
       const apiKey = makeApiKey(environment, key_id);
       const expires_at = body.expires_at ?? new Date(acceptedAt.getTime() + keyLifetimeMs).toISOString();
+      if (Date.parse(expires_at) <= acceptedAt.getTime()) throw refuseViolations([{ field: 'expires_at', code: 'validation_failed', message: 'expires_at must be in the future' }]);
       return {
         name: 'create_api_key', id: key_id, key: key_id, resource: { key_id }, location: `/admin/api-keys/${key_id}`,
         data: { key_id, name, scopes, environment, client_id, expires_at, secret_hash: hashApiKey(pepper, apiKey) },

@@ -176,7 +176,7 @@ function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origi
     request_id: origin.requestId,
     actor: origin.caller.actor,
     deadline: deadlineText(ms + deadlineMs),
-    reply_by: replyByText(ms + replyWaitMs),
+    reply_by: messages[name].kind === 'query' ? replyByText(ms + replyWaitMs) : undefined,
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
     staff: origin.caller.isStaff === true ? 'true' : undefined,

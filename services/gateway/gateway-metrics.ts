@@ -48,17 +48,15 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
 export interface GatewayState {
   requester: { pending(): number };
   publisher: { queued(): number };
-  pending: { size(): number };
   consumerLag: ConsumerLag;
   /** Undefined until the gateway has started. */
   forwarder(): Forwarder | undefined;
 }
 
 /** What is read at each scrape. */
-export function measureGateway(metrics: Metrics, { requester, publisher, pending, consumerLag, forwarder }: GatewayState): void {
+export function measureGateway(metrics: Metrics, { requester, publisher, consumerLag, forwarder }: GatewayState): void {
   metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
   metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
-  metrics.gauge('gateway_pending_answers', 'Ids answered 202 whose outcome nobody has asked for yet', () => pending.size());
   metrics.gauges('gateway_breaker_open', '1 while this gateway does not ask that service, because it does not reply', ['target'], () =>
     (forwarder()?.breakers() ?? []).map(({ service, state }) => ({ labels: { target: service }, value: Number(state === 'open') })));
   // Here and not in the consumers: it must be seen where they are gone.

@@ -35,7 +35,6 @@ import type { Forwarder } from './forward.ts';
 import { createGatewayMetrics, measureGateway } from './gateway-metrics.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createKeySet } from './jwks.ts';
-import { createPendingAnswers } from './pending.ts';
 import { createAuditRecords } from './audit-records.ts';
 import type { TokenOptions } from './tokens.ts';
 
@@ -52,11 +51,10 @@ run('gateway', async ({ logger, instance, onStop }) => {
   const admission = createAdmission();
   onStop('admission', () => admission.stop());
   const { publisher, apiKeys, keyFollower, requester } = createMessaging(kafka, config, { logger, instance, metrics: gatewayMetrics, admission, now: () => clock.now() });
-  const pending = createPendingAnswers();
   const clock = createClock({ read: createTimeReader((message, options) => requester.request(message, options), config.TOPIC_PREFIX), logger });
   const consumerLag = createConsumerLag(kafka, config.TOPIC_PREFIX);
   let forwarder: Forwarder | undefined;
-  measureGateway(metrics, { requester, publisher, pending, consumerLag, forwarder: () => forwarder });
+  measureGateway(metrics, { requester, publisher, consumerLag, forwarder: () => forwarder });
   measureClock(metrics, clock);
 
   let state: 'starting' | 'running' | 'draining' = 'starting';
@@ -99,7 +97,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   forwarder = asking;
   onStop('breakers', () => asking.stop());
   const auditRecords = createAuditRecords({ publisher, prefix: config.TOPIC_PREFIX, logger, now: clock.now });
-  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder: asking, pending, consumerLag, apiKeys, dashboard: dashboard?.options, auditRecords, logger, metrics: gatewayMetrics, tracing, isDraining: () => state === 'draining' });
+  const app = await createApp({ ...appOptions(config, logger), admission, clock, forwarder: asking, consumerLag, apiKeys, dashboard: dashboard?.options, auditRecords, logger, metrics: gatewayMetrics, tracing, isDraining: () => state === 'draining' });
   onStop('HTTP server', () => app.close());
   logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
   state = 'running';

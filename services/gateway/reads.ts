@@ -6,14 +6,12 @@ import type { ConsumerLag } from './consumer-lag.ts';
 import { Refused, refuse, unavailable } from './errors.ts';
 import type { Forwarder, Origin } from './forward.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
-import type { PendingAnswers } from './pending.ts';
-import { kindOfField, knownForm, notFound, numberNotFound } from './unknown-ids.ts';
+import { kindOfField, knownForm, numberNotFound } from './unknown-ids.ts';
 
 /** Reads, each made of one query or two. They answer data, or throw a Refused. */
 
 export interface ReadDependencies {
   forwarder: Forwarder;
-  pending: PendingAnswers;
   consumerLag: ConsumerLag;
   metrics: Pick<GatewayMetrics, 'recent'>;
 }
@@ -109,9 +107,10 @@ export async function readBalance({ params, origin }: ReadInput, { forwarder }: 
 
 /**
  * A transaction or transfer. One that the ledger does not know is asked for once more behind the commands of its bucket,
- * where the command that makes it may still wait: so an id that was answered 202 is never a 404.
+ * where the command that makes it may still wait. What has been there has left a record, if only that it was dead-lettered:
+ * so an id that was answered 202 is never a 404, whichever gateway is asked.
  */
-export async function readPosting(kind: 'transaction' | 'transfer', { params, origin }: ReadInput, { forwarder, pending }: ReadDependencies): Promise<unknown> {
+export async function readPosting(kind: 'transaction' | 'transfer', { params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
   const id = knownForm(kind, params[`${kind}_id`]);
   const ask = (bucket?: number) =>
     kind === 'transaction'
@@ -119,14 +118,6 @@ export async function readPosting(kind: 'transaction' | 'transfer', { params, or
       : forwarder.query('get_transfer', { transfer_id: id }, id, origin, bucket);
   let outcome = await ask();
   if (isNotFound(outcome)) outcome = await ask(bucketOfId(id));
-  if (outcome.kind === 'done') {
-    pending.forget(id);
-    return outcome.data;
-  }
-  const isUnknown = outcome.kind === 'failed' || isNotFound(outcome);
-  const answered = isUnknown ? pending.find(id, origin.caller) : undefined;
-  if (answered !== undefined) return answered;
-  if (isNotFound(outcome)) throw notFound(kind, id);
   return dataOf(outcome);
 }
 

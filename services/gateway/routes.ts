@@ -161,7 +161,7 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Hand
     const outcome = await deps.forwarder.command({ ...planned, acceptedAt }, origin);
     if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
-    if (outcome.kind === 'failed') return void answerFailed(reply, endpoint, planned, outcome, { caller, hasKey: idempotencyKey !== undefined, show, deps });
+    if (outcome.kind === 'failed') return void answerFailed(reply, endpoint, planned, outcome, { hasKey: idempotencyKey !== undefined, show });
     if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
     const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed) : outcome.data;
     send(reply, endpoint.success, show(data), endpoint.shape === 'bare');
@@ -169,22 +169,16 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Hand
 }
 
 interface FailedContext {
-  caller: Caller;
   hasKey: boolean;
   show: (data: unknown) => unknown;
-  deps: RouteDependencies;
 }
 
 /** 503 when nothing was sent, 202 where the broker has the command and the endpoint knows Pending, else 504. */
 function answerFailed(reply: FastifyReply, endpoint: Endpoint, plan: Plan, { stage }: Outcome & { kind: 'failed' }, context: FailedContext): FastifyReply {
   if (stage === 'not_sent') throw new Refused(unavailable);
   if (stage !== 'no_reply' || !plan.pending || !endpoint.pending) throw outcomeUnknown(plan.resource, context.hasKey);
-  // The first acceptance counts: a repeat is told the same created_at.
-  const { pending } = context.deps;
-  const body = pending.find(plan.id, context.caller) ?? plan.pending();
-  pending.remember(plan.id, body, context.caller);
   reply.headers({ location: plan.location, 'retry-after': '1' });
-  return send(reply, 202, context.show(body), endpoint.shape === 'bare');
+  return send(reply, 202, context.show(plan.pending()), endpoint.shape === 'bare');
 }
 
 const keyForm = /^[\x20-\x7e]{1,255}$/;

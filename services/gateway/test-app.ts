@@ -18,7 +18,6 @@ import type { AppDependencies } from './app.ts';
 import { createCursors } from './cursor.ts';
 import { createForwarder } from './forward.ts';
 import { createGatewayMetrics } from './gateway-metrics.ts';
-import { createPendingAnswers } from './pending.ts';
 import { createAuditRecords } from './audit-records.ts';
 
 /** What a service would reply: a body, or why there is none. */
@@ -57,7 +56,6 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
   const app = await createApp({
     admission,
     forwarder,
-    pending: createPendingAnswers(),
     consumerLag: async () => [],
     apiKeys,
     auditRecords: createAuditRecords({ publisher, prefix: 'test.', logger: silent, now: Date.now }),

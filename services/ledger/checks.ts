@@ -6,8 +6,9 @@ import type { Books } from './decision.ts';
 import type { AccountState } from './records.ts';
 
 /**
- * The checks of a posting: each gives the refusal, or undefined where it holds. In the contract's order: account exists,
- * type, status, currency, limits, funds. Pure.
+ * The checks of a posting: each gives the refusal, or undefined where it holds. In the contract's order: the accounts exist;
+ * type, status, currency, limits and funds of the source; then those of the destination, so that a source that cannot pay
+ * learns nothing about the destination but that it exists. Pure.
  */
 
 /** A customer's account; Teller and Vault, and accounts of another client than the caller's, are unknown to callers. */
@@ -26,8 +27,18 @@ export function deadlineExceeded(): Refusal {
 }
 
 export function accountNotFound(accountId: string, field = 'account_id'): Refusal {
-  const shown = accountId.slice(0, 64);
-  return refusal('account_not_found', `${field} ${shown}: account not found`, { details: { field, account_id: shown } });
+  return refusal('account_not_found', `${field} ${accountId}: account not found`, { details: { field, account_id: accountId } });
+}
+
+/** The details of accountNotFound, from its message: that alone is kept. */
+export function namedByNotFound(message: string): { field: string; account_id: string } {
+  const [field = '', account_id = ''] = message.split(/:? /);
+  return { field, account_id };
+}
+
+/** All that a caller bound to one client is told of another client's account that cannot take its payment. */
+export function destinationRefused(): Refusal {
+  return refusal('destination_refused', 'the destination account cannot take this payment');
 }
 
 export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large', currency: string): Refusal {

@@ -9,6 +9,7 @@ import type { Publisher } from '#libs/kafka/publish.ts';
 import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable, tookTooLong } from '#libs/postgres/transaction.ts';
+import { recordDeadLettered } from './dead-lettered.ts';
 import { type BatchTimes, runBatch } from './engine.ts';
 import type { Command, CommandName } from './decision.ts';
 import type { Query } from './queries.ts';
@@ -75,7 +76,7 @@ export function commandHandler(deps: CommandDependencies): (messages: ReceivedMe
       if ('command' in content) commands.push({ message, command: content.command });
       else if ('query' in content) queries.push(content.query);
       else if (!aside.has(message)) {
-        await setAside(message, content.poison, deps);
+        await deadLetter(message, content.poison, deps);
         aside.add(message);
       }
     }
@@ -116,13 +117,19 @@ async function execute(batch: Received[], deps: CommandDependencies): Promise<vo
     if (only && second === undefined) {
       const { message_id, request_id } = only.command.context;
       deps.logger.error({ err: error, command_id: message_id, request_id }, 'a command cannot be processed');
-      await setAside(only.message, { code: 'internal_error', reason: 'the database refused it', address: replyAddress(only.command.context) }, deps);
+      await deadLetter(only.message, { code: 'internal_error', reason: 'the database refused it', address: replyAddress(only.command.context) }, deps);
       return;
     }
     deps.logger.warn({ err: error, size: batch.length }, 'a batch failed, its halves are tried');
     await execute(batch.slice(0, batch.length >> 1), deps);
     await execute(batch.slice(batch.length >> 1), deps);
   }
+}
+
+/** Recorded first: whoever asks for its id behind it must not be told that nobody knows it. */
+async function deadLetter(message: ReceivedMessage, poison: Poison, deps: CommandDependencies): Promise<void> {
+  await recordDeadLettered(deps.pool, message.headers);
+  await setAside(message, poison, deps);
 }
 
 /** The slot of Teller and Vault is named by the lowest partition held; of the batch, where a rebalance has just taken them all. */

@@ -1,10 +1,11 @@
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import type { Refusal } from '#libs/contracts/errors.ts';
+import { type Refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
 import type { Direction, TransactionType } from '#libs/contracts/resources.ts';
 import { isSystem, type Leg, sideOf, type SystemKind } from './chart.ts';
+import { namedByNotFound } from './checks.ts';
 import { type AccountState, type EntryRecord, toTransaction, toTransfer, type TransactionRecord } from './records.ts';
 
 /** What decisions are made of and made from. Pure. */
@@ -59,7 +60,7 @@ export function keeping(reply: ReplyBody): Decision {
   return { ...only(reply), keep: reply };
 }
 
-/** A reply that leaves nothing behind. */
+/** A reply that leaves nothing: that of a repeat, and what a decision with a record is made of. */
 export function only(reply: ReplyBody): Decision {
   return { reply, transactions: [], entries: [] };
 }
@@ -67,8 +68,12 @@ export function only(reply: ReplyBody): Decision {
 /** The reply to a command, from the record that it left: the first time and on every repeat. */
 export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBody {
   if (record.status === 'Completed') return { ok: true, data: name === 'create_transfer' ? toTransfer(record) : toTransaction(record) };
+  const { transaction_id, failure_message: message = '' } = record;
   const code = record.failure_code as Refusal['code'];
-  return { ok: false, refusal: { code, message: record.failure_message ?? '', details: { transaction_id: record.transaction_id } } };
+  const isAmount = code === 'invalid_amount_precision' || code === 'amount_too_large';
+  const refusal = isAmount ? violationsRefusal([{ field: 'amount', code, message: message ?? '' }]) : { code, message: message ?? '' };
+  const named = code === 'account_not_found' ? namedByNotFound(refusal.message) : {};
+  return { ok: false, refusal: { ...refusal, details: { ...named, transaction_id } } };
 }
 
 /** A transaction of this command; created_at is the moment of acceptance. */
@@ -105,7 +110,7 @@ export function completed(draft: Draft, minor: bigint, currency: string): Transa
   return { ...draft, amount_minor: minor, amount_text: null, currency, status: 'Completed', failure_code: null, failure_message: null };
 }
 
-/** A refusal that is kept: one Failed Transaction, no entries. */
+/** A refusal: one Failed Transaction is its record, without entries. An unknown account is named as it was asked for. */
 export function fail(name: CommandName, draft: Draft, { decimal, currency }: Amount, reason: Refusal, books: Books): Decision {
   const minor = currency === null ? null : toMinor(decimal, currency);
   const countable = typeof minor === 'bigint';
@@ -120,15 +125,6 @@ export function fail(name: CommandName, draft: Draft, { decimal, currency }: Amo
   };
   books.transactions.set(idKey(record.transaction_id), record);
   return { reply: outcomeOf(name, record), transactions: [record], entries: [] };
-}
-
-/** A decision so close to the end of the caller's wait may be heard of too late: the caller may have been told 202. */
-const lateMarginMs = 2_000;
-
-/** Validation and not-found keep nothing, unless the caller was told 202 already: then every outcome is kept. */
-export function refuseUnkept(name: CommandName, draft: Draft, amount: Amount, reason: Refusal, context: MessageContext, books: Books): Decision {
-  const late = context.reply_by !== undefined && Date.parse(context.reply_by) - lateMarginMs < Date.parse(books.now);
-  return late ? fail(name, draft, amount, reason, books) : only({ ok: false, refusal: reason });
 }
 
 /** Applies an operation: its entries, leg by leg, and its transactions, of which the first is the command's record. */

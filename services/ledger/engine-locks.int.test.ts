@@ -11,6 +11,7 @@ import { runBatch } from './engine.ts';
 import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
 import { getLedgerAccounts } from './queries.ts';
 import type { AccountState } from './records.ts';
+import { systemAccountId } from './store.ts';
 import { accountOf, cash, opening, transfer } from './test-kit.ts';
 import { verifyBooks } from './verify-books.ts';
 
@@ -120,6 +121,24 @@ describe('a batch', () => {
     await release();
     expect([isWaiting, free.rowCount, await batch]).toEqual([true, 1, ['done']]);
   });
+
+  it('never locks a slot of Teller or Vault that a caller names as an account: it is an unknown one', async () => {
+    const slots = [0, 1].map((slot) => ['TLR', 'VLT'].map((prefix) => ({ ...accountOf(0, 'Savings'), account_id: systemAccountId(`${prefix}-USD/${slot}`) })));
+    const [a, b] = [await open('100'), await open('100')];
+    for (const slot of [0, 1]) await runBatch(one, [cash('Deposit', a, '1')], slot);
+    const rounds = Array.from({ length: 40 }, () => [a, b].map((account, slot) => {
+      const others = slots[1 - slot] ?? [];
+      return [cash('Deposit', account, '1'), ...others.map((named) => transfer(account, named, '1')), ...others.map((named) => cash('Deposit', named, '1'))];
+    }));
+    // Each writer names the other's slots: locked as accounts, before its own, they would be waited for in a circle.
+    const decided = await Promise.allSettled(rounds.flatMap((batches) => batches.map((commands, slot) => runBatch(slot === 0 ? one : two, commands, slot))));
+    const codes = decided.map((each) => (each.status === 'fulfilled' ? each.value.replies.map((reply) => (reply.ok ? 'done' : reply.refusal.code)) : [String(each.reason)]));
+    expect(codes).toEqual(decided.map(() => ['done', ...Array.from({ length: 4 }, () => 'account_not_found')]));
+    const vault = slots[0]?.[1] as AccountState;
+    const { batch, isWaiting, release } = await whileHeld(vault, [transfer(a, vault, '1')]);
+    await release();
+    expect([isWaiting, await batch]).toEqual([false, ['account_not_found']]);
+  }, 60_000);
 
   it('is seen by every read that begins after its reply, on any connection', async () => {
     const a = await open('0');

@@ -11,7 +11,7 @@ import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { runBatch } from './engine.ts';
 import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
 import type { Command } from './decision.ts';
-import { answerQuery } from './queries.ts';
+import { answerQuery, type Query } from './queries.ts';
 import { verifyBooks } from './verify-books.ts';
 
 let database: TestDatabase;
@@ -118,6 +118,51 @@ describe('a batch', () => {
     expect(done.length).toBe(21);
     const { rows } = await owner.query('select count(*)::int as n from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) id))', [[...bits, unknownTwice]]);
     expect(rows[0]).toEqual({ n: 21 });
+    expect(await verifyBooks(owner)).toEqual([]);
+  });
+
+  it('keeps an unknown account: the command that comes again after it was opened moves no money; shown by its id, in no list', async () => {
+    const rich = await open('Savings', '100');
+    const later = opening('Savings', '100');
+    const bits = Array.from({ length: 3 }, fresh) as [string, string, string];
+    const commands = [cash('Deposit', later.id, '60', bits[0]), transfer(rich, later.id, '60', bits[1]), transfer(later.id, rich, '60', bits[2])];
+    expect(codes((await runBatch(one, commands, 0)).replies)).toEqual(Array(3).fill('account_not_found'));
+    await runBatch(one, [later.command], 0);
+    const again = (await runBatch(two, commands, 1)).replies;
+    expect(again).toMatchObject(Array(3).fill({ ok: false, replayed: true, refusal: { code: 'account_not_found' } }));
+    expect([await balance(rich), await balance(later.id)]).toEqual(['100.00', '100.00']);
+    const ask = (query: object) => answerQuery(one, { ...query, context: contextOf(fresh()) } as Query);
+    const failed = { ok: true, data: { status: 'Failed', failure_code: 'account_not_found', amount: '60', currency: null } };
+    expect(await ask({ name: 'get_transaction', data: { transaction_id: idOf('transaction', bits[0]) } })).toMatchObject({ ...failed, data: { ...failed.data, account_id: later.id } });
+    for (const id of bits.slice(1)) expect(await ask({ name: 'get_transfer', data: { transfer_id: idOf('transfer', id) } })).toMatchObject(failed);
+    for (const account_id of [undefined, rich, later.id]) {
+      for (const name of ['list_transactions', 'list_transfers']) {
+        const page = await ask({ name, data: { account_id, limit: 500, order: 'desc' } });
+        expect(JSON.stringify(page)).not.toContain('account_not_found');
+      }
+    }
+    expect(await verifyBooks(owner)).toEqual([]);
+  });
+
+  it('decides a reversal once, of two rivals of which one does not know the original yet', async () => {
+    const a = await open('Savings', '100');
+    const bits = fresh();
+    const undo = reversal(idOf('transaction', bits));
+    expect(codes((await runBatch(one, [undo], 0)).replies)).toEqual(['transaction_not_found']);
+    await runBatch(one, [cash('Withdrawal', a, '10', bits)], 0);
+    expect(codes((await runBatch(two, [undo], 1)).replies)).toEqual(['transaction_not_found']);
+    expect(await balance(a)).toBe('90.00');
+    const race = Array.from({ length: 30 }, () => {
+      const [id, reversing] = [fresh(), reversal(fresh())];
+      if (reversing.name === 'reverse_transaction') reversing.data.reverses_transaction_id = idOf('transaction', id);
+      return { withdrawal: cash('Withdrawal', a, '1', id), reversing };
+    });
+    const outcomes = await Promise.all(race.map(async ({ withdrawal, reversing }) => {
+      const [, ...rivals] = await Promise.all([runBatch(one, [withdrawal], 0), runBatch(one, [reversing], 0), runBatch(two, [reversing], 1)]);
+      const [first, second] = rivals.map(({ replies: [reply] }) => (reply?.ok ? 'done' : reply?.refusal.code));
+      return first === second;
+    }));
+    expect(outcomes).toEqual(race.map(() => true));
     expect(await verifyBooks(owner)).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-import { commandKey, idKey, isId } from '#libs/contracts/ids.ts';
+import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import { writeOutbox } from '#libs/postgres/outbox.ts';
@@ -86,7 +86,7 @@ async function runOnce(client: Queries, commands: Command[], slot: number): Prom
 }
 
 async function openBooks(client: Queries, commands: Command[], slot: number): Promise<Books> {
-  const reversed = commands.flatMap((c) => (c.name === 'reverse_transaction' && isId('transaction', c.data.reverses_transaction_id) ? [c.data.reverses_transaction_id] : []));
+  const reversed = commands.flatMap((c) => (c.name === 'reverse_transaction' ? [c.data.reverses_transaction_id] : []));
   const originals = reversed.length === 0 ? [] : await readTransactions(client, reversed);
   const records = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)]));
   const steps = commands.flatMap((c) => (c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)]));
@@ -117,10 +117,7 @@ async function openBooks(client: Queries, commands: Command[], slot: number): Pr
   return { accounts, moved: new Set(), takenNumbers, system, transactions, reversals, outcomes, now };
 }
 
-/**
- * Ids that cannot be an account's are left out: they are unknown accounts. A transaction that is decided and reversed in
- * one batch brings its accounts itself.
- */
+/** A transaction that is decided and reversed in one batch brings its accounts itself. */
 function touchedAccounts(commands: Command[], originals: TransactionRecord[]): string[] {
   const ids = new Set<string>();
   for (const { name, data } of commands) {
@@ -131,7 +128,7 @@ function touchedAccounts(commands: Command[], originals: TransactionRecord[]): s
     ids.add(original.account_id);
     if (original.counterparty_account_id !== null) ids.add(original.counterparty_account_id);
   }
-  return [...ids].filter((id) => isId('account', id));
+  return [...ids];
 }
 
 /** The currencies in which cash may move in this batch. */
@@ -149,7 +146,7 @@ function cashCurrencies(commands: Command[], originals: TransactionRecord[], acc
 
 /** This writer's slots for those currencies, as far as they exist; the accounts' own currencies are looked up behind their locks. */
 async function lockSlots(client: Queries, commands: Command[], originals: TransactionRecord[], slot: number): Promise<Map<string, AccountState>> {
-  const depositors = commands.flatMap(({ name, data }) => (name === 'create_transaction' && isId('account', data.account_id) ? [data.account_id] : []));
+  const depositors = commands.flatMap(({ name, data }) => (name === 'create_transaction' ? [data.account_id] : []));
   const currencies = [...cashCurrencies(commands, originals, new Map())];
   return depositors.length + currencies.length === 0 ? new Map() : lockSystemAccounts(client, depositors, currencies, slot);
 }

@@ -84,21 +84,21 @@ describe('the event of a transaction', () => {
   });
 
   it('of an amount that no currency counts carries it as asked', () => {
-    const [event] = eventsNow(decide(cash('Deposit', a, '1.234', { reply_by: now }), fresh()));
+    const [event] = eventsNow(decide(cash('Deposit', a, '1.234'), fresh()));
     expect(payloadOf(event as never)).toMatchObject({ transaction: { amount: '1.234', currency: 'USD', failure_code: 'invalid_amount_precision' } });
   });
 
-  it('is none where the account is unknown to who asked, where nothing was kept, and of a change of status', () => {
+  it('is none where the account is unknown to who asked, and of a change of status', () => {
     const books = fresh();
-    const unknown = decide(cash('Deposit', accountOf(9, 'Savings'), '1', { reply_by: now }), books);
+    const unknown = decide(cash('Deposit', accountOf(9, 'Savings'), '1'), books);
     expect(unknown.transactions).toHaveLength(1);
-    for (const decision of [unknown, decide(cash('Deposit', accountOf(9, 'Savings'), '1'), books), decide(restate(a, 'Frozen'), books), decide(opening(7, 'Savings', '0'), books)]) expect(eventsNow(decision)).toEqual([]);
+    for (const decision of [unknown, decide(restate(a, 'Frozen'), books), decide(opening(7, 'Savings', '0'), books)]) expect(eventsNow(decision)).toEqual([]);
   });
 
   it('has the form of the contract, whatever happened', () => {
     const books = fresh();
     const done = decide(transfer(a, b, '3'), books);
-    const decisions = [done, decide(cash('Withdrawal', a, '1'), books), decide(cash('Withdrawal', b, '100'), books), decide(opening(7, 'Loan', '5'), books), decide(reversal(idIn(done)), books), decide(cash('Deposit', a, '1.234', { reply_by: now }), books)];
+    const decisions = [done, decide(cash('Withdrawal', a, '1'), books), decide(cash('Withdrawal', b, '100'), books), decide(opening(7, 'Loan', '5'), books), decide(reversal(idIn(done)), books), decide(cash('Deposit', a, '1.234'), books)];
     const all = [...decisions.flatMap(eventsNow), balanceEvent(a, now)];
     expect(all).toHaveLength(10);
     for (const { type, topic, payload, id } of all) {

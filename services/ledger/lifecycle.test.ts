@@ -81,13 +81,13 @@ describe('status', () => {
     expect([changed.transactions, changed.entries]).toEqual([[], []]);
   });
 
-  it('of an account that is not there, or is Teller or Vault, is not found and not kept', () => {
+  it('of an account that is not there, or is Teller or Vault, is not found, and that is kept', () => {
     const books = booksOf([]);
     const vault = books.system('Vault', 'USD');
     books.accounts.set(vault.account_id, vault);
     for (const account of [accountOf(9, 'Savings'), vault]) {
       const decision = decide(restate(account, 'Frozen'), books);
-      expect([codeOf(decision), decision.keep, decision.restated]).toEqual(['account_not_found', undefined, undefined]);
+      expect([codeOf(decision), decision.keep, decision.restated]).toEqual(['account_not_found', decision.reply, undefined]);
       expect(messageOf(decision)).toContain(account.account_id);
     }
     expect(vault.status).toBe('Active');

@@ -49,7 +49,7 @@ function bookOpening(account: AccountState, minor: bigint, context: MessageConte
 
 export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>, books: Books): Decision {
   const account = customer(books, data.account_id, undefined);
-  if (account === undefined) return only({ ok: false, refusal: accountNotFound(data.account_id) });
+  if (account === undefined) return keeping({ ok: false, refusal: accountNotFound(data.account_id) });
   const from = account.status;
   const changed = from !== data.status;
   if (changed) {

@@ -99,16 +99,22 @@ function addAmount(where: Where, comparison: '>=' | '<=', decimal: string | unde
   where.conditions.push(`t.amount_minor ${comparison} case ${cases.join(' ')} else ${where.parameter(threshold(decimal, 2, comparison === '>='))}::int8 end`);
 }
 
+/** What was asked of an account that its sender may not know, or that is none, is found by its id and in no list. */
+const hasAccount = "t.failure_code is distinct from 'account_not_found'";
+
+/** Written out, so that the partial index of failed ones can serve. */
+function addStatus(where: Where, status: string | undefined): void {
+  if (status !== undefined) where.conditions.push(status === 'Failed' ? "t.status = 'Failed'" : "t.status = 'Completed'");
+}
+
 /** Transactions, newest first. */
 export async function listTransactions(pool: Pool, filters: MessageData<'list_transactions'>, bound: string | undefined): Promise<MessageResult<'list_transactions'>> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending' || (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))) return { items: [] };
   const where = new Where();
-  // What a stranger asked of an account that he may not know is found by its id, not among the account's own.
-  if (accounts !== undefined) where.conditions.push("t.failure_code is distinct from 'account_not_found'");
+  where.conditions.push(hasAccount);
   if (filters.transaction_type !== undefined) where.add('t.transaction_type = ?', filters.transaction_type);
-  // Written out, so that the partial index of failed ones can serve.
-  if (filters.status !== undefined) where.conditions.push(filters.status === 'Failed' ? "t.status = 'Failed'" : "t.status = 'Completed'");
+  addStatus(where, filters.status);
   if (filters.reference !== undefined) where.add('t.reference = ?', filters.reference);
   if (filters.idempotency_key !== undefined) where.add('t.idempotency_key = ?', filters.idempotency_key);
   if (filters.from !== undefined) where.add('t.created_at >= ?::timestamptz', filters.from);
@@ -130,12 +136,13 @@ export function toListed(row: ListedRow): Transaction {
   return toTransaction(recordOf(record), reversed_by === null ? undefined : prefixed('txn', reversed_by));
 }
 
-/** A Transfer is the Transaction on its source; refused ones are shown by their own id only. */
+/** A Transfer is the Transaction on its source. */
 export async function listTransfers(pool: Pool, filters: MessageData<'list_transfers'>, bound: string | undefined): Promise<MessageResult<'list_transfers'>> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
-  if (accounts?.length === 0) return { items: [] };
+  if (accounts?.length === 0 || filters.status === 'Pending') return { items: [] };
   const where = new Where();
-  where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null and t.status = 'Completed'");
+  where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null", hasAccount);
+  addStatus(where, filters.status);
   // Every transfer once: by its source, or, seen from one account, by the leg on that account.
   if (accounts === undefined) where.conditions.push('t.transaction_id = t.operation_id');
   else where.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));

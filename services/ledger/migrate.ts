@@ -14,7 +14,7 @@ export const migrateConfig = z.object({
 /** The ledger may add and read; of what is booked nothing can be changed, by the owner neither. */
 export function grants(role: string): string[] {
   return [
-    `grant select, insert on transactions, entries, commands to ${role}`,
+    `grant select, insert on transactions, entries, commands, dead_lettered_commands to ${role}`,
     `grant select, insert, update on accounts, verifications to ${role}`,
     `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease to ${role}`,
     `grant usage on all sequences in schema ledger to ${role}`,

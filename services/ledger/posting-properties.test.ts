@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { idKey, idOf } from '#libs/contracts/ids.ts';
-import { fromMinor } from '#libs/contracts/money.ts';
+import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
 import type { AccountStatus, AccountType } from '#libs/contracts/resources.ts';
 import { classOf, isSystem } from './chart.ts';
 import type { Command, Decision } from './decision.ts';
@@ -33,6 +33,13 @@ const commandArbitrary = (accounts: AccountState[]) => {
 function population(): AccountState[] {
   return [accountOf(1, 'Savings', 'USD', 'Active', 50_000n), accountOf(2, 'Checking', 'USD', 'Active', 50_000n), accountOf(3, 'Current', 'EUR'), accountOf(4, 'Loan', 'USD', 'Active', 30_000n), accountOf(5, 'Savings', 'USD', 'Frozen')];
 }
+
+const types = fc.constantFrom<AccountType>('Savings', 'Checking', 'Current', 'Loan');
+const statuses = fc.constantFrom<AccountStatus>('Active', 'Inactive', 'Frozen');
+/** Of another client than the source. */
+const anyDestination = fc
+  .record({ type: types, currency: fc.constantFrom('USD', 'EUR', 'JPY'), status: statuses, balance: fc.oneof(fc.bigInt({ min: 0n, max: 20_000n }), fc.constant(maxMinor)) })
+  .map((to) => accountOf(2, to.type, to.currency, to.status, to.balance));
 
 describe('any sequence of commands', () => {
   const anySequence = fc.array(commandArbitrary(population()), { minLength: 1, maxLength: 60, size: 'max' });
@@ -88,16 +95,52 @@ describe('any sequence of commands', () => {
         for (const command of commands) {
           const first = decide(command, books);
           const again = decide(command, books);
-          if (first.transactions.length > 0 || first.keep) {
-            expect(again.entries).toEqual([]);
-            expect(again.transactions).toEqual([]);
-            const { replayed: _, ...reply } = again.reply;
-            const { replayed: __, ...original } = first.reply;
-            expect(reply).toEqual(original);
-          }
+          // Every decision has its record.
+          if (!first.reply.replayed) expect(first.transactions.length > 0 || first.keep !== undefined).toBe(true);
+          expect([again.entries, again.transactions, again.keep]).toEqual([[], [], undefined]);
+          expect(again.reply).toEqual({ ...first.reply, replayed: true });
         }
       }),
       { numRuns: 200 },
+    );
+  });
+
+  it('tells of a destination nothing but that it exists, where the source cannot pay: neither in the reply nor in the record', () => {
+    const amount = fc.bigInt({ min: 1n, max: 20_000n });
+    const currency = fc.constantFrom(null, 'USD', 'EUR');
+    const source = fc
+      .record({ type: types, currency: fc.constantFrom('USD', 'EUR', 'JPY'), status: statuses, balance: amount })
+      .map((s) => accountOf(1, s.type, s.currency, s.status, s.balance));
+    fc.assert(
+      fc.property(source, anyDestination, anyDestination, amount, currency, fc.boolean(), (from, one, other, minor, asked, isBound) => {
+        const rest = isBound ? { bound_client_id: from.client_id ?? '' } : {};
+        const command = transfer(from, one, fromMinor(minor, 'USD'), asked, 5, rest);
+        const [first, second] = [one, other].map((to) => decide(command, booksOf([{ ...from }, { ...to }])));
+        const codes = [first, second].map((decision) => codeOf(decision as Decision));
+        const isForeign = asked !== null && asked !== from.currency;
+        const canPay = from.status === 'Active' && from.account_type !== 'Loan' && !isForeign && codes[0] !== 'insufficient_funds' && codes[0] !== 'invalid_amount_precision';
+        if (!canPay) expect(second).toEqual(first);
+        else if (isBound) for (const code of codes) expect(['done', 'destination_refused']).toContain(code);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('tells of who is paid by a reversal nothing, where who pays cannot', () => {
+    const received = fc.record({ status: statuses, balance: fc.bigInt({ min: 0n, max: maxMinor }) });
+    fc.assert(
+      fc.property(received, received, fc.bigInt({ min: 0n, max: 299n }), (one, other, left) => {
+        const [first, second] = [one, other].map(({ status, balance }) => {
+          const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 300n), accountOf(2, 'Checking')];
+          const books = booksOf([a, b]);
+          decide(transfer(a, b, '3', null, 5), books);
+          Object.assign(a, { status, balance_minor: balance });
+          b.balance_minor = left;
+          return decide(reversal(idOf('transaction', bitsOf(5)), {}, 6), books);
+        });
+        expect([codeOf(first as Decision), second]).toEqual(['insufficient_funds', first]);
+      }),
+      { numRuns: 300 },
     );
   });
 

@@ -1,11 +1,24 @@
-import { refusal } from '#libs/contracts/errors.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { commandKey, creditLegId, debitLegId, idKey } from '#libs/contracts/ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
 import type { TransactionType } from '#libs/contracts/resources.ts';
 import { cashIn, cashOut, move } from './chart.ts';
-import { accountNotFound, badAmount, beyondLimit, beyondOutstanding, customer, deadlineExceeded, inactive, otherCurrency, pastDeadline, withoutFunds } from './checks.ts';
-import { type Books, type Command, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, only, outcomeOf, refuseUnkept } from './decision.ts';
+import {
+  accountNotFound,
+  badAmount,
+  beyondLimit,
+  beyondOutstanding,
+  customer,
+  deadlineExceeded,
+  destinationRefused,
+  inactive,
+  otherCurrency,
+  pastDeadline,
+  withoutFunds,
+} from './checks.ts';
+import { type Books, type Command, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, only, outcomeOf } from './decision.ts';
 import { changeStatus, openAccount } from './lifecycle.ts';
+import type { AccountState } from './records.ts';
 import { reverseTransaction } from './reversal.ts';
 
 /**
@@ -21,7 +34,7 @@ export function decide(command: Command, books: Books): Decision {
     case 'create_transfer':
       return replayed(command, books) ?? createTransfer(command, books);
     case 'reverse_transaction':
-      return replayed(command, books) ?? replayedStep(command, books) ?? remembered(command, reverseTransaction(command, books), books);
+      return replayed(command, books) ?? replayedStep(command, books) ?? remembered(command, kept(reverseTransaction(command, books)), books);
     case 'open_ledger_account':
       return replayedStep(command, books) ?? remembered(command, openAccount(command, books), books);
     case 'change_ledger_account_status':
@@ -56,6 +69,14 @@ function replayedStep({ context }: Command, books: Books): Decision | undefined 
   return reused ? reusedKey() : only({ ...known.outcome, replayed: true });
 }
 
+/**
+ * The reply to a reversal is kept as sent, whether a transaction records it or not: so that of two rivals of which only one
+ * knows the original, one finds the other's row of `commands` in its way.
+ */
+function kept(decision: Decision): Decision {
+  return { ...decision, keep: decision.reply };
+}
+
 /** So that a repeat within the batch is recognised too. */
 function remembered(command: Command, decision: Decision, books: Books): Decision {
   if (decision.keep) books.outcomes.set(commandKey(command.context.message_id), { fingerprint: command.context.fingerprint ?? null, outcome: decision.keep });
@@ -67,11 +88,11 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
   const draft = draftOf(context, data.transaction_id, data.account_id, null, data.transaction_type, deposit ? 'credit' : 'debit', data.description, data.reference);
   const amount = { decimal: data.amount, currency: data.currency };
   const account = customer(books, data.account_id, context.bound_client_id);
-  if (account === undefined) return refuseUnkept(name, draft, amount, accountNotFound(data.account_id), context, books);
+  if (account === undefined) return fail(name, draft, amount, accountNotFound(data.account_id), books);
   if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   const currency = data.currency ?? account.currency;
   const minor = toMinor(data.amount, currency);
-  if (typeof minor !== 'bigint') return refuseUnkept(name, draft, { ...amount, currency }, badAmount(minor, currency), context, books);
+  if (typeof minor !== 'bigint') return fail(name, draft, { ...amount, currency }, badAmount(minor, currency), books);
   const reason =
     (account.account_type === 'Loan' ? refusal('invalid_account_type', `a ${data.transaction_type} is not possible on a Loan account`) : undefined) ??
     inactive(account) ??
@@ -88,32 +109,46 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
 function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, books: Books): Decision {
   const from = customer(books, data.from_account_id, context.bound_client_id);
   const to = customer(books, data.to_account_id, undefined);
-  const toLoan = to?.account_type === 'Loan';
-  const type: TransactionType = toLoan ? 'Loan Payment' : 'Transfer';
-  const draft = draftOf(context, debitLegId(data.transfer_id), data.from_account_id, data.to_account_id, type, 'debit', data.description, null);
+  const asked = draftOf(context, debitLegId(data.transfer_id), data.from_account_id, data.to_account_id, 'Transfer', 'debit', data.description, null);
   const amount = { decimal: data.amount, currency: data.currency };
-  if (from === undefined) return refuseUnkept(name, draft, amount, accountNotFound(data.from_account_id, 'from_account_id'), context, books);
-  if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
+  if (from === undefined) return fail(name, asked, amount, accountNotFound(data.from_account_id, 'from_account_id'), books);
+  if (to === undefined) return fail(name, asked, amount, accountNotFound(data.to_account_id, 'to_account_id'), books);
+  if (pastDeadline(context, books)) return fail(name, asked, amount, deadlineExceeded(), books);
   const currency = data.currency ?? from.currency;
-  if (to === undefined) return refuseUnkept(name, draft, { ...amount, currency }, accountNotFound(data.to_account_id, 'to_account_id'), context, books);
   const minor = toMinor(data.amount, currency);
-  if (typeof minor !== 'bigint') return refuseUnkept(name, draft, { ...amount, currency }, badAmount(minor, currency), context, books);
-  const reason =
-    (from === to ? refusal('same_account', 'to_account_id must differ from from_account_id') : undefined) ??
-    (from.account_type === 'Loan' ? refusal('invalid_account_type', 'a transfer from a Loan account is not possible') : undefined) ??
-    inactive(from) ??
-    inactive(to) ??
-    otherCurrency(from, currency) ??
-    otherCurrency(to, currency) ??
-    (toLoan ? beyondOutstanding(to, minor) : beyondLimit(to, minor)) ??
-    withoutFunds(from, minor, `source account ${from.account_id} has too little balance for this transfer`);
-  if (reason) return fail(name, draft, { decimal: data.amount, currency }, reason, books);
+  if (typeof minor !== 'bigint') return fail(name, asked, { ...amount, currency }, badAmount(minor, currency), books);
+  const cannotPay = refusedSource(from, to, minor, currency);
+  if (cannotPay) return fail(name, asked, { ...amount, currency }, cannotPay, books);
+  const toLoan = to.account_type === 'Loan';
+  const type: TransactionType = toLoan ? 'Loan Payment' : 'Transfer';
+  const cannotTake = refusedDestination(to, minor, currency);
+  if (cannotTake) {
+    const mayKnow = context.bound_client_id === undefined || context.bound_client_id === to.client_id;
+    return mayKnow
+      ? fail(name, { ...asked, transaction_type: type }, { ...amount, currency }, cannotTake, books)
+      : fail(name, asked, { ...amount, currency }, destinationRefused(), books);
+  }
+  const debit: Draft = { ...asked, transaction_type: type };
   const credit: Draft = {
-    ...draft,
+    ...debit,
     transaction_id: creditLegId(data.transfer_id),
     account_id: to.account_id,
     counterparty_account_id: from.account_id,
     direction: toLoan ? 'debit' : 'credit',
   };
-  return complete(name, [completed(draft, minor, currency), completed(credit, minor, currency)], move(from, to, toLoan), minor, books);
+  return complete(name, [completed(debit, minor, currency), completed(credit, minor, currency)], move(from, to, toLoan), minor, books);
+}
+
+function refusedSource(from: AccountState, to: AccountState, minor: bigint, currency: string): Refusal | undefined {
+  return (
+    (from === to ? refusal('same_account', 'to_account_id must differ from from_account_id') : undefined) ??
+    (from.account_type === 'Loan' ? refusal('invalid_account_type', 'a transfer from a Loan account is not possible') : undefined) ??
+    inactive(from) ??
+    otherCurrency(from, currency) ??
+    withoutFunds(from, minor, `source account ${from.account_id} has too little balance for this transfer`)
+  );
+}
+
+function refusedDestination(to: AccountState, minor: bigint, currency: string): Refusal | undefined {
+  return inactive(to) ?? otherCurrency(to, currency) ?? (to.account_type === 'Loan' ? beyondOutstanding(to, minor) : beyondLimit(to, minor));
 }

@@ -8,6 +8,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { outboxStats } from '#libs/postgres/relay-read.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { systemAccountNumber } from './chart.ts';
+import { isDeadLettered } from './dead-lettered.ts';
 import { bits, type FoundRow, listedColumns, listEntries, listTransactions, listTransfers, reversedBy, toListed, toTransferSeen } from './lists.ts';
 import { searchPostings } from './search.ts';
 import { getStatement } from './statement.ts';
@@ -137,7 +138,7 @@ const keyReused: ReplyBody = { ok: false, refusal: refusal('idempotency_key_reus
 async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
   const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
   if (row && !row.exact && row.idempotency_key !== null) return keyReused;
-  return found(row?.exact ? toListed(row) : undefined, 'transaction_not_found', `transaction ${id} not found`);
+  return row?.exact ? done(toListed(row)) : unknown(pool, id, 'transaction');
 }
 
 async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
@@ -145,7 +146,16 @@ async function getTransfer(pool: Pool, id: string, context: MessageContext): Pro
   const row = isId('transfer', id) ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context))) : undefined;
   const isTransfer = row && (row.transaction_type === 'Transfer' || row.transaction_type === 'Loan Payment') && row.reverses_transaction_id === null;
   if (isTransfer && !row.exact && row.idempotency_key !== null) return keyReused;
-  return found(isTransfer && row.exact ? toTransferSeen(row) : undefined, 'transfer_not_found', `transfer ${id} not found`);
+  return isTransfer && row.exact ? done(toTransferSeen(row)) : unknown(pool, id, 'transfer');
+}
+
+/** Nothing has been decided under that id: there was never such a command, or it is one of the dead letters. */
+async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer'): Promise<ReplyBody> {
+  if (isId(kind, id) && (await isDeadLettered(pool, id))) {
+    const message = `the outcome of ${id} is not known yet: its command could not be processed and is looked into`;
+    return { ok: false, refusal: refusal('service_unavailable', message) };
+  }
+  return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };
 }
 
 /** Totals of all entries, and of all balances by class, in one snapshot. */

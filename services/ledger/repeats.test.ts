@@ -66,14 +66,17 @@ describe('a repeat', () => {
     expect(account.balance_minor).toBe(1000n);
   });
 
-  it('of what was not kept is decided anew', () => {
+  it('of a change of status, or a reversal, of what is not there yet is refused again when it is there', () => {
     const books = booksOf([]);
     const account = accountOf(9, 'Savings');
-    const command = restate(account, 'Frozen');
-    expect(codeOf(decide(command, books))).toBe('account_not_found');
+    const deposit = cash('Deposit', account, '1', {}, 70);
+    const commands = [restate(account, 'Frozen'), reversal(idOf('transaction', bitsOf(70)))];
+    const first = commands.map((command) => decide(command, books).reply);
+    expect(first).toMatchObject([{ refusal: { code: 'account_not_found' } }, { refusal: { code: 'transaction_not_found' } }]);
     books.accounts.set(account.account_id, account);
-    expect(decide(command, books).reply).toMatchObject({ ok: true, data: { changed: true } });
-    expect(decide(command, books).reply).toMatchObject({ replayed: true });
+    expect(codeOf(decide(deposit, books))).toBe('done');
+    expect(commands.map((command) => decide(command, books))).toEqual(first.map((reply) => ({ reply: { ...reply, replayed: true }, transactions: [], entries: [] })));
+    expect([account.status, account.balance_minor]).toEqual(['Active', 100n]);
   });
 
   it('names one record, whatever account (and so bucket) its key was used for', () => {

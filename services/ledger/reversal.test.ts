@@ -3,7 +3,7 @@ import { idOf, isId } from '#libs/contracts/ids.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
 import { decide } from './posting.ts';
 import type { EntryRecord } from './records.ts';
-import { accountOf, bitsOf, booksOf, cash, codeOf, idIn, messageOf, now, opening, restate, reversal, transfer } from './test-kit.ts';
+import { accountOf, bitsOf, booksOf, cash, codeOf, idIn, messageOf, opening, restate, reversal, transfer } from './test-kit.ts';
 
 describe('reversal', () => {
   it('turns both legs of a transfer, whichever is named, at most once', () => {
@@ -69,13 +69,12 @@ describe('reversal', () => {
     }
   });
 
-  it('refuses by status first, then limits, then funds, on either side of a transfer; keeps a Failed transaction', () => {
+  it('refuses by what is to be said of who pays, status and funds, then of who is paid, status and limit; keeps a Failed transaction', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const moved = idIn(decide(transfer(a, b, '3'), books));
-    a.balance_minor = maxMinor - 299n;
-    b.balance_minor = 299n;
-    b.status = 'Frozen';
+    Object.assign(a, { balance_minor: maxMinor - 299n, status: 'Inactive' });
+    Object.assign(b, { balance_minor: 299n, status: 'Frozen' });
     const expectRefusal = (code: string, words: string) => {
       const refused = decide(reversal(moved), books);
       expect([codeOf(refused), messageOf(refused)]).toEqual([code, expect.stringContaining(words)]);
@@ -84,10 +83,12 @@ describe('reversal', () => {
     };
     expectRefusal('inactive_account', b.account_id);
     b.status = 'Active';
-    expectRefusal('balance_limit_exceeded', a.account_id);
-    a.balance_minor -= 1n;
     expectRefusal('insufficient_funds', `${b.account_id} has too little balance for this reversal`);
     b.balance_minor += 1n;
+    expectRefusal('inactive_account', a.account_id);
+    a.status = 'Active';
+    expectRefusal('balance_limit_exceeded', a.account_id);
+    a.balance_minor -= 1n;
     expect(codeOf(decide(reversal(moved), books))).toBe('done');
     expect([a.balance_minor, b.balance_minor]).toEqual([maxMinor, 0n]);
   });
@@ -102,16 +103,16 @@ describe('reversal', () => {
     expect(opened.opened.balance_minor).toBe(499n);
   });
 
-  it('is not found: an unknown transaction, one that differs in the last byte, one of another client, one without an amount', () => {
+  it('is not found: an unknown transaction, one that differs in the last byte, one of another client; that is kept', () => {
     const a = accountOf(1, 'Savings');
     const books = booksOf([a]);
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
     const stranger = { bound_client_id: idOf('client', bitsOf(2)) };
-    const unreadable = decide(cash('Deposit', a, '1.234', { reply_by: now }), books).transactions[0]?.transaction_id ?? '';
-    const nowhere = decide(cash('Deposit', accountOf(9, 'Savings'), '1', { reply_by: now }), books).transactions[0]?.transaction_id ?? '';
-    for (const command of [reversal(idOf('transaction', bitsOf(3))), reversal(`${deposit.slice(0, -2)}01`), reversal(deposit, stranger), reversal(unreadable), reversal(nowhere)]) {
+    const nowhere = decide(cash('Deposit', accountOf(9, 'Savings'), '1'), books).transactions[0]?.transaction_id ?? '';
+    const unknown = [reversal(idOf('transaction', bitsOf(3))), reversal(`${deposit.slice(0, -2)}01`), reversal(deposit, stranger), reversal(nowhere, stranger)];
+    for (const command of unknown) {
       const decision = decide(command, books);
-      expect([codeOf(decision), decision.transactions, decision.keep]).toEqual(['transaction_not_found', [], undefined]);
+      expect([codeOf(decision), decision.transactions, decision.keep]).toEqual(['transaction_not_found', [], decision.reply]);
       expect(messageOf(decision)).toContain(command.name === 'reverse_transaction' ? command.data.reverses_transaction_id : '');
     }
     expect(codeOf(decide(reversal(deposit, { bound_client_id: a.client_id ?? '' }), books))).toBe('done');
@@ -120,10 +121,12 @@ describe('reversal', () => {
   it('says why it cannot be: is a reversal, is Failed, was reversed by which; those answers are kept', () => {
     const a = accountOf(1, 'Savings');
     const books = booksOf([a]);
-    const failed = decide(cash('Withdrawal', a, '1'), books).transactions[0]?.transaction_id ?? '';
+    const [failed, unreadable, nowhere] = [cash('Withdrawal', a, '1'), cash('Deposit', a, '1.234'), cash('Deposit', accountOf(9, 'Savings'), '1')].map(
+      (command) => decide(command, books).transactions[0]?.transaction_id ?? '',
+    ) as [string, string, string];
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
     const undone = idIn(decide(reversal(deposit), books));
-    for (const [id, code, words] of [[failed, 'not_reversible', 'is Failed'], [undone, 'not_reversible', 'is a reversal itself'], [deposit, 'already_reversed', `was reversed by ${undone}`]] as const) {
+    for (const [id, code, words] of [[failed, 'not_reversible', 'is Failed'], [unreadable, 'not_reversible', 'is Failed'], [nowhere, 'not_reversible', 'is Failed'], [undone, 'not_reversible', 'is a reversal itself'], [deposit, 'already_reversed', `was reversed by ${undone}`]] as const) {
       const refused = decide(reversal(id), books);
       expect([codeOf(refused), messageOf(refused)]).toEqual([code, expect.stringContaining(`transaction ${id} ${words}`)]);
       expect([refused.keep, refused.transactions]).toEqual([refused.reply, []]);

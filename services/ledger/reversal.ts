@@ -1,9 +1,9 @@
-import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { type ErrorCode, type Refusal, refusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, isSystem, type Leg, move, opposite, turned } from './chart.ts';
 import { beyondLimit, beyondOutstanding, customer, deadlineExceeded, inactive, pastDeadline, withoutFunds } from './checks.ts';
-import { type Books, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, keeping, only } from './decision.ts';
+import { type Books, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, only } from './decision.ts';
 import { type AccountState, isTransferLeg, type TransactionRecord } from './records.ts';
 
 /**
@@ -13,24 +13,23 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
   const found = books.transactions.get(idKey(data.reverses_transaction_id));
   const original = found?.transaction_id === data.reverses_transaction_id ? found : undefined;
   const account = original && customer(books, original.account_id, context.bound_client_id);
-  if (original === undefined || account === undefined || original.amount_minor === null || original.currency === null) {
-    return only({ ok: false, refusal: refusal('transaction_not_found', `transaction ${data.reverses_transaction_id} not found`) });
+  const isVisible = account !== undefined || context.bound_client_id === undefined;
+  if (original === undefined || !isVisible) {
+    return refuse('transaction_not_found', `transaction ${data.reverses_transaction_id} not found`);
   }
   const { amount_minor: minor, currency } = original;
+  if (original.status !== 'Completed') return refuse('not_reversible', `transaction ${original.transaction_id} is ${original.status}`);
+  if (account === undefined || minor === null || currency === null) throw new Error(`the account of ${original.transaction_id} is not locked`);
+  if (original.reverses_transaction_id !== null) return refuse('not_reversible', `transaction ${original.transaction_id} is a reversal itself`);
   const draft: Draft = {
     ...draftOf(context, data.transaction_id, account.account_id, original.counterparty_account_id, original.transaction_type, opposite(original.direction), data.reason, original.reference),
     reverses_transaction_id: original.transaction_id,
   };
   const amount = { decimal: fromMinor(minor, currency), currency };
   if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
-  if (original.status !== 'Completed' || original.reverses_transaction_id !== null) {
-    const what = original.status === 'Completed' ? 'is a reversal itself' : `is ${original.status}`;
-    return keeping({ ok: false, refusal: refusal('not_reversible', `transaction ${original.transaction_id} ${what}`) });
-  }
   const reversal = books.reversals.get(original.transaction_id);
   if (reversal !== undefined) {
-    const details = { reversal_transaction_id: reversal };
-    return keeping({ ok: false, refusal: refusal('already_reversed', `transaction ${original.transaction_id} was reversed by ${reversal}`, { details }) });
+    return refuse('already_reversed', `transaction ${original.transaction_id} was reversed by ${reversal}`, { reversal_transaction_id: reversal });
   }
   const { legs, records } = reversalOf(original, draft, account, books);
   const reason = refusedReversal(legs, minor);
@@ -64,21 +63,22 @@ function reversalOf(original: TransactionRecord, draft: Draft, account: AccountS
   return { legs: turned(move(source, destination, toLoan)), records: [draft, sibling] };
 }
 
+/** Who pays comes first, with all that is to be said about it: see checks.ts. */
 function refusedReversal(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
-  const customers = legs.filter((leg) => !isSystem(leg.account.account_type));
-  for (const { account } of customers) {
-    const reason = inactive(account);
+  for (const { account, direction } of legs) {
+    if (isSystem(account.account_type)) continue;
+    const reason = inactive(account) ?? (direction === 'credit' ? beyondLimit(account, minor) : beyondBalance(account, minor));
     if (reason) return reason;
-  }
-  for (const { account, direction } of customers) {
-    const reason = direction === 'credit' ? beyondLimit(account, minor) : account.account_type === 'Loan' ? beyondOutstanding(account, minor) : undefined;
-    if (reason) return reason;
-  }
-  for (const { account, direction } of customers) {
-    if (direction === 'debit') {
-      const reason = withoutFunds(account, minor, `account ${account.account_id} has too little balance for this reversal`);
-      if (reason) return reason;
-    }
   }
   return undefined;
+}
+
+function beyondBalance(account: AccountState, minor: bigint): Refusal | undefined {
+  if (account.account_type === 'Loan') return beyondOutstanding(account, minor);
+  return withoutFunds(account, minor, `account ${account.account_id} has too little balance for this reversal`);
+}
+
+/** A refusal of which no transaction is the record. */
+function refuse(code: ErrorCode, message: string, details?: Record<string, unknown>): Decision {
+  return only({ ok: false, refusal: refusal(code, message, details && { details }) });
 }

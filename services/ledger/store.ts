@@ -24,11 +24,14 @@ function accountOf(row: AccountState): AccountState {
 
 const accountColumns = 'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence';
 
-/** Locks the accounts that exist among `ids`, in id order: no two batches can wait for each other. */
+/**
+ * Locks the customers' accounts among `ids`, in id order: no two batches can wait for each other. Slots of Teller and Vault are
+ * none, whoever names them: they are locked after all customers, by their own writer alone.
+ */
 export async function lockAccounts(client: Queries, ids: string[]): Promise<AccountState[]> {
   const { rows } = await client.query<AccountState>({
     name: 'lock_accounts',
-    text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) order by account_id for no key update`,
+    text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) and client_id is not null order by account_id for no key update`,
     values: [uuidArray(ids)],
   });
   return rows.map(accountOf);

@@ -17,14 +17,14 @@ describe('transfers and loans', () => {
   });
 
   it('names the account that is missing, mismatched or short of funds', () => {
-    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking', 'EUR')];
+    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking', 'EUR')];
     const books = booksOf([a, b]);
     expect(decide(transfer(a, accountOf(9, 'Savings'), '1'), books).reply).toMatchObject({ refusal: { code: 'account_not_found', details: { field: 'to_account_id' } } });
     expect(decide(transfer(accountOf(9, 'Savings'), b, '1'), books).reply).toMatchObject({ refusal: { code: 'account_not_found', details: { field: 'from_account_id' } } });
     expect(codeOf(decide(transfer(a, b, '1'), books))).toBe('currency_mismatch');
     const c = accountOf(3, 'Savings');
     books.accounts.set(c.account_id, c);
-    expect(decide(transfer(a, c, '1'), books).reply).toMatchObject({ refusal: { code: 'insufficient_funds', message: expect.stringContaining(`source account ${a.account_id}`) } });
+    expect(decide(transfer(a, c, '1.01'), books).reply).toMatchObject({ refusal: { code: 'insufficient_funds', message: expect.stringContaining(`source account ${a.account_id}`) } });
   });
 
   it('pays a loan back as a Loan Payment, never more than is outstanding', () => {
@@ -58,22 +58,24 @@ describe('transfers and loans', () => {
     expect(new Set([...transactions, ...entries].map((t) => t.operation_id))).toEqual(new Set([idOf('operation', bitsOf(5))]));
   });
 
-  it('refuses in the order same account, type, status, currency, limits, funds; says which account; keeps one Failed transaction on the source', () => {
+  it('refuses by the source first, its type, status, currency and funds, then by the destination; says which account; keeps one Failed transaction on the source', () => {
     const [loan, frozen, off, euro, full, empty, other] = [
       accountOf(1, 'Loan', 'USD', 'Frozen', 100n), accountOf(2, 'Savings', 'USD', 'Frozen'), accountOf(3, 'Savings', 'EUR', 'Inactive'), accountOf(4, 'Savings', 'EUR'),
-      accountOf(5, 'Savings', 'USD', 'Active', maxMinor), accountOf(6, 'Savings'), accountOf(7, 'Savings', 'USD', 'Active', 100n),
+      accountOf(5, 'Savings', 'USD', 'Active', maxMinor), accountOf(6, 'Savings'), accountOf(7, 'Savings', 'USD', 'Active', 200n),
     ] as const;
     const books = booksOf([loan, frozen, off, euro, full, empty, other]);
     const refusals: [AccountState, AccountState, string, string, string | null][] = [
       [loan, loan, 'same_account', 'from_account_id', null],
       [loan, frozen, 'invalid_account_type', 'Loan', null],
       [frozen, off, 'inactive_account', frozen.account_id, null],
-      [empty, off, 'inactive_account', off.account_id, null],
-      [empty, euro, 'currency_mismatch', euro.account_id, null],
+      [empty, off, 'insufficient_funds', `source account ${empty.account_id}`, null],
+      [other, off, 'inactive_account', off.account_id, null],
+      [empty, euro, 'insufficient_funds', `source account ${empty.account_id}`, null],
+      [other, euro, 'currency_mismatch', euro.account_id, null],
       [empty, other, 'currency_mismatch', empty.account_id, 'EUR'],
-      [empty, full, 'balance_limit_exceeded', full.account_id, null],
+      [empty, full, 'insufficient_funds', `source account ${empty.account_id}`, null],
+      [other, full, 'balance_limit_exceeded', full.account_id, null],
       [other, accountOf(7, 'Savings'), 'same_account', 'differ', null],
-      [empty, other, 'insufficient_funds', `source account ${empty.account_id}`, null],
     ];
     for (const [from, to, code, words, currency] of refusals) {
       const refused = decide(transfer(from, to, '2', currency), books);
@@ -96,5 +98,22 @@ describe('transfers and loans', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking', 'USD', 'Active', 500n)];
     const bound = (from: AccountState, to: AccountState) => codeOf(decide(transfer(from, to, '1', null, undefined, { bound_client_id: a.client_id ?? '' }), booksOf([a, b])));
     expect([bound(a, b), bound(b, a)]).toEqual(['done', 'account_not_found']);
+  });
+
+  it('tells a bound caller one thing of a destination that is not its own, and everything of one that is', () => {
+    const others = [
+      accountOf(2, 'Savings', 'USD', 'Frozen'), accountOf(3, 'Current', 'EUR'), accountOf(4, 'Loan', 'USD', 'Active', 1n), accountOf(5, 'Checking', 'USD', 'Active', maxMinor),
+    ];
+    const codes = ['inactive_account', 'currency_mismatch', 'amount_exceeds_outstanding', 'balance_limit_exceeded'];
+    for (const [i, other] of others.entries()) {
+      const a = accountOf(1, 'Savings', 'USD', 'Active', 500n);
+      const ask = (to: AccountState) => decide(transfer(a, to, '1', null, 50, { bound_client_id: a.client_id ?? '' }), booksOf([a, to]));
+      const refused = ask(other);
+      expect(refused.reply).toEqual({
+        ok: false, refusal: { code: 'destination_refused', message: 'the destination account cannot take this payment', details: { transaction_id: idOf('transaction', bitsOf(50)) } },
+      });
+      expect(refused.transactions).toMatchObject([{ transaction_type: 'Transfer', failure_code: 'destination_refused', amount_minor: 100n, currency: 'USD' }]);
+      expect(codeOf(ask({ ...other, client_id: a.client_id }))).toBe(codes[i]);
+    }
   });
 });
