@@ -108,6 +108,23 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     expect((await bound.get(`/transfers/${transfer.transfer_id}`)).data()).toEqual(transfer);
   });
 
+  it('of a destination of another client it is told one thing, whatever the reason', async () => {
+    const { client_id } = await api.client();
+    const poor = await bound.account(own.client_id);
+    const foreigners = [
+      await api.account(client_id, { status: 'Frozen' }), await api.account(client_id, { currency: 'EUR' }), await api.account(client_id, { account_type: 'Loan', initial_deposit: 1 }),
+      await api.account(client_id, { initial_deposit: 9_999_999_999_999.99 }),
+    ];
+    for (const { account_id: to_account_id } of foreigners) {
+      const refused = await bound.post('/transfers', { from_account_id: account.account_id, to_account_id, amount: 2 });
+      const { message, details } = expectError(refused, 400, 'destination_refused');
+      expect(message).toBe('the destination account cannot take this payment');
+      const shown = (await bound.get(`/transactions/${details?.['transaction_id']}`)).data();
+      expect(shown).toMatchObject({ transaction_type: 'Transfer', status: 'Failed', currency: 'USD', failure_code: 'destination_refused' });
+      expectError(await bound.post('/transfers', { from_account_id: poor.account_id, to_account_id, amount: 2 }), 400, 'insufficient_funds');
+    }
+  });
+
   it('reading anything of another client is 404', async () => {
     const { account_id, account_number, client_id } = foreign;
     for (const path of [`/accounts/${account_id}`, `/accounts/${account_id}/entries`, `/accounts/${account_id}/status-transitions`, `/accounts/number/${account_number}/balance`]) {

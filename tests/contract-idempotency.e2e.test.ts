@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { messageType } from '#libs/contracts/messages.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume.ts';
 import { type Answer, corporate, expectError, newKey, newPhone, type RestAccount, type RestKey, type RestTransaction, type RestTransfer, retail, unknownId } from './support/client.ts';
+import { again, caughtUp, publish, readTopic } from './support/kafka.ts';
 import { useBank } from './support/world.ts';
 
 /** The contract: idempotency. Repeats go to the other gateway. */
@@ -123,30 +127,89 @@ describe('Idempotency: a repeat gets the same status and body', () => {
   });
 });
 
+/** Another gateway answers the same refusal again. Another body under the key is another request. */
+async function expectKept(path: string, body: object, other: object, code: string, caller = (index: number) => world.gateway(index)): Promise<void> {
+  const key = newKey();
+  const [first, second] = [await caller(0).once(key, path, body), await caller(1).once(key, path, body)];
+  const { request_id: _, ...error } = expectError(first, 404, code);
+  expect([second.status, second.error]).toMatchObject([404, error]);
+  expect([first.header('idempotent-replayed'), second.header('idempotent-replayed')]).toEqual([null, 'true']);
+  expectError(await caller(0).once(key, path, other), 422, 'idempotency_key_reused');
+}
+
+describe('Idempotency: a 404 that a service decided is kept', () => {
+  it('of a transaction, a transfer from and to', async () => {
+    const account = await api.newAccount({ initial_deposit: 1 });
+    await expectKept('/transactions', { ...deposit(account), account_id: unknownId('acc') }, deposit(account), 'account_not_found');
+    const transfer = { from_account_id: account.account_id, to_account_id: (await api.newAccount()).account_id, amount: 1 };
+    await expectKept('/transfers', { ...transfer, to_account_id: unknownId('acc') }, transfer, 'account_not_found');
+    await expectKept('/transfers', { ...transfer, from_account_id: unknownId('acc') }, transfer, 'account_not_found');
+    expect(await api.balance(account.account_id)).toBe(1);
+  });
+
+  it('of an account of an unknown client', async () => {
+    const opening = { client_id: (await api.client()).client_id, account_type: 'Savings', currency: 'USD' };
+    await expectKept('/accounts', { ...opening, client_id: unknownId('cli') }, opening, 'client_not_found');
+    await expectKept('/admin/api-keys', { name: 'x', scopes: ['clients:read'], client_id: unknownId('cli') }, { name: 'x', scopes: ['clients:read'] }, 'client_not_found');
+  });
+
+  it('of a reversal and a change of status', async () => {
+    await expectKept(`/transactions/${unknownId('txn')}/reversal`, { reason: 'x' }, { reason: 'y' }, 'transaction_not_found');
+    await expectKept(`/accounts/${unknownId('acc')}/status-transitions`, { status: 'Inactive' }, { status: 'Active' }, 'account_not_found');
+  });
+
+  it('of the account that another client has: under the key of the one who asked, who alone can look at it', async () => {
+    const [own, foreign] = [await api.newAccount(), await api.newAccount({ initial_deposit: 100 })];
+    const bound = api.withKey((await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id: own.client_id })).api_key);
+    const owner = api.withKey((await api.key({ scopes: ['transactions:read'], client_id: foreign.client_id })).api_key);
+    const key = newKey();
+    const body = { from_account_id: foreign.account_id, to_account_id: own.account_id, amount: 1 };
+    const { details } = expectError(await bound.once(key, '/transfers', body), 404, 'account_not_found');
+    expect((await bound.once(key, '/transfers', body)).header('idempotent-replayed')).toBe('true');
+    const id = details?.['transaction_id'] ?? '';
+    const shown = { ...body, amount: 1, currency: null, status: 'Failed', failure_code: 'account_not_found' };
+    for (const caller of [bound, api]) expect((await caller.get(`/transfers/trf_${id.slice(4)}`)).data()).toMatchObject(shown);
+    for (const path of ['/transactions', '/transfers']) {
+      for (const caller of [bound, owner]) expect((await caller.get(path)).text).not.toContain('account_not_found');
+      expect((await api.get(`${path}?account_id=${foreign.account_id}`)).text).not.toContain('account_not_found');
+    }
+    expect(await api.balance(foreign.account_id)).toBe(100);
+  });
+
+  it('a message that comes again after the account was opened moves no money', async () => {
+    const account = await api.newAccount();
+    const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
+    const account_id = unknownId('acc');
+    expectError(await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 60 }), 404, 'account_not_found');
+    const message = (await readTopic(world.bank, 'ledger.commands')).findLast(({ key }) => key === account_id) as ReceivedMessage;
+    // An account with an id that is known beforehand: opened as the saga would.
+    const data = { account_id, client_id: account.client_id, account_number: `SAV-${account_id.slice(-10)}`, account_type: 'Savings', currency: 'USD', status: 'Active', initial_deposit: '0' };
+    const headers = { ...message.headers, ce_id: account_id, ce_type: messageType('open_ledger_account'), fingerprint: unknownId('acc').slice(4) };
+    const opening = { topic, partition: message.partition, key: account_id, value: JSON.stringify(data), headers };
+    await publish(world.bank, [opening, again(message)]);
+    await caughtUp(world.bank, 'ledger');
+    const [row] = await world.sql<{ balance_minor: bigint }>('select balance_minor from v_accounts where account_id = $1', [account_id]);
+    expect(row).toEqual({ balance_minor: 0n });
+  });
+});
+
 describe('Idempotency: what is not kept', () => {
-  it('validation errors and 404: the same key works with what is right', async () => {
+  it('validation errors, 401 and a 404 that nobody decided: the same key works with what is right', async () => {
     const account = await api.newAccount();
     const key = newKey();
     expectError(await api.once(key, '/transactions', deposit(account, 0)), 400, 'invalid_amount');
-    expectError(await api.once(key, '/transactions', { ...deposit(account), account_id: unknownId('acc') }), 404, 'account_not_found');
+    expectError(await api.once(key, '/transactions', { ...deposit(account), account_id: 'acc_malformed' }), 404, 'account_not_found');
     expectError(await api.with({ 'x-api-key': 'x' }).once(key, '/transactions', deposit(account)), 401, 'invalid_credentials');
     const answer = await api.once(key, '/transactions', deposit(account));
     expect(answer.status).toBe(201);
     expect(answer.header('idempotent-replayed')).toBeNull();
   });
 
-  it('404 of a transfer, of an account of an unknown client, of a reversal', async () => {
-    const account = await api.newAccount({ initial_deposit: 1 });
-    const [transfer, opening, reversal] = [newKey(), newKey(), newKey()];
-    const to = await api.newAccount();
-    const client = await api.client();
-    expectError(await api.once(transfer, '/transfers', { from_account_id: account.account_id, to_account_id: unknownId('acc'), amount: 1 }), 404, 'account_not_found');
-    expect((await api.once(transfer, '/transfers', { from_account_id: account.account_id, to_account_id: to.account_id, amount: 1 })).status).toBe(201);
-    expectError(await api.once(opening, '/accounts', { client_id: unknownId('cli'), account_type: 'Savings', currency: 'USD' }), 404, 'client_not_found');
-    expect((await api.once(opening, '/accounts', { client_id: client.client_id, account_type: 'Savings', currency: 'USD' })).status).toBe(201);
-    expectError(await api.once(reversal, `/transactions/${unknownId('txn')}/reversal`, { reason: 'x' }), 404, 'transaction_not_found');
-    const { transaction_id } = await api.transact(account.account_id, 'Deposit', 1);
-    expect((await api.once(reversal, `/transactions/${transaction_id}/reversal`, { reason: 'x' })).status).toBe(201);
+  it('a validation error of an API key', async () => {
+    const key = newKey();
+    const body = { name: 'x', scopes: ['clients:read'] };
+    expectError(await api.once(key, '/admin/api-keys', { ...body, expires_at: '2020-01-01T00:00:00Z' }), 400, 'validation_failed');
+    expect((await api.once(key, '/admin/api-keys', body)).status).toBe(201);
   });
 });
 

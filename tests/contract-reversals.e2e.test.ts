@@ -122,6 +122,9 @@ describe('Reversal', () => {
     const { account_id } = await withCash(10);
     const failed = expectError(await api.post('/transactions', { account_id, transaction_type: 'Withdrawal', amount: 11 }), 400, 'insufficient_funds');
     expectError(await reverse(failed.details?.['transaction_id'] ?? ''), 400, 'not_reversible');
+    const nowhere = expectError(await api.post('/transactions', { account_id: unknownId('acc'), transaction_type: 'Deposit', amount: 11 }), 404, 'account_not_found');
+    const unreadable = expectError(await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1.001 }), 400, 'invalid_amount_precision');
+    for (const { details } of [nowhere, unreadable]) expectError(await reverse(details?.['transaction_id'] ?? ''), 400, 'not_reversible');
     const reversal = await reversed((await api.transact(account_id, 'Deposit', 1)).transaction_id);
     expectError(await reverse(reversal.transaction_id), 400, 'not_reversible');
   });

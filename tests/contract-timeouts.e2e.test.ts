@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { parseApiKey } from '#libs/contracts/api-key.ts';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import { bodies } from '#libs/contracts/fields.ts';
@@ -160,6 +161,53 @@ describe('Time-outs: the ledger does not answer', () => {
     expect(sent.filter(({ amount }) => amount === 5)).toHaveLength(1);
     expect(sent.filter(({ amount }) => amount === 7)).toHaveLength(1);
     expect(await api.balance(other.account_id) + (await api.balance(account.account_id))).toBe(106);
+  });
+});
+
+describe('Time-outs: after a 202 no gateway says 404', () => {
+  const everywhere = (path: string) => Promise.all([0, 1].map((gateway) => world.gateway(gateway).get(path)));
+  let account_id: string;
+  beforeAll(async () => {
+    ({ account_id } = await api.newAccount({ initial_deposit: 100 }));
+  });
+
+  it('a random well-formed id is 404 at both', async () => {
+    for (const [kind, path] of [['transaction', 'transactions/txn'], ['transfer', 'transfers/trf']] as const) {
+      for (const answer of await everywhere(`/${path}_${unknownId('txn').slice(4)}`)) expectError(answer, 404, `${kind}_not_found`);
+    }
+  });
+
+  it('the reply is lost: both show the outcome, whatever it is', async () => {
+    const to = unknownId('acc');
+    const transfer_id = idOf('transfer', withBucket(unknownId('trf').slice(4), account_id));
+    const now = Date.now();
+    const headers = toHeaders({
+      message_id: transfer_id, type: messageType('create_transfer'), source: source.gateway, time: new Date(now).toISOString(), subject: account_id, request_id: 'lost', actor: 'key:x',
+      deadline: new Date(now + 30_000).toISOString(),
+    });
+    const value = JSON.stringify({ transfer_id, from_account_id: account_id, to_account_id: to, amount: '7', currency: null, description: null });
+    await publish(world.bank, [{ topic: topicName(world.bank.topic_prefix, 'ledger.commands'), partition: commandPartition(bucketOf(account_id)), key: account_id, value, headers }]);
+    for (const answer of await everywhere(`/transfers/${transfer_id}`)) expect(answer.data()).toMatchObject({ to_account_id: to, status: 'Failed', failure_code: 'account_not_found' });
+  });
+
+  it.each([
+    ['redriven', { renew_deadline: true }, { status: 'Completed' }],
+    ['dropped', {}, { status: 'Failed', failure_code: 'deadline_exceeded' }],
+  ] as const)('dead-lettered afterwards: 503 at both until it is %s, then the outcome', async (state, body, outcome) => {
+    await world.sql(`create function refuse_late() returns trigger language plpgsql as $$ begin
+      if new.description = 'poison' then raise exception 'no' using errcode = 'check_violation'; end if; return new; end $$`);
+    await world.sql('create trigger refuse_late before insert on transactions for each row execute function refuse_late()');
+    const pending = await whileHanging('ledger', () => api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3, description: 'poison' }));
+    expect(pending.status).toBe(202);
+    const path = pending.header('location') ?? '';
+    await untilAnswering();
+    const letter = await eventually(async () => (await api.all<DeadLetter>('/admin/dead-letters?state=open')).find(({ key }) => key === account_id), 20_000);
+    for (const answer of await everywhere(path)) expectError(answer, 503, 'service_unavailable', /looked into/);
+    await world.sql('drop trigger refuse_late on transactions');
+    await world.sql('drop function refuse_late');
+    expect((await api.post(`/admin/dead-letters/${letter.dead_letter_id}/${state === 'redriven' ? 'redrive' : 'drop'}`, body)).data()).toMatchObject({ state });
+    await eventually(async () => (await everywhere(path)).every(({ status }) => status === 200), 20_000);
+    for (const answer of await everywhere(path)) expect(answer.data()).toMatchObject({ account_id, amount: 3, ...outcome });
   });
 });
 

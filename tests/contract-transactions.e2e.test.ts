@@ -35,10 +35,12 @@ describe('Transactions and transfers: POST /transactions', () => {
     expectError(await transact(account_id, 'Deposit', 1, { status: 'Completed' }), 400, 'unknown_field');
   });
 
-  it('an amount that has too many digits for the currency of the account keeps nothing', async () => {
+  it('an amount that has too many digits for the currency of the account shows in no list, and is kept under its id', async () => {
     const { account_id } = await api.newAccount({ currency: 'JPY', initial_deposit: 10 });
-    expectError(await transact(account_id, 'Deposit', 1.5), 400, 'invalid_amount_precision');
+    const { errors, details } = expectError(await transact(account_id, 'Deposit', 1.5), 400, 'invalid_amount_precision');
+    expect(errors).toMatchObject([{ field: 'amount', code: 'invalid_amount_precision' }]);
     expect(await transactionsOf(account_id, '&status=Failed')).toEqual([]);
+    expect(await transactionOf(details?.['transaction_id'] ?? '')).toMatchObject({ status: 'Failed', amount: 1.5, failure_code: 'invalid_amount_precision' });
   });
 });
 
@@ -115,7 +117,34 @@ describe('Transactions and transfers: refusals', () => {
     expect(await transactionsOf(to.account_id)).toEqual([]);
   });
 
-  it('validation errors and 404 keep nothing', async () => {
+  it('a refused transfer is a Transfer with status Failed, in GET /transfers as in GET of its id; ?status= filters', async () => {
+    const [from, to] = [await api.newAccount({ initial_deposit: 1 }), await api.newAccount()];
+    const { details } = expectError(await transfer(from.account_id, to.account_id, 6), 400, 'insufficient_funds');
+    const done = await api.transfer(from.account_id, to.account_id, 1);
+    const failed = (await api.get(`/transfers/trf_${details?.['transaction_id']?.slice(4)}`)).data<RestTransfer>();
+    expect(failed).toMatchObject({ from_account_id: from.account_id, to_account_id: to.account_id, amount: 6, status: 'Failed', failure_code: 'insufficient_funds' });
+    const list = async (query: string) => (await api.get(`/transfers?account_id=${from.account_id}${query}`)).list<RestTransfer>();
+    expect(await list('')).toEqual([done, failed]);
+    expect([await list('&status=Failed'), await list('&status=Completed'), await list('&status=Pending')]).toEqual([[failed], [done], []]);
+    expect((await api.get('/transfers?status=Failed')).list()).toContainEqual(failed);
+    expect((await api.get(`/transfers?account_id=${to.account_id}`)).list()).toEqual([done]);
+    expectError(await api.get('/transfers?status=failed'), 400, 'validation_failed');
+  });
+
+  it('an outcome without an account is shown by GET of its id, and in no list', async () => {
+    const { account_id } = await api.newAccount({ initial_deposit: 5 });
+    const [unknown, reference] = [unknownId('acc'), newKey()];
+    const { details } = expectError(await transact(unknown, 'Deposit', 6, { reference }), 404, 'account_not_found');
+    expect(details).toEqual({ field: 'account_id', account_id: unknown, transaction_id: expect.stringMatching(/^txn_/) });
+    expect(await transactionOf(details?.['transaction_id'] ?? '')).toMatchObject({ account_id: unknown, amount: 6, currency: null, status: 'Failed', failure_code: 'account_not_found' });
+    const moved = expectError(await transfer(account_id, unknown, 6), 404, 'account_not_found').details?.['transaction_id'] ?? '';
+    expect((await api.get(`/transfers/trf_${moved.slice(4)}`)).data()).toMatchObject({ from_account_id: account_id, to_account_id: unknown, status: 'Failed', failure_code: 'account_not_found' });
+    const lists = [`/transactions?reference=${reference}`, `/transactions?account_id=${unknown}`, `/transfers?account_id=${account_id}`, `/transactions?account_id=${account_id}&status=Failed`];
+    for (const path of lists) expect((await api.get(path)).list()).toEqual([]);
+    for (const path of ['/transactions', '/transfers']) expect((await api.get(`${path}?status=Failed&limit=500`)).text).not.toContain('account_not_found');
+  });
+
+  it('validation errors keep nothing, and what is kept of an unknown account shows in no list', async () => {
     const { account_id } = await api.newAccount();
     for (const body of [{ transaction_type: 'Deposit', amount: 0 }, { transaction_type: 'Deposit', amount: 1.001, currency: 'USD' }, { transaction_type: 'Nothing', amount: 1 }]) {
       expect((await api.post('/transactions', { account_id, ...body })).error.details).toBeUndefined();
@@ -124,7 +153,7 @@ describe('Transactions and transfers: refusals', () => {
     expect(await transactionsOf(account_id)).toEqual([]);
   });
 
-  describe('when several apply, the first of this order is given: account exists, type, status, currency, limits, funds', () => {
+  describe('when several apply, the first of this order is given: accounts exist; the source: type, status, currency, limits, funds; the destination', () => {
     const accounts: Record<string, RestAccount> = {};
     const id = (name: string) => accounts[name]?.account_id ?? name;
     beforeAll(async () => {
@@ -135,6 +164,7 @@ describe('Transactions and transfers: refusals', () => {
       accounts['frozen eur'] = await api.account(client_id, { status: 'Frozen', currency: 'EUR' });
       accounts['full'] = await api.account(client_id, { initial_deposit: 9_999_999_999_999.99 });
       accounts['empty'] = await api.account(client_id);
+      accounts['rich'] = await api.account(client_id, { initial_deposit: 100 });
       accounts['eur'] = await api.account(client_id, { currency: 'EUR' });
       accounts['eur loan'] = await api.account(client_id, { account_type: 'Loan', currency: 'EUR', initial_deposit: 10 });
     });
@@ -159,11 +189,14 @@ describe('Transactions and transfers: refusals', () => {
       ['type before status', 'frozen loan', 'frozen', 'invalid_account_type'],
       ['type before currency', 'loan', 'eur', 'invalid_account_type'],
       ['status of the source before currency', 'frozen', 'eur', 'inactive_account'],
-      ['status of the destination before currency', 'empty', 'frozen eur', 'inactive_account'],
-      ['currency before funds', 'empty', 'eur', 'currency_mismatch'],
-      ['currency before outstanding', 'empty', 'eur loan', 'currency_mismatch'],
-      ['limits before funds', 'empty', 'full', 'balance_limit_exceeded'],
-      ['outstanding before funds', 'empty', 'loan', 'amount_exceeds_outstanding'],
+      ['funds of the source before status of the destination', 'empty', 'frozen', 'insufficient_funds'],
+      ['funds of the source before currency of the destination', 'empty', 'eur', 'insufficient_funds'],
+      ['funds of the source before limits of the destination', 'empty', 'full', 'insufficient_funds'],
+      ['funds of the source before what is outstanding', 'empty', 'loan', 'insufficient_funds'],
+      ['status of the destination before currency', 'rich', 'frozen eur', 'inactive_account'],
+      ['currency of the destination before outstanding', 'rich', 'eur loan', 'currency_mismatch'],
+      ['limits of the destination', 'rich', 'full', 'balance_limit_exceeded'],
+      ['outstanding', 'rich', 'loan', 'amount_exceeds_outstanding'],
     ])('transfer: %s', async (_, from, to, code) => {
       expectError(await transfer(id(from), id(to), 11), code === 'account_not_found' ? 404 : 400, code);
     });

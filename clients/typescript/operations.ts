@@ -368,6 +368,7 @@ export type ErrorCode =
   | 'duplicate_account_number'
   | 'currency_mismatch'
   | 'same_account'
+  | 'destination_refused'
   | 'amount_exceeds_outstanding'
   | 'balance_limit_exceeded'
   | 'invalid_transaction_type'
@@ -500,7 +501,15 @@ export interface Calls {
   /** Reverse a transaction. Scope: transactions:reverse. */
   reverseTransaction(input: { transaction_id: string; reason: string }, options?: CallOptions): Promise<Transaction>;
   /** List transfers. Scope: transactions:read. */
-  listTransfers(input?: { account_id?: string; from?: string; to?: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Transfer>;
+  listTransfers(input?: {
+    account_id?: string;
+    status?: 'Pending' | 'Completed' | 'Failed';
+    from?: string;
+    to?: string;
+    limit?: number;
+    cursor?: string;
+    order?: 'asc' | 'desc';
+  }, options?: CallOptions): Pages<Transfer>;
   /** Get a transfer. Scope: transactions:read. */
   getTransfer(input: { transfer_id: string }, options?: CallOptions): Promise<Transfer>;
   /** Move funds between two accounts. Scope: transfers:write. */
@@ -562,6 +571,6 @@ export interface Calls {
   getDeadLetter(input: { dead_letter_id: string }, options?: CallOptions): Promise<DeadLetterContent>;
   /** Send a dead letter to its topic again, its very bytes. Scope: ops:manage. */
   redriveDeadLetter(input: { dead_letter_id: string; renew_deadline?: boolean }, options?: CallOptions): Promise<DeadLetter>;
-  /** Decide that a dead letter is not sent again. Scope: ops:manage. */
+  /** Decide that a dead letter is never executed. Scope: ops:manage. */
   dropDeadLetter(input: { dead_letter_id: string; reason?: string | null }, options?: CallOptions): Promise<DeadLetter>;
 }

@@ -221,7 +221,7 @@ export const endpoints = {
     result: deadLetterSchema, shape: 'one', success: 200, message: 'redrive_dead_letter', errors: ['dead_letter_not_found', 'invalid_status_transition', 'dead_letter_expired', ...writeErrors],
   },
   drop_dead_letter: {
-    method: 'POST', path: '/admin/dead-letters/:dead_letter_id/drop', tag: 'Administration', summary: 'Decide that a dead letter is not sent again', scope: 'ops:manage', query: none, body: administrationBodies.dropDeadLetter,
+    method: 'POST', path: '/admin/dead-letters/:dead_letter_id/drop', tag: 'Administration', summary: 'Decide that a dead letter is never executed', scope: 'ops:manage', query: none, body: administrationBodies.dropDeadLetter,
     result: deadLetterSchema, shape: 'one', success: 200, message: 'drop_dead_letter', errors: ['dead_letter_not_found', 'invalid_status_transition', ...writeErrors],
   },
 } satisfies Record<string, Endpoint>;

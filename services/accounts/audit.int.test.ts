@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { auditId, idBits } from '#libs/contracts/ids.ts';
+import { auditId } from '#libs/contracts/ids.ts';
 import { uuidOf } from '#libs/postgres/outbox-messages.ts';
 import { messageFor, newClient, newId, outboxOf, retail, startHarness } from './harness.ts';
 import type { Harness } from './harness.ts';
@@ -38,12 +38,14 @@ test('a write whose record cannot be written is not done; once it can, it is don
   expect((await bank.pool.query('select 1 from clients where client_id = $1', [client_id])).rows).toHaveLength(1);
 });
 
-test('a command past its deadline is recorded as such; one that is refused and not kept is not', async () => {
-  const [late, unknown] = [newId('client'), `cmd_${idBits(newId('client'))}`];
+test('what is refused is recorded as such: past its deadline, of an unknown client; 403 is the gateway\'s to record', async () => {
+  const [late, unknown, forbidden] = [newId('client'), newId('client'), newId('client')];
   await bank.send('create_client', { client_id: late, client: retail }, { message_id: late, deadline: '2020-01-01T00:00:00.000Z' });
-  await bank.send('update_client', { client_id: newId('client'), changes: { email: 'x@example.com' } }, { message_id: unknown });
+  await bank.send('update_client', { client_id: unknown, changes: { email: 'x@example.com' } }, { message_id: unknown });
+  await bank.send('create_client', { client_id: forbidden, client: retail }, { message_id: forbidden, bound_client_id: newId('client') });
   expect(await auditOf(late)).toMatchObject([{ outcome: 'deadline_exceeded' }]);
-  expect(await auditOf(unknown)).toEqual([]);
+  expect(await auditOf(unknown)).toMatchObject([{ outcome: 'client_not_found' }]);
+  expect(await auditOf(forbidden)).toEqual([]);
 });
 
 test('records of the gateway and the ledger are taken in bulk, each once, however often they come', async () => {

@@ -113,14 +113,14 @@ test('PATCH refuses fields of the other type by name, and an active status witho
   expect(await bank.send('update_client', { client_id: person, changes: { ussd_phone_number: null, ussd_status: 'inactive' } })).toMatchObject({ ok: true, data: { ussd_phone_number: null } });
 });
 
-test('what is not kept is decided anew', async () => {
+test('an unknown client stays unknown to the command that was refused, though it has been made since', async () => {
   const client_id = newId('client');
   const message_id = `cmd_${client_id.slice(4)}`;
   expect(await bank.send('update_client', { client_id, changes: { email: 'a@example.com' } }, { message_id })).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
   await bank.send('create_client', { client_id, client: retail }, { message_id: client_id });
   const reply = await bank.send('update_client', { client_id, changes: { email: 'a@example.com' } }, { message_id });
-  expect(reply).toMatchObject({ ok: true });
-  expect(reply?.replayed).toBeUndefined();
+  expect(reply).toMatchObject({ ok: false, replayed: true, refusal: { code: 'client_not_found' } });
+  expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: true, data: { email: retail.email } });
 });
 
 test('a bound caller sees its own client and no other, and creates none', async () => {

@@ -76,6 +76,26 @@ test('redrive sends key, partition, bytes and headers as they were, without reas
   expect(bank.redriven.at(-1)).toEqual({ topic: 'p.ledger.commands', partition: 3, key: 'acc_x', value: bytes, headers });
 });
 
+test('a command that is dropped goes to the ledger once more, its deadline passed; what would only die again does not', async () => {
+  const id = newId('account').slice(4);
+  const data = { transaction_id: `txn_${id}`, account_id: `acc_${id}`, transaction_type: 'Deposit', amount: '5', currency: null, description: null, reference: null };
+  const command = { ce_id: data.transaction_id, ce_time: '2026-01-01T00:00:00.000Z', deadline: '2026-01-01T00:00:30.000Z' };
+  const bytes = Buffer.from(JSON.stringify(data));
+  const good = dead({ value: bytes, headers: command });
+  const { dead_letter_id } = await listed(good);
+  const sentBefore = bank.redriven.length;
+  expect(await bank.send('drop_dead_letter', { dead_letter_id, reason: 'no' })).toMatchObject({ ok: true, data: { state: 'dropped', drop_reason: 'no' } });
+  const headers = { ce_type: messageType('create_transaction'), 'request-id': 'r-1', ...command, deadline: command.ce_time };
+  expect(bank.redriven.slice(sentBefore)).toEqual([{ topic: 'p.ledger.commands', partition: 3, key: 'acc_x', value: bytes, headers }]);
+  const saga = dead({ value: bytes, headers: command });
+  delete saga.headers['deadline'];
+  for (const other of [dead({ headers: command }), saga]) {
+    const letter = await listed(other);
+    expect(await bank.send('drop_dead_letter', { dead_letter_id: letter.dead_letter_id, reason: null })).toMatchObject({ ok: true, data: { state: 'dropped' } });
+  }
+  expect(bank.redriven).toHaveLength(sentBefore + 1);
+});
+
 test('a renewed deadline is 30 s away; a message without one gets none', async () => {
   bank.clock.now = new Date('2026-03-04T05:06:07.000Z');
   const [withOne, without] = [dead(), dead()];

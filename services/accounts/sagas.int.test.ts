@@ -119,13 +119,13 @@ test('an opening that the ledger refuses is never shown, and the refusal is kept
   expect((await outboxOf(bank.pool, account_id)).filter((row) => row.type === messageType('open_ledger_account'))).toHaveLength(1);
 });
 
-test('an unknown client, or not the own one, is a 404 that keeps nothing', async () => {
+test('an unknown client, or not the own one, is a 404 that is kept', async () => {
   const missing = openingOf(newId('client'));
   expect(await bank.send('open_account', missing, { message_id: missing.account_id })).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
   const foreign = openingOf(client_id);
   expect(await bank.send('open_account', foreign, { message_id: foreign.account_id, bound_client_id: newId('client') })).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
   const kept = await bank.pool.query('select from commands where command_id = any($1)', [[missing.account_id, foreign.account_id]]);
-  expect(kept.rowCount).toBe(0);
+  expect(kept.rowCount).toBe(2);
 });
 
 test('a fault of the ledger decides nothing: the step is sent again', async () => {

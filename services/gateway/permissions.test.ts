@@ -19,14 +19,6 @@ describe('callers bound to one client', () => {
     }
   });
 
-  test('a Pending answer is shown to the same binding and to unbound callers, not to another one', async () => {
-    const { call, keyHeader } = await start(() => 'no_reply');
-    const mine = keyHeader(bound);
-    const { headers } = await call('POST', '/transactions', deposit, mine);
-    expect((await call('GET', headers.location ?? '', undefined, mine)).status).toBe(200);
-    expect((await call('GET', headers.location ?? '')).status).toBe(200);
-    expect((await call('GET', headers.location ?? '', undefined, keyHeader({ client_id: `cli_${'f'.repeat(32)}` }))).status).toBe(503);
-  });
 });
 
 describe('API keys', () => {

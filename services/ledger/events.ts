@@ -3,15 +3,14 @@ import { idBits, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { Decision } from './decision.ts';
-import { type AccountState, type EntryRecord, isTransferLeg, toEntry, toTransaction, toTransfer, type TransactionRecord } from './records.ts';
+import { type AccountState, type EntryRecord, isShownByIdAlone, isTransferLeg, toEntry, toTransaction, toTransfer, type TransactionRecord } from './records.ts';
 
 /**
  * Events of decisions (contract: design of the topics): one per customer Transaction, keyed by account, complete; one per
  * Transfer; and the latest balance of each account that the batch opened, moved or gave another status. ce_id of a transaction's event is its id's bits.
  */
 export function eventsOf(decision: Decision, now: string, traceparent?: string): OutboxEvent[] {
-  // An account that its sender may not know has no part in this.
-  const shown = decision.transactions.filter((record) => record.failure_code !== 'account_not_found');
+  const shown = decision.transactions.filter((record) => !isShownByIdAlone(record));
   // Both legs of a transfer tell all its entries: written out once.
   const entries = decision.entries.length === 0 ? '' : JSON.stringify(decision.entries.map(toEntry));
   const events = shown.map((record) => transactionEvent(record, decision.entries, entries, now, traceparent));

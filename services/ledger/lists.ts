@@ -5,7 +5,7 @@ import { cutPage } from '#libs/contracts/page.ts';
 import type { Entry, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { type EntryRecord, toEntry, toTransaction, toTransfer } from './records.ts';
+import { type EntryRecord, isListed, toEntry, toTransaction, toTransfer } from './records.ts';
 import { entryColumns, prefixed, recordOf, transactionColumns, type TransactionRow } from './store.ts';
 
 /** Lists: keyset pages, newest first, so that page 10,000 costs what page 1 costs. */
@@ -99,8 +99,7 @@ function addAmount(where: Where, comparison: '>=' | '<=', decimal: string | unde
   where.conditions.push(`t.amount_minor ${comparison} case ${cases.join(' ')} else ${where.parameter(threshold(decimal, 2, comparison === '>='))}::int8 end`);
 }
 
-/** What was asked of an account that its sender may not know, or that is none, is found by its id and in no list. */
-const hasAccount = "t.failure_code is distinct from 'account_not_found'";
+const listed = isListed('t.failure_code');
 
 /** Written out, so that the partial index of failed ones can serve. */
 function addStatus(where: Where, status: string | undefined): void {
@@ -112,7 +111,7 @@ export async function listTransactions(pool: Pool, filters: MessageData<'list_tr
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending' || (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))) return { items: [] };
   const where = new Where();
-  where.conditions.push(hasAccount);
+  where.conditions.push(listed);
   if (filters.transaction_type !== undefined) where.add('t.transaction_type = ?', filters.transaction_type);
   addStatus(where, filters.status);
   if (filters.reference !== undefined) where.add('t.reference = ?', filters.reference);
@@ -141,7 +140,7 @@ export async function listTransfers(pool: Pool, filters: MessageData<'list_trans
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending') return { items: [] };
   const where = new Where();
-  where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null", hasAccount);
+  where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null", listed);
   addStatus(where, filters.status);
   // Every transfer once: by its source, or, seen from one account, by the leg on that account.
   if (accounts === undefined) where.conditions.push('t.transaction_id = t.operation_id');

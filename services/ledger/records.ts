@@ -57,6 +57,21 @@ export interface EntryRecord {
   created_at: string;
 }
 
+/**
+ * Refusals that are no part of any account's history: of an account that is none, or that its sender may not know, and of an
+ * amount that its currency does not count. They are shown by GET of their id, in no list and in no event.
+ */
+const shownByIdAlone = ['account_not_found', 'invalid_amount_precision', 'amount_too_large'];
+
+export function isShownByIdAlone({ failure_code }: Pick<TransactionRecord, 'failure_code'>): boolean {
+  return failure_code !== null && shownByIdAlone.includes(failure_code);
+}
+
+/** The same in SQL, of a column: true for what is listed. */
+export function isListed(column: string): string {
+  return `coalesce(${column}, '') not in (${shownByIdAlone.map((code) => `'${code}'`).join(', ')})`;
+}
+
 /** True where the row is a leg of a transfer: the reversal of one is not a transfer of its own. */
 export function isTransferLeg(record: TransactionRecord): boolean {
   return (record.transaction_type === 'Transfer' || record.transaction_type === 'Loan Payment') && record.reverses_transaction_id === null;

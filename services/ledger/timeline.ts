@@ -9,7 +9,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { placed } from './booking-time.ts';
 import { transferEventId } from './events.ts';
 import { entryOf, type EntryRow } from './lists.ts';
-import { isTransferLeg, toTransaction, type TransactionRecord } from './records.ts';
+import { isShownByIdAlone, isTransferLeg, toTransaction, type TransactionRecord } from './records.ts';
 import { entryColumns, readReversals, readTransactions } from './store.ts';
 
 /**
@@ -125,8 +125,7 @@ async function findBatch(pool: Pool, transactionId: string, from: string, to: st
 
 /** The events of the operation, and the balances that its batch told of its accounts. */
 async function readEvents(pool: Pool, record: TransactionRecord, bookedAt: string | undefined): Promise<Timeline['events']> {
-  // What a stranger asked of an account that he may not know is told nobody.
-  if (record.failure_code === 'account_not_found') return [];
+  if (isShownByIdAlone(record)) return [];
   const aroundMs = Date.parse(bookedAt ?? record.created_at);
   const [from = '', to = ''] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());
   const debitLeg = idOf('transaction', idBits(record.operation_id));

@@ -10,6 +10,7 @@ import { eventOf, unpackMessages } from '#libs/postgres/outbox-messages.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { checkBalances, checkOperations, type ComparedTopic, type EventAudit, eventRules, type Told } from './event-checks.ts';
+import { isListed } from './records.ts';
 import type { Finding } from './verify-books.ts';
 import { prefixed } from './store.ts';
 
@@ -95,7 +96,7 @@ function count({ topic, key, type, payload }: OutboxEvent, pending: Map<string, 
 
 const bookedAccounts = `declare booked no scroll cursor for
   select a.account_id, a.last_sequence, a.status_version, coalesce(t.failed, 0) as failed, coalesce(t.transfers, 0) as transfers from accounts a left join (
-    select account_id, count(*) filter (where status = 'Failed' and failure_code <> 'account_not_found') as failed,
+    select account_id, count(*) filter (where status = 'Failed' and ${isListed('failure_code')}) as failed,
       count(*) filter (where status = 'Completed' and transaction_id = operation_id and reverses_transaction_id is null and transaction_type in ('Transfer', 'Loan Payment')) as transfers
     from transactions group by account_id
   ) t using (account_id) where a.client_id is not null`;
