@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { replyType } from '#libs/contracts/envelope.ts';
 import { auditId, idBits } from '#libs/contracts/ids.ts';
 import { messageOfType } from '#libs/contracts/messages.ts';
-import { topicName } from '#libs/contracts/topics.ts';
+import { topicName, topicTable } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { createPublisher } from '#libs/kafka/publish.ts';
@@ -101,7 +101,7 @@ async function caughtUp(kafka: KafkaClient, prefix: string): Promise<void> {
 /** Returns how many were sent again, and how many of them had been a success. */
 export async function resendCommands(kafka: KafkaClient, { prefix, from, logger }: { prefix: string; from: Date; logger: Logger }): Promise<{ sent: number; succeeded: number }> {
   const commands = await readCommands(kafka, prefix, from.getTime(), await readEvidence(kafka, prefix, logger), logger);
-  const publisher = createPublisher(kafka, { logger, name: 'resend', maxQueued: 100_000 });
+  const publisher = createPublisher(kafka, { logger, name: 'resend', topics: topicTable(prefix), maxQueued: 100_000 });
   await publisher.start();
   try {
     for (let at = 0; at < commands.length;) {

@@ -6,6 +6,7 @@ export const replyPartitions = 64;
 
 const day = 24 * 60 * 60 * 1000;
 const small = String(256 * 1024);
+const medium = String(1024 * 1024);
 const large = String(4 * 1024 * 1024);
 
 export interface TopicDefinition {
@@ -29,7 +30,7 @@ function kept(partitions: number): TopicDefinition {
 }
 
 function compacted(partitions: number): TopicDefinition {
-  return { partitions, config: { 'cleanup.policy': 'compact', 'min.cleanable.dirty.ratio': '0.1', 'segment.ms': String(day), ...brokersTime } };
+  return { partitions, config: { 'cleanup.policy': 'compact', 'min.cleanable.dirty.ratio': '0.1', 'segment.ms': String(day), 'max.message.bytes': medium, ...brokersTime } };
 }
 
 const deadLetter = log(1, 30 * day, large);
@@ -77,6 +78,16 @@ export function eventsRetention(name: string, days: number): Record<string, stri
 /** The topic's name on the broker. */
 export function topicName(prefix: string, name: TopicName): string {
   return prefix + name;
+}
+
+/** The whole table, by the topics' names on the broker: publishers take their limits from it. */
+export function topicTable(prefix: string): ReadonlyMap<string, TopicDefinition> {
+  return new Map(Object.entries(topics).map(([name, definition]) => [prefix + name, definition]));
+}
+
+/** The bytes that the broker takes at most in one record batch of this topic, which is what one send holds for one partition. */
+export function maxBatchBytes({ config }: TopicDefinition): number {
+  return Number(config['max.message.bytes']);
 }
 
 /** The partition of a command or query with this bucket. */

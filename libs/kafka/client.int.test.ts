@@ -4,14 +4,14 @@ import { consume } from './consume.ts';
 import type { ReceivedMessage } from './consume.ts';
 import { deadLetter } from './dead-letter.ts';
 import { createPublisher } from './publish.ts';
-import { logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { anyTopic, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
 import { endOffsets, ensureTopics, groupLag, partitionCounts } from './topics.ts';
 
 const kafka = testKafka();
 
 test('an idle publisher and consumer set hardly any timers', async () => {
   const topic = await testTopic(kafka, 'idle', 2);
-  const publisher = createPublisher(kafka, { logger, name: 'idle' });
+  const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'idle' });
   await publisher.start();
   const consumer = consume(kafka, { groupId: unique('idle'), topics: [topic], handle: async () => undefined, logger });
   await consumer.start();
@@ -30,7 +30,7 @@ test('an idle publisher and consumer set hardly any timers', async () => {
 test('a dead letter keeps key and bytes, and says why and where from', async () => {
   const topic = await testTopic(kafka, 'poison', 1);
   await ensureTopics(kafka, [{ name: `${topic}.dlq`, partitions: 1, replication_factor: 1, config: {} }]);
-  const publisher = createPublisher(kafka, { logger, name: 'dlq' });
+  const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'dlq' });
   await publisher.start();
   const bytes = Buffer.from([0, 255, 254, 10, 0xc3, 0x28]);
   await publisher.publishAll([
@@ -66,7 +66,7 @@ test('topics are made once, by however many at once, and never changed', async (
 test('the lag of a group counts what it has not committed', async () => {
   const topic = await testTopic(kafka, 'lag', 2);
   const groupId = unique('lag');
-  const publisher = createPublisher(kafka, { logger, name: 'lag' });
+  const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'lag' });
   await publisher.start();
   const publish = (count: number) => publisher.publishAll(Array.from({ length: count }, () => ({ topic, key: null, value: 'x', headers: {}, partition: 1 })), { timeoutMs: 5_000 });
   const lag = async () => (await groupLag(kafka, groupId, [topic])).map((part) => part.lag);

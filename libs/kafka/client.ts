@@ -1,8 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
-import type { Admin, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, RetryOptions, SASLOptions } from 'kafkajs';
+import type { Admin, AssignerProtocol, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, RetryOptions, SASLOptions } from 'kafkajs';
 import type { Logger } from 'pino';
-import { kafkajs } from './kafkajs.ts';
-import { createStickyPartitioner } from './partitioner.ts';
+import { loadKafkaJs } from './patched/kafkajs.ts';
 import type { Cluster } from './read-message.ts';
 import { SocketGate } from './socket-gate.ts';
 import type { Address } from './socket-gate.ts';
@@ -14,6 +13,8 @@ export interface KafkaOptions {
   client_id: string;
   ssl?: boolean | ConnectionOptions;
   sasl?: { mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; username: string; password: string };
+  /** Runs kafkajs without what libs/kafka/patched replaces in it. */
+  as_published?: boolean;
   /** Where to connect instead of the address that a broker goes by: for port forwards and fault tests. */
   route?(address: Address): Address;
 }
@@ -28,6 +29,9 @@ export interface Link<T> {
 /** What the other files of this folder need; nothing outside of it sees kafkajs. */
 export interface KafkaClient {
   clientId: string;
+  /** Whether kafkajs is used without our patches: its messages have other forms then. */
+  asPublished: boolean;
+  assigners: typeof AssignerProtocol;
   newProducer(): Link<Producer>;
   newConsumer(options: ConsumerConfig): Link<Consumer>;
   /** Connections without a role, for single fetches. */
@@ -52,16 +56,20 @@ const endlessRetry: RetryOptions = { ...boundedRetry, retries: Number.MAX_SAFE_I
 /** A client for one process. It connects nothing by itself. */
 export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient {
   if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
+  const { Kafka, logLevel, AssignerProtocol: assigners } = loadKafkaJs(options.as_published ?? false);
   const log = logger.child({ component: 'kafkajs' });
-  const kafka = (gate: SocketGate, retry: RetryOptions) => new kafkajs.Kafka(kafkaConfig(options, gate, log, retry));
+  const kafka = (gate: SocketGate, retry: RetryOptions) => new Kafka({ ...kafkaConfig(options, gate, log, retry), logLevel: log.isLevelEnabled('trace') ? logLevel.DEBUG : logLevel.INFO });
   const newAdmin = () => link(new SocketGate(options.route), (gate) => kafka(gate, boundedRetry).admin());
   return {
     clientId: options.client_id,
+    asPublished: options.as_published ?? false,
+    assigners,
     newProducer: () => link(new SocketGate(options.route), (gate) => kafka(gate, endlessRetry).producer({
       idempotent: true,
       allowAutoTopicCreation: false,
       metadataMaxAge: metadataMaxAgeMs,
-      createPartitioner: createStickyPartitioner,
+      // The publisher has chosen: the size of a partition's record batch is bounded before it is sent.
+      createPartitioner: () => ({ message }) => message.partition ?? 0,
     })),
     newConsumer: (config) => link(new SocketGate(options.route), (gate) => kafka(gate, endlessRetry).consumer({
       allowAutoTopicCreation: false,
@@ -110,7 +118,6 @@ function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry
     authenticationTimeout: requestTimeoutMs,
     requestTimeout: requestTimeoutMs,
     retry,
-    logLevel: log.isLevelEnabled('trace') ? kafkajs.logLevel.DEBUG : kafkajs.logLevel.INFO,
     logCreator: () => (entry) => forward(log, gate, entry),
   };
 }
@@ -119,11 +126,14 @@ function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry
 // What matters of it for a caller is said by the publisher and the consumer supervisor in their own words.
 const transient = /connect|closed|timed? ?out|timeout|leader|coordinator|rebalanc|re-joining|not aware of this member|crash|restarting|metadata|limiting retries|failed to send messages|does not host|broker .*not (found|available)|given up|should not be null|brokers array is empty/i;
 
+/** kafkajs' numbers for them. */
+const [infoLevel, debugLevel] = [4, 5];
+
 function forward(log: Logger, gate: SocketGate, { namespace, level, log: entry }: LogEntry): void {
   const { message, timestamp: _timestamp, logger: _logger, ...fields } = entry;
   const line = { namespace, ...fields };
-  if (level === kafkajs.logLevel.DEBUG) log.trace(line, message);
-  else if (level === kafkajs.logLevel.INFO) log.debug(line, message);
+  if (level === debugLevel) log.trace(line, message);
+  else if (level === infoLevel) log.debug(line, message);
   else if (gate.closed || transient.test(`${message} ${String(fields.error ?? '')}`)) log.debug(line, message);
   else log.warn(line, message);
 }

@@ -5,7 +5,7 @@ import { consume } from './consume.ts';
 import type { ConsumeOptions, Consumer, ReceivedMessage } from './consume.ts';
 import { createPublisher } from './publish.ts';
 import type { Publisher } from './publish.ts';
-import { FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
 import { groupLag } from './topics.ts';
 
 let kafka: KafkaClient;
@@ -18,7 +18,7 @@ let consumers: Consumer[] = [];
 beforeAll(async () => {
   kafka = testKafka();
   proxy = await new FaultProxy().open();
-  publisher = createPublisher(kafka, { logger, name: 'test' });
+  publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'test' });
   await publisher.start();
 });
 
@@ -274,5 +274,30 @@ describe('change', () => {
     const missing = consume(kafka, { groupId, topics: [unique('nowhere')], handle: async () => undefined, logger });
     await expect(missing.start({ timeoutMs: 500 })).rejects.toMatchObject({ cause: expect.objectContaining({ message: expect.stringMatching(/topic/i) }) });
     expect(missing.health().ok).toBe(false);
+  });
+});
+
+describe('what is fetched', () => {
+  test('a batch whose checksum is wrong is not delivered and not skipped: its partition waits, the others go on', async () => {
+    const errors: unknown[] = [];
+    const loud = pino({ level: 'error' }, { write: (line: string) => void errors.push(JSON.parse(line)) });
+    proxy.alter = (data) => Buffer.from(data.toString('latin1').replaceAll('{"amount":"100.00"}', '{"amount":"900.00"}'), 'latin1');
+    const read: ReceivedMessage[] = [];
+    const consumer = await started(async (messages) => void read.push(...messages), { logger: loud }, testKafka(proxy.route));
+    const put = (partition: number, value: string) => publisher.publish({ topic, key: null, value, headers: {}, partition }, { timeoutMs: 5_000 });
+    await put(1, 'before');
+    await put(1, '{"amount":"100.00"}');
+    await put(1, 'behind');
+    await put(2, 'elsewhere');
+    await until(() => !consumer.health().ok && read.some(({ partition }) => partition === 2));
+    expect(consumer.health()).toEqual({ ok: false, reason: `${topic}/1: the record batch at offset 1 does not have the checksum that it was written with` });
+    expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual(['before']);
+    await until(async () => (await lag()) === 2);
+    expect(errors[0]).toMatchObject({ topic, partition: 1, msg: 'a record batch is corrupt: the partition is not read on' });
+    proxy.alter = undefined;
+    await until(() => read.length === 4);
+    expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual(['before', '{"amount":"100.00"}', 'behind']);
+    expect(consumer.health()).toEqual({ ok: true });
+    expect(consumer.alive()).toEqual({ ok: true });
   });
 });

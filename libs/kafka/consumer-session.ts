@@ -1,8 +1,7 @@
-import type { Consumer as KafkaJsConsumer, PartitionAssigner } from 'kafkajs';
+import type { Consumer as KafkaJsConsumer, EachBatchPayload, PartitionAssigner } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient, Link } from './client.ts';
-import type { BatchPayload } from './fetched-batch.ts';
-import { kafkajs } from './kafkajs.ts';
+import { type BatchPayload, fromPublished } from './fetched-messages.ts';
 import { withTimeout } from './wait.ts';
 
 /** The partitions of one topic that this consumer holds. */
@@ -33,12 +32,14 @@ export interface Reader {
   beforeStop(): Promise<void>;
 }
 
-/** One life of a kafkajs consumer, from connecting to its end. */
+/** One kafkajs consumer, from connecting to its end. */
 export interface ConsumerSession {
   /** Resolves at the first join; never rejects. */
   joined: Promise<void>;
-  /** Resolves with the reason when this life is over. */
+  /** Resolves with the reason when the session is over. */
   ended: Promise<Error>;
+  /** What cannot be read of a partition that it holds; undefined where nothing is wrong. */
+  corrupt(): string | undefined;
   stop(timeoutMs: number): Promise<void>;
   kill(reason: Error): void;
 }
@@ -47,6 +48,8 @@ const maxHeartbeatMs = 1_000;
 const maxHeartbeatAloneMs = 2_000;
 const rebalanceTimeoutMs = 20_000;
 const leaveTimeoutMs = 3_000;
+/** Until a partition with a corrupt batch is tried again: what was corrupted on the way is right then. */
+const corruptPauseMs = 1_000;
 
 /** The heartbeat interval that goes with a session time-out: a third of it, at most a second where others may join. */
 export function heartbeatMs(sessionTimeoutMs: number, isAlone = false): number {
@@ -54,7 +57,7 @@ export function heartbeatMs(sessionTimeoutMs: number, isAlone = false): number {
 }
 
 /**
- * Starts one life. Errors come through `ended`, also those of the start. `onSign` is called whenever the
+ * Starts a session. Errors come through `ended`, also those of the start. `onSign` is called whenever the
  * broker has answered: at a join, a heartbeat, a message (kafkajs reports a fetch also when it has failed).
  */
 export function openSession(kafka: KafkaClient, reader: Reader, partitions: number, logger: Logger, onSign: () => void): ConsumerSession {
@@ -82,28 +85,41 @@ export function openSession(kafka: KafkaClient, reader: Reader, partitions: numb
     void link.close(0);
     ended.resolve(reason);
   };
-  // A life that is over may still twitch, while the next one already uses the same reader.
-  const living: Reader = {
+  const corrupt = new Map<string, string>();
+  const checkCorrupt = ({ batch, pause }: BatchPayload): void => {
+    const place = `${batch.topic}/${batch.partition}`;
+    if (batch.corrupt === undefined) return void corrupt.delete(place);
+    corrupt.set(place, `${place}: ${batch.corrupt}`);
+    logger.error({ topic: batch.topic, partition: batch.partition, corrupt: batch.corrupt }, 'a record batch is corrupt: the partition is not read on');
+    setTimeout(pause(), corruptPauseMs);
+  };
+  // A session that is over may still report, while the next one already uses the same reader.
+  const current: Reader = {
     ...reader,
     eachBatch: async (payload) => {
       if (over) return;
       onSign();
-      await reader.eachBatch(payload);
+      if (payload.batch.messages.length > 0) await reader.eachBatch(payload);
+      checkCorrupt(payload);
     },
     onJoin: (assignment, seek) => { if (!over) reader.onJoin(assignment, seek); },
-    onLost: (isStillMember) => { if (!over) reader.onLost(isStillMember); },
+    onLost: (isStillMember) => {
+      corrupt.clear();
+      if (!over) reader.onLost(isStillMember);
+    },
   };
-  listen(link, living, logger, { sign: () => { if (!over) onSign(); }, joined: joined.resolve, end });
-  run(link.client, living, partitions).catch(end);
+  listen(link, current, logger, { sign: () => { if (!over) onSign(); }, joined: joined.resolve, end });
+  run(kafka, link.client, current, partitions).catch(end);
   return {
     joined: joined.promise,
     ended: ended.promise,
-    stop: (timeoutMs) => (over ? Promise.resolve() : stop(link, living, timeoutMs)).finally(() => end(new Error('stopped'))),
+    corrupt: () => [...corrupt.values()][0],
+    stop: (timeoutMs) => (over ? Promise.resolve() : stop(link, current, timeoutMs)).finally(() => end(new Error('stopped'))),
     kill: end,
   };
 }
 
-async function run(consumer: KafkaJsConsumer, reader: Reader, partitions: number): Promise<void> {
+async function run({ asPublished }: KafkaClient, consumer: KafkaJsConsumer, reader: Reader, partitions: number): Promise<void> {
   await consumer.connect();
   await consumer.subscribe({ topics: reader.topics, fromBeginning: reader.fromBeginning });
   await consumer.run({
@@ -111,8 +127,8 @@ async function run(consumer: KafkaJsConsumer, reader: Reader, partitions: number
     eachBatchAutoResolve: false,
     // A fetch is over when all its partitions are handled; fewer workers would handle them one after the other.
     partitionsConsumedConcurrently: Math.max(1, partitions),
-    // What kafkajs hands over holds our batch, not its own (kafkajs.ts).
-    eachBatch: (payload: unknown) => reader.eachBatch(payload as BatchPayload),
+    // Patched, kafkajs gives our form of a batch, not its own.
+    eachBatch: (payload: unknown) => reader.eachBatch(asPublished ? fromPublished(payload as EachBatchPayload) : (payload as BatchPayload)),
   });
 }
 
@@ -147,8 +163,8 @@ async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: numb
 }
 
 /** An assigner for groups of one member: it takes the given partition and leaves the others alone. */
-export function onePartitionAssigner(topic: string, partition: number): PartitionAssigner {
-  const { MemberAssignment, MemberMetadata } = kafkajs.AssignerProtocol;
+export function onePartitionAssigner({ assigners }: KafkaClient, topic: string, partition: number): PartitionAssigner {
+  const { MemberAssignment, MemberMetadata } = assigners;
   const name = 'one-partition';
   const version = 0;
   const userData = Buffer.alloc(0);

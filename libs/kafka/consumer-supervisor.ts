@@ -21,7 +21,7 @@ export class Supervisor {
   readonly #stopping = new AbortController();
   readonly #firstJoin = Promise.withResolvers<void>();
   #session: ConsumerSession | undefined;
-  #lives: Promise<void> | undefined;
+  #running: Promise<void> | undefined;
   #sessionTimeoutMs = 0;
   #lastSign = 0;
   /** When the brokers were last seen to be away: silence until then is no fault of this consumer. */
@@ -29,7 +29,7 @@ export class Supervisor {
   #lastError: unknown;
   #failures = 0;
 
-  /** `nextReader` is asked before every life, so that a reader may change its group or partition. */
+  /** `nextReader` is asked before every session, so that a reader may change its group or partition. */
   constructor(kafka: KafkaClient, nextReader: () => Reader, logger: Logger) {
     this.#kafka = kafka;
     this.#nextReader = nextReader;
@@ -38,7 +38,7 @@ export class Supervisor {
 
   /** Resolves at the first join; rejects after `timeoutMs`, with the last failure as its cause, and is stopped then. */
   async start(timeoutMs: number): Promise<void> {
-    this.#lives ??= this.#liveOn();
+    this.#running ??= this.#run();
     try {
       await withTimeout(this.#firstJoin.promise, timeoutMs, 'joining the consumer group');
     } catch (error) {
@@ -51,12 +51,14 @@ export class Supervisor {
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping.abort();
     await this.#session?.stop(timeoutMs);
-    if (this.#lives) await withTimeout(this.#lives, Math.max(timeoutMs, 100), 'stopping').catch(() => undefined);
+    if (this.#running) await withTimeout(this.#running, Math.max(timeoutMs, 100), 'stopping').catch(() => undefined);
   }
 
-  /** Not ok when nothing was fetched or beaten for two session time-outs. */
+  /** Not ok when nothing was fetched or beaten for two session time-outs, or when a partition cannot be read on. */
   health(): { ok: boolean; reason?: string } {
     if (!this.#lastSign || this.#stopping.signal.aborted) return { ok: false, reason: 'the consumer is not running' };
+    const corrupt = this.#session?.corrupt();
+    if (corrupt !== undefined) return { ok: false, reason: corrupt };
     const silentMs = performance.now() - this.#lastSign;
     return silentMs <= 2 * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing fetched or beaten for ${Math.round(silentMs)} ms` };
   }
@@ -70,19 +72,19 @@ export class Supervisor {
     return silentMs <= hopelessMs + silentSessions * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing heard for ${Math.round(silentMs)} ms, although the brokers answer` };
   }
 
-  /** Ends the present life; the next one begins at once. */
+  /** Ends the present session; the next one begins at once. */
   rebuild(reason: string): void {
     this.#session?.kill(new Error(reason));
   }
 
-  async #liveOn(): Promise<void> {
+  async #run(): Promise<void> {
     const backoff = createBackoff(firstBackoffMs, maxBackoffMs);
     while (!this.#stopping.signal.aborted) {
       const reader = this.#nextReader();
       this.#failures += 1;
-      this.#lastError = await this.#live(reader).catch((error: unknown) => error);
+      this.#lastError = await this.#runSession(reader).catch((error: unknown) => error);
       if (this.#stopping.signal.aborted) return;
-      // A life that had joined has set the count to 0; its end is always worth a line.
+      // A session that had joined has set the count to 0; its end is always worth a line.
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
       this.#logger[isQuiet ? 'debug' : 'warn']({ group: reader.groupId, err: this.#lastError, failures: this.#failures }, 'the consumer has ended and is built again');
       if (this.#failures === 0) backoff.reset();
@@ -90,7 +92,7 @@ export class Supervisor {
     }
   }
 
-  async #live(reader: Reader): Promise<Error> {
+  async #runSession(reader: Reader): Promise<Error> {
     this.#sessionTimeoutMs = reader.sessionTimeoutMs;
     const counts = await this.#countPartitions(reader);
     if (this.#stopping.signal.aborted) return new Error('stopped');

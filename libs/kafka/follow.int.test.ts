@@ -5,7 +5,7 @@ import type { Follower } from './follow.ts';
 import { createPublisher } from './publish.ts';
 import type { Publisher } from './publish.ts';
 import { readMessage } from './read-message.ts';
-import { FaultProxy, logger, sleep, testKafka, testTopic, until } from './test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, until } from './test-kit.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;
@@ -15,7 +15,7 @@ const followers: Follower[] = [];
 beforeAll(async () => {
   kafka = testKafka();
   proxy = await new FaultProxy().open();
-  publisher = createPublisher(kafka, { logger, name: 'test' });
+  publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'test' });
   await publisher.start();
 });
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { KafkaClient } from './client.ts';
 import { Supervisor } from './consumer-supervisor.ts';
-import type { BatchPayload } from './fetched-batch.ts';
+import type { BatchPayload } from './fetched-messages.ts';
 import { offsetsAt, type PartitionOffset, topicRanges } from './topics.ts';
 import { startTimeoutMs, withTimeout } from './wait.ts';
 
@@ -58,7 +58,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     checkCaughtUp();
   };
   const supervisor = new Supervisor(kafka, () => ({
-    // A group of its own for every life: a member that has died without leaving would keep its half of the partitions.
+    // A group of its own for every session: a member that has died without leaving would keep its half of the partitions.
     groupId: `${groupId}-${randomUUID()}`,
     topics: [topic],
     fromBeginning: true,

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { Assignment } from './consumer-session.ts';
-import type { BatchPayload } from './fetched-batch.ts';
+import type { BatchPayload } from './fetched-messages.ts';
 import { OffsetTracker } from './offset-tracker.ts';
 import type { Chunk } from './offset-tracker.ts';
-import type { FetchedRecord, ReceivedMessage } from './received-message.ts';
+import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 import { createBackoff, pause, withTimeout } from './wait.ts';
 
 export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
@@ -29,7 +29,7 @@ interface Batch {
   parts: { lot: Lot; count: number; chunk: Chunk }[];
 }
 
-/** What ends with an assignment: its lots, its offsets, the retries of its messages. Lots are few and brief: no Set (brief-map.ts). */
+/** What ends with an assignment: its lots, its offsets, the retries of its messages. Lots are few and brief: no Set (short-lived-map.ts). */
 interface Tenure {
   assigned: Assignment[];
   lots: Lot[];
@@ -137,10 +137,10 @@ export class MessagePool {
       const lot = waiting[0] as Lot;
       const { topic, partition, messages } = lot.payload.batch;
       const count = Math.min(messages.length - lot.taken, this.#options.maxBatch - batch.messages.length);
-      for (let i = lot.taken; i < lot.taken + count; i++) batch.messages.push((messages[i] as FetchedRecord).received(topic, partition));
+      for (let i = lot.taken; i < lot.taken + count; i++) batch.messages.push((messages[i] as FetchedMessage).received(topic, partition));
       lot.taken += count;
       const isLast = lot.taken === messages.length;
-      const lastOffset = isLast ? lot.payload.batch.lastOffset() : (messages[lot.taken - 1] as FetchedRecord).offset;
+      const lastOffset = isLast ? lot.payload.batch.lastOffset() : (messages[lot.taken - 1] as FetchedMessage).offset;
       batch.parts.push({ lot, count, chunk: tracker.begin(topic, partition, lastOffset + 1n) });
       if (!isLast) break;
       waiting.shift();
@@ -241,6 +241,6 @@ function settle(tenure: Tenure, lot: Lot): void {
   if (!tenure.lots.includes(lot)) return;
   tenure.lots = tenure.lots.filter((one) => one !== lot);
   const { messages } = lot.payload.batch;
-  lot.payload.resolveOffset((messages[messages.length - 1] as FetchedRecord).offset);
+  lot.payload.resolveOffset((messages[messages.length - 1] as FetchedMessage).offset);
   lot.settled.resolve();
 }

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createStickyPartitioner, murmur2, partitionForKey } from './partitioner.ts';
+import { murmur2, partitionForKey } from './partitioner.ts';
 
 const theirs = createRequire(import.meta.url)('kafkajs/src/producer/partitioners/default/murmur2.js') as (key: string) => number;
 
@@ -15,14 +15,4 @@ test('any key goes where the Java clients and kafkajs send it', () => {
     expect(murmur2(key)).toBe(theirs(key));
     expect(partitionForKey(key, 24)).toBe((theirs(key) & 0x7fffffff) % 24);
   }));
-});
-
-test('a choice is kept for every retry of the message', () => {
-  const partitioner = createStickyPartitioner();
-  const partitionMetadata = [{}, {}, {}];
-  const choose = (message: { key: string | null; partition?: number }) => [partitioner({ partitionMetadata, message }), partitioner({ partitionMetadata, message })];
-  expect(choose({ key: null })).toEqual([0, 0]);
-  expect(choose({ key: null })).toEqual([1, 1]);
-  expect(choose({ key: 'foobar' })).toEqual(Array(2).fill(partitionForKey('foobar', 3)));
-  expect(choose({ key: 'foobar', partition: 2 })).toEqual([2, 2]);
 });

@@ -27,23 +27,3 @@ export function murmur2(key: string): number {
 export function partitionForKey(key: string, count: number): number {
   return (murmur2(key) & 0x7fffffff) % count;
 }
-
-interface PartitionedMessage {
-  key?: string | Buffer | null;
-  partition?: number;
-}
-
-/**
- * A kafkajs partitioner that writes its choice into the message: kafkajs asks again on every retry, and a
- * message without a key must not move to another partition then, or it could be written twice.
- */
-export function createStickyPartitioner() {
-  let next = 0;
-  return ({ partitionMetadata, message }: { partitionMetadata: readonly unknown[]; message: PartitionedMessage }): number => {
-    if (message.partition === undefined || message.partition === null) {
-      const { key } = message;
-      message.partition = key === null || key === undefined ? next++ % partitionMetadata.length : partitionForKey(String(key), partitionMetadata.length);
-    }
-    return message.partition;
-  };
-}

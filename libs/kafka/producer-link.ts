@@ -3,33 +3,45 @@ import type { Logger } from 'pino';
 import type { KafkaClient, Link } from './client.ts';
 import { createBackoff, pause, withTimeout } from './wait.ts';
 
-const connectAttemptMs = 5_000;
+const attemptMs = 5_000;
 
 /** The kafkajs producer of a publisher: one at a time, connected with back-off, replaced when it cannot be trusted any more. */
 export class ProducerLink {
   readonly #kafka: KafkaClient;
   readonly #name: string;
   readonly #logger: Logger;
-  readonly #onConnected: () => void;
+  readonly #onChange: () => void;
   readonly #stopping = new AbortController();
-  #current: Link<Producer> | undefined;
+  #link: Link<Producer> | undefined;
   #connecting: Promise<void> | undefined;
   #lastError: unknown;
+  #partitions = new Map<string, number>();
 
-  constructor(kafka: KafkaClient, name: string, logger: Logger, onConnected: () => void) {
+  /** `onChange` is called when a producer has connected, and when its last connection has closed. */
+  constructor(kafka: KafkaClient, name: string, logger: Logger, onChange: () => void) {
     this.#kafka = kafka;
     this.#name = name;
     this.#logger = logger;
-    this.#onConnected = onConnected;
+    this.#onChange = onChange;
   }
 
   /** The producer to send with; undefined while there is no connection. */
-  get current(): Link<Producer> | undefined {
-    return this.#current;
+  get producer(): Producer | undefined {
+    return this.#link?.gate.isConnected ? this.#link.client : undefined;
   }
 
   get lastError(): unknown {
     return this.#lastError;
+  }
+
+  /** How many partitions a topic has; undefined where the broker did not know it when it was asked last. */
+  partitionsOf(topic: string): number | undefined {
+    return this.#partitions.get(topic);
+  }
+
+  /** Asks the broker again. Never rejects. */
+  async lookUp(): Promise<void> {
+    await this.#readPartitions().catch((error: unknown) => { this.#lastError = error; });
   }
 
   /** Resolves when connected, or closed; tries until then, each attempt bounded. */
@@ -40,15 +52,15 @@ export class ProducerLink {
 
   /** Cuts the present producer off and connects a new one. */
   replace(): void {
-    void this.#current?.close(0);
-    this.#current = undefined;
+    void this.#link?.close(0);
+    this.#link = undefined;
     if (!this.#stopping.signal.aborted) void this.connect();
   }
 
   async close(graceMs: number): Promise<void> {
     this.#stopping.abort();
-    await this.#current?.close(graceMs);
-    this.#current = undefined;
+    await this.#link?.close(graceMs);
+    this.#link = undefined;
   }
 
   async #connectOn(): Promise<void> {
@@ -59,11 +71,12 @@ export class ProducerLink {
       const abort = (): void => link.gate.close();
       signal.addEventListener('abort', abort);
       try {
-        await withTimeout(link.client.connect(), connectAttemptMs, 'connecting');
+        await withTimeout(Promise.all([link.client.connect(), this.#readPartitions()]), attemptMs, 'connecting');
         if (signal.aborted) return;
-        this.#current = link;
+        this.#link = link;
+        link.gate.onDisconnected = this.#onChange;
         if (attempt > 1) this.#logger.info({ publisher: this.#name, attempt }, 'connected to Kafka again');
-        this.#onConnected();
+        this.#onChange();
         return;
       } catch (error) {
         await link.close(0);
@@ -74,5 +87,10 @@ export class ProducerLink {
         signal.removeEventListener('abort', abort);
       }
     }
+  }
+
+  async #readPartitions(): Promise<void> {
+    const { topics } = await this.#kafka.withAdmin((admin) => admin.fetchTopicMetadata(), attemptMs);
+    this.#partitions = new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
   }
 }

@@ -1,81 +1,101 @@
+import { createRequire } from 'node:module';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { PublishQueue, sizeOf } from './publish-queue.ts';
-import type { Flight, OutgoingMessage, Unit } from './publish-queue.ts';
+import { ByteWriter } from '#libs/contracts/byte-writer.ts';
+import { writeContent } from '#libs/contracts/record.ts';
+import { batchHeaderBytes, recordBytes, toKafkaJs } from './outgoing-message.ts';
+import type { AnyMessage, OutgoingMessage } from './outgoing-message.ts';
+import { partitionForKey } from './partitioner.ts';
+import type { PublishError } from './publish-error.ts';
+import { PublishQueue, Unit } from './publish-queue.ts';
+import type { Entry } from './publish-queue.ts';
 
-const limits = { messages: 1_000, bytes: 1_000_000, topicBytes: 100_000 };
-const all = (): boolean => true;
+const require = createRequire(import.meta.url);
+const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0') as { RecordBatch(input: object): Promise<{ buffer: Buffer }> };
+const recordOf = require('kafkajs/src/protocol/recordBatch/record/v0') as (input: object) => object;
 
-function message(value: string, topic = 'topic'): OutgoingMessage {
-  return { topic, key: 'key', value, headers: {} };
+const limits = (maxBatchBytes = 100_000) => () => ({ partitions: 4, maxBatchBytes });
+const values = (entries: Entry[]): string[] => entries.map(({ message }) => String((message as OutgoingMessage).value));
+
+function message(value: string, partition = 0, topic = 'topic'): OutgoingMessage {
+  return { topic, key: 'key', value, headers: {}, partition };
 }
 
-function unit(...messages: OutgoingMessage[]): Unit {
-  return { messages, sizes: messages.map(sizeOf), next: 0, acknowledged: 0, deadline: 1_000, done: false, resolve: () => undefined, reject: () => undefined };
+function push(queue: PublishQueue, messages: AnyMessage[], deadline = 1_000): { unit: Unit; outcome: Promise<undefined | PublishError> } {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const unit = new Unit(messages.length, deadline, resolve, reject);
+  queue.push(messages, unit);
+  return { unit, outcome: promise.then(() => undefined, (error: PublishError) => error) };
 }
 
-function filled(...units: Unit[]): PublishQueue {
-  const queue = new PublishQueue();
-  for (const each of units) queue.push(each);
-  return queue;
-}
-
-function values(flight: Flight | undefined): string[] {
-  return [...(flight?.topics.values() ?? [])].flat().map(({ value }) => String(value));
-}
-
-test('a flight takes what waits, in order, within its limits', () => {
-  const queue = filled(unit(message('1'), message('2')), unit(message('3')));
-  expect(values(queue.take({ ...limits, messages: 2 }, all))).toEqual(['1', '2']);
-  expect(queue.messages).toBe(1);
-  expect(values(queue.take(limits, all))).toEqual(['3']);
-  expect(queue.take(limits, all)).toBeUndefined();
+const text = fc.string({ unit: 'grapheme', maxLength: 300 });
+const anyMessage = fc.record({
+  topic: fc.constant('topic'),
+  key: fc.option(text),
+  value: fc.option(fc.oneof(text, fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)))),
+  headers: fc.dictionary(text, text, { maxKeys: 15 }),
 });
 
-test('bytes are limited per topic, and one message always fits', () => {
+test('a batch is never larger on the wire than its messages were counted', async () => {
+  await fc.assert(fc.asyncProperty(fc.array(anyMessage, { minLength: 1, maxLength: 20 }), fc.nat({ max: 2 ** 40 }), async (messages, timestampDelta) => {
+    const counted = messages.reduce((sum, each) => sum + recordBytes(each), batchHeaderBytes);
+    const records = messages.map((each, i) => recordOf({ ...toKafkaJs(each, 0, false), offsetDelta: i + 1_000_000, timestampDelta }));
+    const { buffer } = await RecordBatch({ records, firstTimestamp: 1, maxTimestamp: 1 });
+    expect(buffer.length).toBeLessThanOrEqual(counted);
+  }));
+});
+
+test('what is encoded already is counted alike, and is decoded for kafkajs as published', () => {
+  fc.assert(fc.property(anyMessage, ({ topic, ...input }) => {
+    const writer = new ByteWriter();
+    writeContent(writer, input);
+    const bytes = writer.take();
+    const encoded = { topic, key: input.key, content: { bytes, start: 0, end: bytes.length } };
+    // Before them stand the record's length, attributes, time and place.
+    expect(recordBytes(encoded)).toBeGreaterThanOrEqual(5 + 1 + 10 + 5 + bytes.length);
+    const value = input.value === null ? null : Buffer.from(input.value);
+    expect(toKafkaJs(encoded, 3, true)).toEqual({ key: input.key, value, headers: { ...input.headers }, partition: 3 });
+  }));
+});
+
+test('one send takes what waits, in order, each partition up to what its topic takes in a batch', () => {
+  const queue = new PublishQueue(false);
   const large = 'x'.repeat(60_000);
-  const queue = filled(unit(message(large)), unit(message(large)), unit(message(large, 'other')));
-  expect(values(queue.take(limits, all))).toHaveLength(1);
-  expect(values(queue.take(limits, all))).toHaveLength(2);
-  expect(values(filled(unit(message('x'.repeat(200_000)))).take(limits, all))).toHaveLength(1);
+  push(queue, [message(large), message('1', 1), message(`${large}2`, 1), message(large)]);
+  push(queue, [message('other', 0, 'other')]);
+  expect(values(queue.take(limits()))).toEqual([large, '1', `${large}2`]);
+  expect(queue.length).toBe(2);
+  expect(values(queue.take(limits()))).toEqual([large, 'other']);
+  expect(queue.take(limits())).toEqual([]);
 });
 
-test('a unit may take several flights, and goes back as it was', () => {
-  const long = unit(message('1'), message('2'), message('3'));
-  const queue = filled(long, unit(message('4')));
-  const first = queue.take({ ...limits, messages: 2 }, all) as Flight;
-  expect(values(first)).toEqual(['1', '2']);
-  queue.putBack(first);
-  expect(queue.messages).toBe(4);
-  expect(values(queue.take({ ...limits, messages: 2 }, all))).toEqual(['1', '2']);
-  const second = queue.take(limits, all) as Flight;
-  expect(values(second)).toEqual(['3', '4']);
-  queue.putBack(second);
-  expect(values(queue.take(limits, all))).toEqual(['3', '4']);
-  expect(queue.messages).toBe(0);
+test('a key chooses the partition; without one it is the first', () => {
+  const queue = new PublishQueue(false);
+  push(queue, [{ topic: 't', key: 'some key', value: 'v', headers: {} }, { topic: 't', key: null, value: 'v', headers: {} }]);
+  expect(queue.take(limits()).map(({ copy }) => copy?.partition)).toEqual([partitionForKey('some key', 4), 0]);
 });
 
-test('a topic that nobody has written to yet flies alone', () => {
-  const isKnown = (topic: string): boolean => topic !== 'new';
-  const queue = filled(unit(message('1')), unit(message('2', 'new')), unit(message('3', 'new')), unit(message('4')));
-  expect(values(queue.take(limits, isKnown))).toEqual(['1']);
-  expect(values(queue.take(limits, isKnown))).toEqual(['2', '3']);
-  expect(values(queue.take(limits, isKnown))).toEqual(['4']);
+test('what never fits or has nowhere to go fails alone, unsent', async () => {
+  const queue = new PublishQueue(false);
+  const bad = [message('x'.repeat(100_000)), message('v', 4), message('v', 0, 'unknown')].map((each) => push(queue, [each]).outcome);
+  push(queue, [message('good')]);
+  expect(values(queue.take((topic) => (topic === 'unknown' ? undefined : limits()())))).toEqual(['good']);
+  const errors = await Promise.all(bad);
+  expect(errors.map((error) => error?.sent)).toEqual([false, false, false]);
+  expect(errors.map((error) => error?.message)).toEqual([expect.stringContaining('larger than the 100000'), 'topic: there is no partition 4', 'unknown: there is no such topic']);
 });
 
-test('what is done is not taken, put back or counted', () => {
-  const [one, two] = [unit(message('1')), unit(message('2'))];
-  const queue = filled(one, two);
-  const expired: Unit[] = [];
-  queue.sweep(999, (each) => expired.push(each));
-  expect(expired).toEqual([]);
-  queue.sweep(1_000, (each) => expired.push(each));
-  expect(expired).toEqual([one, two]);
-  one.done = true;
-  queue.dropDone();
-  expect(queue.messages).toBe(1);
-  const flight = queue.take(limits, all) as Flight;
-  two.done = true;
-  queue.putBack(flight);
-  expect(queue.messages).toBe(0);
-  expect(queue.take(limits, all)).toBeUndefined();
+test('what has expired is forgotten; of a unit that was begun the outcome is unknown', async () => {
+  const queue = new PublishQueue(false);
+  const [late, begun, other] = [push(queue, [message('1')], 10), push(queue, [message('2'), message('3')], 10), push(queue, [message('4')], 20)];
+  begun.unit.isBegun = true;
+  queue.expire(9, 'too late');
+  expect(queue.length).toBe(4);
+  queue.expire(10, 'too late');
+  expect(await late.outcome).toMatchObject({ sent: false, message: 'too late' });
+  expect(await begun.outcome).toMatchObject({ sent: true });
+  expect(values(queue.take(limits()))).toEqual(['4']);
+  other.unit.acknowledgeOne();
+  other.unit.fail('too late');
+  expect(await other.outcome).toBeUndefined();
 });

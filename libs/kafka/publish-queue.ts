@@ -1,178 +1,128 @@
 import type { Message } from 'kafkajs';
-import type { EncodedMessage } from '#libs/contracts/record.ts';
-import type { MessageInput } from './produce-request.ts';
+import { batchHeaderBytes, recordBytes, toKafkaJs } from './outgoing-message.ts';
+import type { AnyMessage } from './outgoing-message.ts';
+import { partitionForKey } from './partitioner.ts';
+import { PublishError } from './publish-error.ts';
 
-/** A message on its way out. `partition` overrides the key; without both, partitions take turns. */
-export interface OutgoingMessage {
-  topic: string;
-  key: string | null;
-  value: string | Buffer | null;
-  headers: Record<string, string>;
-  partition?: number;
-}
+/** The messages of one publish or publishAll: they are acknowledged or fail as one. */
+export class Unit {
+  readonly deadline: number;
+  readonly #resolve: () => void;
+  readonly #reject: (error: PublishError) => void;
+  #unacknowledged: number;
+  #isSettled = false;
+  /** Whether a producer was given any of it. */
+  isBegun = false;
 
-export type AnyMessage = OutgoingMessage | EncodedMessage;
+  constructor(messages: number, deadline: number, resolve: () => void, reject: (error: PublishError) => void) {
+    this.#unacknowledged = messages;
+    this.deadline = deadline;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
 
-/**
- * Why a message was not published. `sent: false`: it never left this process and never will.
- * `sent: true`: it was handed to the broker, and whether it was written is not known.
- */
-export class PublishError extends Error {
-  override name = 'PublishError';
-  readonly sent: boolean;
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
 
-  constructor(message: string, sent: boolean, options?: { cause?: unknown }) {
-    super(message, options);
-    this.sent = sent;
+  acknowledgeOne(): void {
+    this.#unacknowledged -= 1;
+    if (this.#unacknowledged > 0 || this.#isSettled) return;
+    this.#isSettled = true;
+    this.#resolve();
+  }
+
+  fail(reason: string, cause?: unknown): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#reject(new PublishError(reason, this.isBegun, { cause }));
   }
 }
 
-/** What is accepted or refused as one: the messages of one publish or publishAll. */
-export interface Unit {
-  messages: readonly AnyMessage[];
-  sizes: readonly number[];
-  /** Index of the first message that no flight has taken yet. */
-  next: number;
-  acknowledged: number;
-  deadline: number;
-  done: boolean;
-  resolve(): void;
-  reject(error: PublishError): void;
+/** One message of a unit, in the queue or in flight. */
+export interface Entry {
+  unit: Unit;
+  message: AnyMessage;
+  /** What kafkajs is given, from the moment it is. */
+  copy?: Message;
 }
 
-/** What goes out in one send: one producer has at most one flight in the air. */
-export interface Flight {
-  parts: { unit: Unit; from: number; copies: Message[] }[];
-  topics: Map<string, Message[]>;
-  messages: number;
+/** What is known of a topic: how many partitions it has, and the bytes that a record batch of it may have. */
+export interface TopicLimits {
+  partitions: number;
+  maxBatchBytes: number;
 }
 
-/** Bounds of one flight. A record batch is limited by the topic's max.message.bytes, so bytes count per topic too. */
-export interface FlightLimits {
-  messages: number;
-  bytes: number;
-  topicBytes: number;
-}
+/** Bounds of one send, over all topics. */
+const maxSendMessages = 2_500;
+const maxSendBytes = 2_621_440;
 
-const recordOverheadBytes = 64;
-
-/** About what a message takes on the wire, never much less. */
-export function sizeOf(message: AnyMessage): number {
-  if ('content' in message) return recordOverheadBytes + message.content.end - message.content.start;
-  let size = recordOverheadBytes + (message.key?.length ?? 0);
-  if (message.value !== null) size += Buffer.byteLength(message.value);
-  for (const name in message.headers) size += name.length + (message.headers[name]?.length ?? 0) + 4;
-  return size;
-}
-
-/** A message as kafkajs takes it; what is encoded goes past it to produce-request.ts. */
-function copyOf(message: AnyMessage): Message {
-  const { key, partition } = message;
-  const copy: Message & MessageInput = 'content' in message ? { key, value: null, content: message.content } : { key, value: message.value, headers: message.headers };
-  if (partition !== undefined) copy.partition = partition;
-  return copy;
-}
-
-/** The units that wait, in the order of their calls. */
+/** Messages that no producer was given yet, in the order of their calls. */
 export class PublishQueue {
-  #units: Unit[] = [];
-  #head = 0;
-  #messages = 0;
+  readonly #asPublished: boolean;
+  #entries: Entry[] = [];
 
-  /** Messages that wait, those of a unit partly taken included. */
-  get messages(): number {
-    return this.#messages;
+  constructor(asPublished: boolean) {
+    this.#asPublished = asPublished;
   }
 
-  push(unit: Unit): void {
-    this.#units.push(unit);
-    this.#messages += unit.messages.length;
+  get length(): number {
+    return this.#entries.length;
   }
 
-  /** Puts the parts of a flight that never left back to the front, in their old order. */
-  putBack(flight: Flight): void {
-    const units: Unit[] = [];
-    for (const { unit, from, copies } of flight.parts) {
-      if (unit.done) continue;
-      unit.next = from;
-      this.#messages += copies.length;
-      if (unit !== this.#units[this.#head]) units.push(unit);
+  push(messages: readonly AnyMessage[], unit: Unit): void {
+    for (const message of messages) this.#entries.push({ unit, message });
+  }
+
+  /** Fails the units whose deadline has passed, and forgets them. */
+  expire(now: number, reason: string): void {
+    let expired = false;
+    for (const { unit } of this.#entries) {
+      if (unit.deadline > now && !unit.isSettled) continue;
+      unit.fail(reason);
+      expired = true;
     }
-    this.#units = [...units, ...this.#units.slice(this.#head)];
-    this.#head = 0;
+    if (expired) this.#entries = this.#entries.filter(({ unit }) => !unit.isSettled);
   }
 
   /**
-   * Takes what fits into one flight, at least one message. A topic that the broker has not taken anything for
-   * yet flies alone, so that a missing or forbidden one fails nobody else.
+   * Takes what fits into one send: within its bounds, and for each partition within what the topic takes in one record
+   * batch. What never fits, or has nowhere to go, fails alone.
    */
-  take(limits: FlightLimits, isProven: (topic: string) => boolean): Flight | undefined {
-    const flight: Flight = { parts: [], topics: new Map(), messages: 0 };
-    const bytes = { all: 0, topics: new Map<string, number>() };
-    for (; this.#head < this.#units.length; this.#head++) {
-      const unit = this.#units[this.#head] as Unit;
-      if (unit.done) {
-        this.#messages -= unit.messages.length - unit.next;
+  take(limitsOf: (topic: string) => TopicLimits | undefined): Entry[] {
+    const taken: Entry[] = [];
+    const batches = new Map<string, number[]>();
+    let bytes = 0;
+    let next = 0;
+    for (; next < this.#entries.length && taken.length < maxSendMessages; next++) {
+      const entry = this.#entries[next] as Entry;
+      const { unit, message } = entry;
+      if (unit.isSettled) continue;
+      const limits = limitsOf(message.topic);
+      const partition = message.partition ?? (message.key === null || !limits ? 0 : partitionForKey(message.key, limits.partitions));
+      const size = recordBytes(message);
+      const refusal = refusalOf(limits, partition, size);
+      if (!limits || refusal !== undefined) {
+        unit.fail(`${message.topic}: ${refusal}`);
         continue;
       }
-      if (!this.#takeFrom(unit, flight, bytes, limits, isProven)) break;
+      const sizes = batches.get(message.topic) ?? [];
+      const batch = (sizes[partition] ?? batchHeaderBytes) + size;
+      if (taken.length > 0 && (batch > limits.maxBatchBytes || bytes + size > maxSendBytes)) break;
+      batches.set(message.topic, sizes);
+      sizes[partition] = batch;
+      bytes += size;
+      entry.copy = toKafkaJs(message, partition, this.#asPublished);
+      taken.push(entry);
     }
-    this.#compact();
-    return flight.messages > 0 ? flight : undefined;
+    this.#entries.splice(0, next);
+    return taken;
   }
+}
 
-  /** Calls `expire` for every waiting unit whose deadline has passed. */
-  sweep(now: number, expire: (unit: Unit) => void): void {
-    for (let i = this.#head; i < this.#units.length; i++) {
-      const unit = this.#units[i] as Unit;
-      if (!unit.done && unit.deadline <= now) expire(unit);
-    }
-  }
-
-  /** Drops the units that are done from the front on, so that they do not count as waiting. */
-  dropDone(): void {
-    const rest: Unit[] = [];
-    let messages = 0;
-    for (let i = this.#head; i < this.#units.length; i++) {
-      const unit = this.#units[i] as Unit;
-      if (unit.done) continue;
-      rest.push(unit);
-      messages += unit.messages.length - unit.next;
-    }
-    this.#units = rest;
-    this.#head = 0;
-    this.#messages = messages;
-  }
-
-  /** Returns true when the whole unit was taken. */
-  #takeFrom(unit: Unit, flight: Flight, bytes: { all: number; topics: Map<string, number> }, limits: FlightLimits, isProven: (topic: string) => boolean): boolean {
-    const from = unit.next;
-    const copies: Message[] = [];
-    for (; unit.next < unit.messages.length; unit.next++) {
-      const message = unit.messages[unit.next] as AnyMessage;
-      const size = unit.sizes[unit.next] as number;
-      const topicBytes = (bytes.topics.get(message.topic) ?? 0) + size;
-      const fits = flight.messages < limits.messages && bytes.all + size <= limits.bytes && topicBytes <= limits.topicBytes;
-      const mayJoin = flight.topics.has(message.topic) ? true : isProven(message.topic) && [...flight.topics.keys()].every(isProven);
-      if (flight.messages > 0 && !(fits && mayJoin)) break;
-      const messages = flight.topics.get(message.topic);
-      // A copy, because kafkajs and the partitioner write into it.
-      const copy = copyOf(message);
-      if (messages) messages.push(copy);
-      else flight.topics.set(message.topic, [copy]);
-      copies.push(copy);
-      bytes.topics.set(message.topic, topicBytes);
-      bytes.all += size;
-      flight.messages += 1;
-    }
-    if (copies.length > 0) flight.parts.push({ unit, from, copies });
-    this.#messages -= copies.length;
-    return unit.next === unit.messages.length;
-  }
-
-  #compact(): void {
-    if (this.#head < 1024 && this.#head < this.#units.length) return;
-    this.#units = this.#units.slice(this.#head);
-    this.#head = 0;
-  }
+function refusalOf(limits: TopicLimits | undefined, partition: number, size: number): string | undefined {
+  if (!limits) return 'there is no such topic';
+  if (partition >= limits.partitions) return `there is no partition ${partition}`;
+  const bytes = batchHeaderBytes + size;
+  return bytes > limits.maxBatchBytes ? `a message of ${bytes} bytes is larger than the ${limits.maxBatchBytes} that the topic takes` : undefined;
 }

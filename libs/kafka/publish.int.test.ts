@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from './client.ts';
 import { consume } from './consume.ts';
 import type { ReceivedMessage } from './consume.ts';
 import { createPublisher, PublishError } from './publish.ts';
-import type { Publisher } from './publish.ts';
-import { FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
-import { endOffsets } from './topics.ts';
+import type { Publisher, PublisherOptions } from './publish.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { endOffsets, ensureTopics } from './topics.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;
@@ -25,8 +26,8 @@ afterAll(async () => {
   await proxy.set('refuse');
 });
 
-async function started(client: KafkaClient, options: { maxQueued?: number } = {}): Promise<Publisher> {
-  const publisher = createPublisher(client, { logger, name: 'test', ...options });
+async function started(client: KafkaClient, options: Partial<PublisherOptions> = {}): Promise<Publisher> {
+  const publisher = createPublisher(client, { logger, topics: anyTopic(), name: 'test', ...options });
   running.push(publisher);
   await publisher.start();
   return publisher;
@@ -99,16 +100,44 @@ describe('exactness', () => {
 
   test('publishAll keeps its order, also beyond the size of one send', async () => {
     const large = await testTopic(kafka, 'large', 1, { 'max.message.bytes': '262144' });
-    const publisher = await started(kafka);
+    const publisher = await started(kafka, { topics: anyTopic(262_144) });
     const value = 'x'.repeat(3_000);
     await publisher.publishAll(Array.from({ length: 1_200 }, (_, i) => message(large, 'key', `${i} ${value}`)), { timeoutMs: 20_000 });
     expect((await readAll(large)).map((read) => Number.parseInt(String(read.value), 10))).toEqual(Array.from({ length: 1_200 }, (_, i) => i));
   });
 });
 
+describe('sizes', () => {
+  test('every topic of the table takes as many messages at once as one send can hold', async () => {
+    const prefix = `${unique('full')}.`;
+    const table = topicTable(prefix);
+    await ensureTopics(kafka, [...table].map(([name, { config }]) => ({ name, partitions: 1, replication_factor: 1, config })));
+    const publisher = await started(kafka, { topics: table, maxQueued: 100_000 });
+    const value = JSON.stringify({ text: 'é'.repeat(500) });
+    const sends = [...table.keys()].map(async (name) => {
+      await publisher.publishAll(Array.from({ length: 2_500 }, () => message(name, 'key', value)), { timeoutMs: 30_000 });
+      return count(name);
+    });
+    expect(await Promise.all(sends)).toEqual(sends.map(() => 2_500));
+  });
+
+  test('a batch that the broker calls too large is sent in parts: only what is too large alone is refused', async () => {
+    const small = await testTopic(kafka, 'small', 2, { 'max.message.bytes': '20000' });
+    const publisher = await started(kafka);
+    const sent = Array.from({ length: 300 }, (_, i) => ({ ...message(small, null, `${i} ${'x'.repeat(i === 150 ? 30_000 : 300)}`), partition: i % 2 }));
+    const results = await Promise.allSettled(sent.map((each) => publisher.publish(each, { timeoutMs: 20_000 })));
+    expect(results.flatMap(({ status }, i) => (status === 'rejected' ? [i] : []))).toEqual([150]);
+    await publisher.publish(message(small, null, '300'), { timeoutMs: 5_000 });
+    const read = await readAll(small);
+    const numbers = (partition: number) => read.filter((each) => each.partition === partition).map((each) => Number.parseInt(String(each.value), 10));
+    const expected = Array.from({ length: 301 }, (_, i) => i).filter((i) => i !== 150);
+    expect([numbers(0), numbers(1)]).toEqual([expected.filter((i) => i % 2 === 0), expected.filter((i) => i % 2 === 1)]);
+  });
+});
+
 describe('errors', () => {
   test('what is refused at once was not sent', async () => {
-    const publisher = createPublisher(kafka, { logger, name: 'refusing', maxQueued: 2 });
+    const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'refusing', maxQueued: 2 });
     expect((await rejection(publisher.publish(message(topic, null, 'a'), { timeoutMs: 1_000 }))).sent).toBe(false);
     await publisher.start();
     const results = await Promise.allSettled(['a', 'b', 'c'].map((value) => publisher.publish(message(topic, null, value), { timeoutMs: 5_000 })));

@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from 'vitest';
 import { createPublisher } from './publish.ts';
 import { readMessage } from './read-message.ts';
-import { FaultProxy, logger, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { anyTopic, FaultProxy, logger, testKafka, testTopic, unique, until } from './test-kit.ts';
 import { topicRanges } from './topics.ts';
 
 const kafka = testKafka();
-const publisher = createPublisher(kafka, { logger, name: 'read-message', maxMessageBytes: 4_000_000 });
+const publisher = createPublisher(kafka, { logger, name: 'read-message', topics: anyTopic(4_194_304) });
 const started = publisher.start();
 afterAll(() => publisher.stop());
 

@@ -1,5 +1,7 @@
 import type { KafkaClient } from './client.ts';
-import type { FetchedRecord, ReceivedMessage } from './received-message.ts';
+import type { KafkaMessage } from 'kafkajs';
+import { PublishedMessage } from './fetched-messages.ts';
+import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 import { withTimeout } from './wait.ts';
 
 /** One place in a topic. */
@@ -24,7 +26,7 @@ interface FetchingBroker {
     minBytes: number;
     maxBytes: number;
     topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
-  }): Promise<{ responses: { partitions: { messages: FetchedRecord[] }[] }[] }>;
+  }): Promise<{ responses: { partitions: { messages: FetchedMessage[] | KafkaMessage[]; corrupt?: string }[] }[] }>;
 }
 
 const maxWaitMs = 100;
@@ -40,7 +42,7 @@ const goneTypes = new Set(['OFFSET_OUT_OF_RANGE', 'UNKNOWN_TOPIC_OR_PARTITION'])
 export async function readMessage(kafka: KafkaClient, place: Place, timeoutMs: number): Promise<ReceivedMessage | undefined> {
   const { client: cluster, close } = kafka.newCluster();
   try {
-    return await withTimeout(fetchOne(cluster, place), timeoutMs, `reading ${place.topic}`);
+    return await withTimeout(fetchOne(cluster, place, kafka.asPublished), timeoutMs, `reading ${place.topic}`);
   } catch (error) {
     if (goneTypes.has((error as { type?: string }).type ?? '')) return undefined;
     throw error;
@@ -49,7 +51,7 @@ export async function readMessage(kafka: KafkaClient, place: Place, timeoutMs: n
   }
 }
 
-async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place): Promise<ReceivedMessage | undefined> {
+async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place, asPublished: boolean): Promise<ReceivedMessage | undefined> {
   await cluster.connect();
   await cluster.addTargetTopic(topic);
   const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]));
@@ -57,7 +59,11 @@ async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place): 
   const broker = await cluster.findBroker({ nodeId });
   const partitions = [{ partition, fetchOffset: String(offset), maxBytes }];
   const { responses } = await broker.fetch({ maxWaitTime: maxWaitMs, minBytes: 1, maxBytes, topics: [{ topic, partitions }] });
+  const fetched = responses.flatMap((response) => response.partitions);
   // A batch comes whole: with what stands before the offset in it.
-  const found = responses.flatMap((response) => response.partitions.flatMap(({ messages }) => messages)).find((message) => message.offset === offset);
+  const messages = fetched.flatMap((one) => (asPublished ? (one.messages as KafkaMessage[]).map((each) => new PublishedMessage(each)) : (one.messages as FetchedMessage[])));
+  const found = messages.find((message) => message.offset === offset);
+  const corrupt = fetched.find((one) => one.corrupt !== undefined)?.corrupt;
+  if (!found && corrupt !== undefined) throw new Error(`${topic}/${partition}: ${corrupt}`);
   return found?.received(topic, partition);
 }

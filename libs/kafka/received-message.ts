@@ -12,8 +12,17 @@ export interface ReceivedMessage {
   timestamp_ms: number;
 }
 
-/** A message in the answer to a fetch. Nothing of it is decoded before it is asked for. */
-export class FetchedRecord {
+/** A message in the answer to a fetch. */
+export interface FetchedMessage {
+  readonly offset: bigint;
+  /** The value of the last header of this name, which is ASCII; null when there is none. */
+  header(name: string): string | null;
+  /** The whole message; its value shares the memory of the answer. */
+  received(topic: string, partition: number): ReceivedMessage;
+}
+
+/** A message in its bytes. Nothing of it is decoded before it is asked for. */
+export class FetchedRecord implements FetchedMessage {
   readonly offset: bigint;
   readonly #timestampMs: number;
   readonly #bytes: Buffer;
@@ -27,12 +36,10 @@ export class FetchedRecord {
     this.#at = at;
   }
 
-  /** The value of the last header of this name, which is ASCII; null when there is none. */
   header(name: string): string | null {
     return readHeader(this.#bytes, this.#at, name);
   }
 
-  /** The whole message; its value shares the memory of the answer. */
   received(topic: string, partition: number): ReceivedMessage {
     return { topic, partition, offset: this.offset, ...readContent(this.#bytes, this.#at), timestamp_ms: this.#timestampMs };
   }

@@ -6,7 +6,7 @@ import { createPublisher } from './publish.ts';
 import type { Publisher } from './publish.ts';
 import { createRequester, RequestError } from './request-reply.ts';
 import type { Requester, RequesterOptions } from './request-reply.ts';
-import { FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
 
 const partitions = 8;
 let kafka: KafkaClient;
@@ -25,7 +25,7 @@ beforeAll(async () => {
   proxy = await new FaultProxy().open();
   commands = await testTopic(kafka, 'commands', 4);
   replies = await testTopic(kafka, 'replies', partitions);
-  publisher = createPublisher(kafka, { logger, name: 'test' });
+  publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'test' });
   await publisher.start();
   service = consume(kafka, { groupId: unique('service'), topics: [commands], handle: answer, logger });
   await service.start();
@@ -115,7 +115,7 @@ describe('failures name their stage', () => {
   });
 
   test('not_sent: too many wait, not ready, broker away; unacknowledged: the broker is silent', async () => {
-    const proxied = createPublisher(testKafka(proxy.route), { logger, name: 'proxied' });
+    const proxied = createPublisher(testKafka(proxy.route), { logger, topics: anyTopic(), name: 'proxied' });
     await proxied.start();
     const requester = await started({ maxPending: 1 }, kafka, proxied);
     const first = ask(requester, 'first');

@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { BriefMap } from './brief-map.ts';
+import { ShortLivedMap } from './patched/short-lived-map.ts';
 import type { KafkaClient } from './client.ts';
 import { onePartitionAssigner } from './consumer-session.ts';
 import { Supervisor } from './consumer-supervisor.ts';
-import type { BatchPayload } from './fetched-batch.ts';
+import type { BatchPayload } from './fetched-messages.ts';
 import { murmur2 } from './partitioner.ts';
-import { PublishError } from './publish-queue.ts';
-import type { Publisher } from './publish.ts';
-import type { OutgoingMessage } from './publish-queue.ts';
+import { PublishError } from './publish.ts';
+import type { OutgoingMessage, Publisher } from './publish.ts';
 import { ReplyProbe } from './reply-probe.ts';
 import { startTimeoutMs, withTimeout } from './wait.ts';
 
@@ -87,7 +86,7 @@ class KafkaRequester implements Requester {
   readonly #publisher: Publisher;
   readonly #options: Required<RequesterOptions>;
   readonly #supervisor: Supervisor;
-  readonly #pending = new BriefMap<string, Pending>();
+  readonly #pending = new ShortLivedMap<string, Pending>();
   /** The topics of requests that were given up, by correlation id. */
   readonly #givenUp = new Map<string, string>();
   /** Starts every correlation id of this process: what begins otherwise is somebody else's. */
@@ -95,6 +94,7 @@ class KafkaRequester implements Requester {
   readonly #probe: ReplyProbe;
   #sequence = 0;
   #partition: number;
+  readonly #kafka: KafkaClient;
   #position: bigint | undefined;
   #losses = 0;
   #stopping = false;
@@ -104,6 +104,7 @@ class KafkaRequester implements Requester {
   #idle: (() => void) | undefined;
 
   constructor(kafka: KafkaClient, publisher: Publisher, options: RequesterOptions) {
+    this.#kafka = kafka;
     this.#publisher = publisher;
     this.#options = { maxPending: 10_000, onLate: () => undefined, sessionTimeoutMs: 6_000, ...options };
     this.#partition = (murmur2(options.instance) & 0x7fffffff) % options.partitions;
@@ -173,7 +174,7 @@ class KafkaRequester implements Requester {
     return { ...headers, 'correlation-id': id, 'reply-topic': this.#options.topic, 'reply-partition': String(this.#partition) };
   }
 
-  /** One life of the consumer. Its group is new each time, for a member that died unnoticed would keep the partition. */
+  /** One session of the consumer. Its group is new each time, for a member that died unnoticed would keep the partition. */
   #reader() {
     const { topic, sessionTimeoutMs, instance } = this.#options;
     const partition = this.#partition;
@@ -182,7 +183,7 @@ class KafkaRequester implements Requester {
       topics: [topic],
       fromBeginning: false,
       sessionTimeoutMs,
-      assigner: onePartitionAssigner(topic, partition),
+      assigner: onePartitionAssigner(this.#kafka, topic, partition),
       isAlone: true as const,
       eachBatch: async (payload: BatchPayload) => this.#take(payload),
       onJoin: (_assignment: unknown, seek: (topic: string, partition: number, offset: bigint) => void) => {

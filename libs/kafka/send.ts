@@ -1,30 +1,56 @@
-import type { Message, Producer, RecordMetadata } from 'kafkajs';
-import type { Flight } from './publish-queue.ts';
+import type { Message, Producer } from 'kafkajs';
+import { PublishError } from './publish-error.ts';
+import type { Entry } from './publish-queue.ts';
+
+const tooLargeTypes = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
 
 /**
- * One send, complete; returns the messages whose partition does not exist. When a partition moves to a broker
- * that has already answered in the same send, kafkajs' retry leaves that broker out and reports success: so
- * what its answer does not name is sent again, under sequence numbers that were never used.
+ * Sends entries and acknowledges each; fails alone what the broker calls too large by itself. Rejects where the outcome of
+ * the rest is not known: kafkajs' sequence numbers cannot be trusted after that.
+ *
+ * The broker may allow less than the table of topics says. Which partition was too large it does not tell, so each is sent
+ * by itself: kafkajs has rolled back their sequence numbers, by which the broker recognises what it has written already.
+ * Only what is too large alone is halved.
  */
-export async function send(producer: Producer, flight: Flight): Promise<ReadonlySet<Message>> {
-  let topics = flight.topics;
-  for (let written = true; written && topics.size > 0;) {
-    const topicMessages = [...topics].map(([topic, messages]) => ({ topic, messages }));
-    const answer = await producer.sendBatch({ acks: -1, topicMessages });
-    topics = missingFrom(answer, topics);
-    written = answer.length > 0;
+export async function send(producer: Producer, entries: readonly Entry[]): Promise<void> {
+  try {
+    await sendWhole(producer, entries);
+  } catch (error) {
+    if (!tooLargeTypes.has((error as { type?: string }).type ?? '')) throw error;
+    for (const part of parts(entries)) await send(producer, part);
+    if (entries.length === 1) (entries[0] as Entry).unit.fail(`the broker refuses it: ${(error as Error).message}`, error);
   }
-  return new Set([...topics.values()].flat());
 }
 
-/** The messages of partitions that the answer does not name; the partitioner has noted each message's partition in it. */
-function missingFrom(answer: RecordMetadata[], topics: Flight['topics']): Flight['topics'] {
-  const known = Map.groupBy(answer, ({ topicName }) => topicName);
-  const missing: Flight['topics'] = new Map();
-  for (const [topic, messages] of topics) {
-    const written = new Set(known.get(topic)?.map(({ partition }) => partition));
-    const rest = messages.filter(({ partition }) => partition === undefined || !written.has(partition));
-    if (rest.length > 0) missing.set(topic, rest);
+function parts(entries: readonly Entry[]): Entry[][] {
+  const partitions = [...Map.groupBy(entries, ({ message, copy }) => `${message.topic} ${copy?.partition}`).values()];
+  if (partitions.length > 1) return partitions;
+  const half = entries.length >> 1;
+  return half === 0 ? [] : [entries.slice(0, half), entries.slice(half)];
+}
+
+/**
+ * One send, complete. When a partition moves to a broker that has already answered in the same send, kafkajs' retry leaves
+ * that broker out and reports success: what its answer does not name is sent again, as long as an answer names anything.
+ */
+async function sendWhole(producer: Producer, entries: readonly Entry[]): Promise<void> {
+  let rest = entries;
+  while (rest.length > 0) {
+    const answer = await producer.sendBatch({ acks: -1, topicMessages: byTopic(rest) });
+    if (answer.length === 0) throw new PublishError('the broker knows none of the partitions', true);
+    const written = new Set(answer.map(({ topicName, partition }) => `${topicName} ${partition}`));
+    const isWritten = ({ message, copy }: Entry): boolean => written.has(`${message.topic} ${copy?.partition}`);
+    for (const entry of rest) if (isWritten(entry)) entry.unit.acknowledgeOne();
+    rest = rest.filter((entry) => !isWritten(entry));
   }
-  return missing;
+}
+
+function byTopic(entries: readonly Entry[]): { topic: string; messages: Message[] }[] {
+  const topics = new Map<string, Message[]>();
+  for (const { message, copy } of entries) {
+    const messages = topics.get(message.topic);
+    if (messages) messages.push(copy as Message);
+    else topics.set(message.topic, [copy as Message]);
+  }
+  return [...topics].map(([topic, messages]) => ({ topic, messages }));
 }

@@ -12,7 +12,7 @@ function request(apiKey: number): Buffer {
   return bytes;
 }
 
-test('ends the fetches alone, counts what is produced, and ends everything when closed', async () => {
+test('ends the fetches alone, knows whether there is a connection, and ends everything when closed', async () => {
   const server = net.createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -26,14 +26,16 @@ test('ends the fetches alone, counts what is produced, and ends everything when 
   fetching.write(request(1));
   producing.write(request(0));
   other.write(request(12));
-  expect(gate.produceWrites).toBe(1);
+  expect(gate.isConnected).toBe(true);
   const cut = once(fetching, 'error');
   gate.cutFetches();
   expect(await cut).toEqual([expect.objectContaining({ message: 'the fetch was given up' })]);
   expect([fetching.destroyed, producing.destroyed, other.destroyed]).toEqual([true, false, false]);
   const ended = Promise.all([once(producing, 'error'), once(other, 'error')]);
+  const disconnected = new Promise<void>((resolve) => { gate.onDisconnected = resolve; });
   gate.close();
-  await ended;
+  expect(gate.isConnected).toBe(false);
+  await Promise.all([ended, disconnected]);
   expect(() => gate.createSocket({ host: '127.0.0.1', port, onConnect: () => undefined })).toThrow('the connection was given up');
   server.close();
 });

@@ -12,18 +12,17 @@ interface SocketArguments extends Address {
   onConnect: () => void;
 }
 
-const produceApiKey = 0;
 const fetchApiKey = 1;
 const keepAliveDelayMs = 30_000;
 
 /**
- * All sockets of one kafkajs producer, consumer or admin. It answers the one question that kafkajs cannot,
- * "has a produce request gone out?", and it is the only sure way to end a kafkajs object: after close()
- * nothing can be written any more, and no retry of it can connect again.
+ * All sockets of one kafkajs producer, consumer or admin. It knows what kafkajs does not say, whether there is a
+ * connection, and it is the only sure way to end a kafkajs object: after close() nothing can be written any more, and
+ * no retry of it can connect again.
  */
 export class SocketGate {
-  /** Produce requests handed to a socket so far. */
-  produceWrites = 0;
+  /** Called when the last connection has closed. */
+  onDisconnected: () => void = () => undefined;
   readonly #sockets = new Set<net.Socket>();
   /** Those that fetch: kafkajs uses them for nothing else. */
   readonly #fetching = new Set<net.Socket>();
@@ -53,16 +52,14 @@ export class SocketGate {
     socket.once('close', () => {
       this.#sockets.delete(socket);
       this.#fetching.delete(socket);
+      if (this.#sockets.size === 0) this.onDisconnected();
     });
     this.#watchWrites(socket);
     return socket;
   };
 
-  /** Bytes received on the connections that are open: a broker that answers makes it grow. */
-  get bytesRead(): number {
-    let sum = 0;
-    for (const socket of this.#sockets) sum += socket.bytesRead;
-    return sum;
+  get isConnected(): boolean {
+    return [...this.#sockets].some((socket) => !socket.connecting && !socket.destroyed);
   }
 
   /** Cuts every connection at once and refuses new ones. */
@@ -84,8 +81,7 @@ export class SocketGate {
     const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
     const watched = (chunk: unknown, ...rest: unknown[]): boolean => {
       const apiKey = Buffer.isBuffer(chunk) && chunk.length >= 6 ? chunk.readInt16BE(4) : undefined;
-      if (apiKey === produceApiKey) this.produceWrites += 1;
-      else if (apiKey === fetchApiKey) this.#fetching.add(socket);
+      if (apiKey === fetchApiKey) this.#fetching.add(socket);
       return write(chunk, ...rest);
     };
     socket.write = watched as typeof socket.write;

@@ -24,6 +24,11 @@ export function unique(name: string): string {
   return `${name}-${randomUUID().slice(0, 8)}`;
 }
 
+/** A table for publishers that holds whatever topic a test makes. */
+export function anyTopic(maxBytes = 1_000_000) {
+  return { get: () => ({ partitions: 1, config: { 'max.message.bytes': String(maxBytes) } }) };
+}
+
 /** A new topic with a name of its own. */
 export async function testTopic(kafka: KafkaClient, name: string, partitions: number, config: Record<string, string> = {}): Promise<string> {
   const topic = unique(name);
@@ -52,6 +57,8 @@ export class FaultProxy {
   mode: 'pass' | 'refuse' | 'cut' | 'freeze' = 'pass';
   /** While above 0, each answer to a produce request is swallowed and its connection cut. */
   cutAnswers = 0;
+  /** Changes what the brokers answer, where it is set. */
+  alter: ((data: Buffer) => Buffer) | undefined;
   /** Answers swallowed so far. */
   cuts = 0;
   readonly #servers = new Map<string, net.Server>();
@@ -122,7 +129,7 @@ export class FaultProxy {
       server.write(data);
     });
     server.on('data', (data) => {
-      if (!cutNext) return void client.write(data);
+      if (!cutNext) return void client.write(this.alter?.(data) ?? data);
       this.cuts += 1;
       client.destroy();
       server.destroy();

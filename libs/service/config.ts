@@ -111,6 +111,7 @@ export const kafkaConfig = {
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional().describe('Log-in at the brokers; needs user and password'),
   KAFKA_SASL_USERNAME: z.string().optional().describe('User at the brokers'),
   KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
+  KAFKAJS_AS_PUBLISHED: flag.prefault('false').describe('Runs kafkajs without what libs/kafka/patched replaces in it: slower, and without the check of what was fetched'),
 };
 
 export const databaseConfig = {
@@ -142,7 +143,7 @@ export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, 
   if (!ssl && (ca ?? cert ?? key) !== undefined) throw new ConfigError('KAFKA_SSL_CA, KAFKA_SSL_CERT and KAFKA_SSL_KEY need KAFKA_SSL=true');
   if ((cert === undefined) !== (key === undefined)) throw new ConfigError('KAFKA_SSL_CERT and KAFKA_SSL_KEY belong together, and one of them is missing');
   const own = cert !== undefined && key !== undefined ? { cert, key } : {};
-  return { brokers: config.KAFKA_BROKERS, client_id: clientId, ssl: ssl && { ...(ca === undefined ? {} : { ca }), ...own }, ...(sasl ? { sasl } : {}) };
+  return { brokers: config.KAFKA_BROKERS, client_id: clientId, as_published: config.KAFKAJS_AS_PUBLISHED, ssl: ssl && { ...(ca === undefined ? {} : { ca }), ...own }, ...(sasl ? { sasl } : {}) };
 }
 
 export interface VariableDescription {

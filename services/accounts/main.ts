@@ -1,5 +1,5 @@
 import { source } from '#libs/contracts/envelope.ts';
-import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
+import { deadLetterTopics, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -33,7 +33,6 @@ import { createSweeper } from './sweeper.ts';
 type Config = ReturnType<typeof accountsConfig.parse>;
 
 /** A page of 1 MiB and what surrounds it. */
-const maxReplyBytes = 2 * 1024 * 1024;
 const publishTimeoutMs = 5000;
 /** Reading a dead letter, and sending it: together below the 5 s that a transaction may idle. */
 const deadLetterTimeoutMs = 2000;
@@ -55,8 +54,9 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const kafka = createKafka(brokers, logger);
   await checkBrokers(kafka, brokers);
 
-  const replies = createPublisher(kafka, { logger, name: 'replies', maxMessageBytes: maxReplyBytes });
-  const events = createPublisher(kafka, { logger, name: 'events' });
+  const topics = topicTable(prefix);
+  const replies = createPublisher(kafka, { logger, name: 'replies', topics });
+  const events = createPublisher(kafka, { logger, name: 'events', topics });
   onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
   const tracePublished = publishTracer(tracing, prefix);
   const observe = measureOutbox(metrics, () => relay, tracePublished);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { replyPartitions, topicName } from '#libs/contracts/topics.ts';
+import { replyPartitions, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -111,7 +111,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
 /** What goes over Kafka: requests out, replies in, and the API keys that this gateway follows. Nothing is started yet. */
 function createMessaging(kafka: KafkaClient, config: GatewayConfig, { logger, instance, metrics, admission, now }: { logger: Logger; instance: string; metrics: GatewayMetrics; admission: Admission; now: () => number }) {
   const prefix = config.TOPIC_PREFIX;
-  const publisher = createPublisher(kafka, { logger, name: 'requests', maxQueued: 2 * config.MAX_PENDING });
+  const publisher = createPublisher(kafka, { logger, name: 'requests', topics: topicTable(prefix), maxQueued: 2 * config.MAX_PENDING });
   const apiKeys = createApiKeys({ pepper: config.API_KEY_PEPPER, previousPepper: config.API_KEY_PEPPER_PREVIOUS, logger, onUse: keyUseRecorder(publisher, prefix, logger), now });
   const keyFollower = follow(kafka, { topic: topicName(prefix, 'api-keys'), groupId: `${prefix}gateway-keys-${instance}`, onMessage: apiKeys.take, logger });
   const requester = createRequester(kafka, publisher, {

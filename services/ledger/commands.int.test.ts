@@ -5,6 +5,7 @@ import { idOf } from '#libs/contracts/ids.ts';
 import { type MessageName, messageType } from '#libs/contracts/messages.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import { topicTable } from '#libs/contracts/topics.ts';
 import { createPublisher, type Publisher } from '#libs/kafka/publish.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
@@ -29,7 +30,7 @@ beforeAll(async () => {
   url.password = 'test-password';
   owner = createPool({ url: database.url, application_name: 'owner', schema: ledgerSchema, max: 2 }, silent);
   pool = createPool({ url: url.href, application_name: 'ledger', schema: ledgerSchema, max: 2, statement_timeout_ms: statementTimeoutMs }, silent);
-  publisher = createPublisher(createKafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), client_id: 'test' }, silent), { logger: silent, name: 'replies' });
+  publisher = createPublisher(createKafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), client_id: 'test' }, silent), { logger: silent, name: 'replies', topics: topicTable('') });
   await publisher.start();
 });
 

@@ -1,5 +1,5 @@
 import { source } from '#libs/contracts/envelope.ts';
-import { type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume.ts';
@@ -47,8 +47,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const brokers = kafkaOptions(config, `ledger-${instance}`);
   const kafka = createKafka(brokers, logger);
   await checkBrokers(kafka, brokers);
-  const replies = createPublisher(kafka, { logger, name: 'replies', maxQueued: 50_000, maxMessageBytes: 4_000_000, maxTopicBytes: 4_000_000 });
-  const events = createPublisher(kafka, { logger, name: 'events', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
+  const topics = topicTable(prefix);
+  const replies = createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000 });
+  const events = createPublisher(kafka, { logger, name: 'events', topics });
   onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
 
   const tracePublished = publishTracer(tracing, prefix);

@@ -46,7 +46,7 @@ beforeAll(async () => {
   pool = createPool({ ...patience, url: database.url, application_name: 'test', schema: ledgerSchema, max: 6 }, silent);
   writes = createPool({ ...patience, url: database.url, application_name: 'test writes', schema: ledgerSchema, max: 2 }, silent);
   kafka = createKafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), client_id: 'test' }, silent);
-  publisher = createPublisher(kafka, { logger: silent, name: 'test', maxMessageBytes: 4_000_000, maxTopicBytes: 1_000_000 });
+  publisher = createPublisher(kafka, { logger: silent, name: 'test', topics: { get: () => topics.transactions } });
   await publisher.start();
   const moved = transfer(a, b, '25');
   await book([opening(1, 'Savings', '100'), opening(2, 'Checking', '0'), opening(3, 'Loan', '40')]);

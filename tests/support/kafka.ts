@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { consume, type ReceivedMessage } from '#libs/kafka/consume.ts';
 import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish.ts';
@@ -59,7 +59,7 @@ export async function countMessages(bank: BankTopics, name: TopicName): Promise<
 
 /** A publisher for as long as `use` runs. */
 export async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
-  const publisher = createPublisher(kafkaOf(bank), { logger: silent, name: 'test', maxTopicBytes: 229_376 });
+  const publisher = createPublisher(kafkaOf(bank), { logger: silent, name: 'test', topics: topicTable(bank.topic_prefix) });
   await publisher.start();
   try {
     return await use(publisher);

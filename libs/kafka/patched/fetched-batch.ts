@@ -1,5 +1,5 @@
 import type { FetchedPartition } from './fetch-response.ts';
-import type { FetchedRecord } from './received-message.ts';
+import type { FetchedRecord } from '../received-message.ts';
 
 /** The messages of one partition in one fetch: in place of kafkajs' class of that name, which computes every offset as text. */
 export class FetchedBatch {
@@ -7,11 +7,14 @@ export class FetchedBatch {
   readonly partition: number;
   readonly highWatermark: bigint;
   readonly messages: readonly FetchedRecord[];
+  /** What is wrong with what follows these messages. */
+  readonly corrupt: string | undefined;
   readonly #firstOffset: bigint;
   readonly #nextOffset: bigint;
 
   /** Leaves out what lies before the offset asked for: the broker sends whole record batches. */
-  constructor(topic: string, fetchedOffset: string, { partition, highWatermark, messages, nextOffset }: FetchedPartition) {
+  constructor(topic: string, fetchedOffset: string, { partition, highWatermark, messages, nextOffset, corrupt }: FetchedPartition) {
+    this.corrupt = corrupt;
     this.topic = topic;
     this.partition = partition;
     this.highWatermark = highWatermark;
@@ -21,8 +24,9 @@ export class FetchedBatch {
     this.messages = first === 0 ? messages : first < 0 ? [] : messages.slice(first);
   }
 
+  /** kafkajs passes over an empty batch; what is corrupt must be heard of. */
   isEmpty(): boolean {
-    return this.messages.length === 0;
+    return this.messages.length === 0 && this.corrupt === undefined;
   }
 
   /** A partition with nothing new has no batch at all: so its records were compacted away, or for control only. */
@@ -46,13 +50,4 @@ export class FetchedBatch {
   offsetLagLow(): string {
     return String(this.highWatermark - 1n - this.firstOffset());
   }
-}
-
-/** What kafkajs hands over with a batch, as far as it is used. */
-export interface BatchPayload {
-  batch: FetchedBatch;
-  /** Moves the place of the next fetch behind this offset; behind the whole batch where it is the last message's. */
-  resolveOffset(offset: bigint): void;
-  heartbeat(): Promise<void>;
-  commitOffsetsIfNecessary(offsets: { topics: { topic: string; partitions: { partition: number; offset: string }[] }[] }): Promise<void>;
 }

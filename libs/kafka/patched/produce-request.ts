@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { ByteWriter } from '#libs/contracts/byte-writer.ts';
 import { type Content, type ContentInput, writeContent } from '#libs/contracts/record.ts';
 import { crc32c } from './crc32c.ts';
@@ -26,16 +27,22 @@ export interface ProduceArguments {
   topicData: { topic: string; partitions: PartitionData[] }[];
 }
 
-/** A request as kafkajs sends it; those that are ours write themselves, without copies. */
+/** A request as kafkajs sends it. */
 export interface Request {
   apiKey: number;
   apiVersion: number;
   apiName: string;
   expectResponse?(): boolean;
-  /** kafkajs' way, where `write` is missing. */
-  encode?(): Promise<{ buffer: Buffer }>;
-  write?(writer: ByteWriter): void;
+  encode(): Promise<Encoder>;
 }
+
+/** kafkajs' own writer of bytes, as far as it is used. */
+interface Encoder {
+  buffer: Buffer;
+  writeBuffer(bytes: Buffer): Encoder;
+}
+
+const Encoder = createRequire(import.meta.url)('kafkajs/src/protocol/encoder') as new (bytes: number) => Encoder;
 
 const produceApiKey = 0;
 const magic = 2;
@@ -44,22 +51,6 @@ const crcOffset = 17;
 
 /** One for the process: it is filled and emptied without a pause. */
 const requestWriter = new ByteWriter();
-
-/** A request's bytes, its size first: in place of kafkajs' own, which copies everything five times. */
-export async function createRequest({ correlationId, clientId, request }: { correlationId: number; clientId: string; request: Request }): Promise<{ buffer: Buffer }> {
-  const body = request.write ? undefined : (await request.encode?.())?.buffer;
-  const writer = requestWriter;
-  writer.clear();
-  writer.int32(0);
-  writer.int16(request.apiKey);
-  writer.int16(request.apiVersion);
-  writer.int32(correlationId);
-  writer.string(clientId);
-  if (body) writer.raw(body);
-  else request.write?.(writer);
-  writer.int32At(0, writer.position - 4);
-  return { buffer: writer.take() };
-}
 
 /**
  * Produce request (version 3 to 7): byte for byte what kafkajs makes, in one pass. Compressed, transactional and
@@ -70,7 +61,9 @@ export function produceRequestWith(theirs: (options: ProduceArguments) => Reques
     const { acks, timeout, transactionalId, compression, topicData } = options;
     const isDated = topicData.some(({ partitions }) => partitions.some(({ messages }) => messages.some(({ timestamp }) => timestamp !== undefined)));
     if (compression || transactionalId || isDated) return theirs(options);
-    const write = (writer: ByteWriter): void => {
+    const encode = async (): Promise<Encoder> => {
+      const writer = requestWriter;
+      writer.clear();
       writer.string(null);
       writer.int16(acks);
       writer.int32(timeout);
@@ -80,8 +73,10 @@ export function produceRequestWith(theirs: (options: ProduceArguments) => Reques
         writer.int32(partitions.length);
         for (const data of partitions) writePartition(writer, data, options);
       }
+      const bytes = writer.take();
+      return new Encoder(bytes.length).writeBuffer(bytes);
     };
-    return { apiKey: produceApiKey, apiVersion: 3, apiName: 'Produce', expectResponse: () => acks !== 0, write };
+    return { apiKey: produceApiKey, apiVersion: 3, apiName: 'Produce', expectResponse: () => acks !== 0, encode };
   };
 }
 

@@ -3,7 +3,7 @@
  * table that it outgrows, or shrinks out of, points to the next one and still holds what it held. Once one of them lies in the old
  * generation, where a collection of the young one does not look, all that goes through the map is promoted behind it.
  */
-export class BriefMap<K extends string | number, V> {
+export class ShortLivedMap<K extends string | number, V> {
   /** Where each key's entry stands: a dictionary, which keeps nothing, but is slow to be gone through. */
   #places = emptied<K>();
   #entries: ([K, V] | undefined)[] = [];

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BriefMap } from './brief-map.ts';
+import { ShortLivedMap } from './short-lived-map.ts';
 
 const key = fc.oneof(fc.integer({ min: 0, max: 5 }), fc.constantFrom('a', '__proto__', 'constructor', 'size'));
 const step = fc.oneof(
@@ -13,7 +13,7 @@ const step = fc.oneof(
 
 test('does what a Map does, whatever its keys', () => {
   fc.assert(fc.property(fc.array(step), (steps) => {
-    const [brief, model] = [new BriefMap<string | number, number>(), new Map<string | number, number>()];
+    const [brief, model] = [new ShortLivedMap<string | number, number>(), new Map<string | number, number>()];
     for (const one of steps) {
       if (one.does === 'set') [brief, model].forEach((map) => map.set(one.key, one.value));
       else if (one.does === 'clear') [brief, model].forEach((map) => map.clear());
@@ -26,7 +26,7 @@ test('does what a Map does, whatever its keys', () => {
 });
 
 test('what has left it is freed with the young generation, as with a Map it is not', () => {
-  const lyingAbout = (kind: string) => Number(execFileSync(process.execPath, ['--expose-gc', '--no-allocation-site-pretenuring', join(import.meta.dirname, 'brief-map.fixture.ts'), kind]));
+  const lyingAbout = (kind: string) => Number(execFileSync(process.execPath, ['--expose-gc', '--no-allocation-site-pretenuring', join(import.meta.dirname, 'short-lived-map.fixture.ts'), kind]));
   expect(lyingAbout('brief')).toBeLessThan(10_000_000);
   expect(lyingAbout('map')).toBeGreaterThan(10_000_000);
 });

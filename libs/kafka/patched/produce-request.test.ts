@@ -3,13 +3,12 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ByteWriter } from '#libs/contracts/byte-writer.ts';
 import { writeContent } from '#libs/contracts/record.ts';
-import { createRequest, produceRequestWith, writeRecord } from './produce-request.ts';
+import { produceRequestWith, writeRecord } from './produce-request.ts';
 import type { MessageInput, ProduceArguments, Request } from './produce-request.ts';
 
 const require = createRequire(import.meta.url);
 const theirRecord = require('kafkajs/src/protocol/recordBatch/record/v0') as (record: MessageInput & { offsetDelta?: number; timestampDelta?: number }) => { buffer: Buffer };
 const theirProduce = require('kafkajs/src/protocol/requests/produce/v3/request') as (options: ProduceArguments) => Request;
-const theirRequest = require('kafkajs/src/protocol/request') as typeof createRequest;
 const ourProduce = produceRequestWith(theirProduce);
 
 const text = fc.string({ unit: 'grapheme', maxLength: 300 });
@@ -66,21 +65,18 @@ test('records of every number of bytes in their lengths', () => {
 });
 
 test('every produce request has the bytes that kafkajs makes', async () => {
-  await fc.assert(fc.asyncProperty(request, fc.nat(), text, async (options, correlationId, clientId) => {
-    const ours = await createRequest({ correlationId, clientId, request: { ...ourProduce(options), apiVersion: 7 } });
-    const theirs = await theirRequest({ correlationId, clientId, request: { ...theirProduce(options), apiVersion: 7 } });
+  await fc.assert(fc.asyncProperty(request, async (options) => {
+    const [ours, theirs] = await Promise.all([ourProduce(options).encode(), theirProduce(options).encode()]);
     expect(ours.buffer.equals(theirs.buffer)).toBe(true);
   }), { numRuns: 300 });
 });
 
-test('what it does not do is left to kafkajs, and other requests are framed alike', async () => {
+test('what it does not do is left to kafkajs', async () => {
   const partition = { partition: 1, messages: [{ value: 'v' }], firstSequence: 0 };
   const options = { acks: -1, timeout: 1, producerId: '1', producerEpoch: 0, compression: 0, topicData: [{ topic: 't', partitions: [partition] }] };
   const dated = { ...options, topicData: [{ topic: 't', partitions: [{ ...partition, messages: [{ value: 'v', timestamp: '1700000000000' }] }] }] };
   for (const different of [{ ...options, compression: 1 }, { ...options, transactionalId: 'id' }, dated]) {
-    const ours = ourProduce(different);
-    expect(ours.write).toBeUndefined();
-    const [a, b] = await Promise.all([createRequest({ correlationId: 1, clientId: 'c', request: ours }), theirRequest({ correlationId: 1, clientId: 'c', request: theirProduce(different) })]);
-    expect(a.buffer.equals(b.buffer)).toBe(true);
+    const [ours, theirs] = await Promise.all([ourProduce(different).encode(), theirProduce(different).encode()]);
+    expect(ours.buffer.equals(theirs.buffer)).toBe(true);
   }
 });

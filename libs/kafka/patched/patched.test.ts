@@ -1,11 +1,13 @@
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
-import { BriefMap } from './brief-map.ts';
-import { groupMessagesPerPartition } from './group-messages.ts';
-import './kafkajs.ts';
-import { createRequest } from './produce-request.ts';
+import { ShortLivedMap } from './short-lived-map.ts';
+import { decodeFetchResponse } from './fetch-response.ts';
+import { FetchedBatch } from './fetched-batch.ts';
+import { groupByPartition } from './group-by-partition.ts';
+import { loadKafkaJs } from './kafkajs.ts';
 
 const require = createRequire(import.meta.url);
+loadKafkaJs(false);
 
 interface Queue {
   inflight: unknown;
@@ -27,14 +29,25 @@ test('patched kafkajs arms its timer only while a request waits', () => {
 
 test('patched kafkajs keeps its requests in flight where nothing outlives them', () => {
   const RequestQueue = require('kafkajs/src/network/requestQueue') as new (options: object) => Queue;
-  expect(new RequestQueue({}).inflight).toBeInstanceOf(BriefMap);
+  expect(new RequestQueue({}).inflight).toBeInstanceOf(ShortLivedMap);
 });
 
-test('patched kafkajs encodes and groups with our functions', () => {
-  expect(require('kafkajs/src/protocol/request')).toBe(createRequest);
-  expect(require('kafkajs/src/producer/groupMessagesPerPartition')).toBe(groupMessagesPerPartition);
-  const { protocol } = require('kafkajs/src/protocol/requests/produce') as { protocol(version: { version: number }): (options: object) => { request: object } };
-  expect(protocol({ version: 7 })({ topicData: [] }).request).toHaveProperty('write');
+test('patched kafkajs encodes, decodes and groups with our functions', () => {
+  const response = require('kafkajs/src/protocol/requests/fetch/v11/response') as { decode: unknown };
+  expect(response.decode).toBe(decodeFetchResponse);
+  expect(require('kafkajs/src/consumer/batch')).toBe(FetchedBatch);
+  expect(require('kafkajs/src/producer/groupMessagesPerPartition')).toBe(groupByPartition);
+});
+
+test('a process has kafkajs with its patches or without, not both', () => {
+  expect(() => loadKafkaJs(true)).toThrow('a process has one of the two');
+});
+
+test('messages of one topic are grouped by partition, in order', () => {
+  const messages = [3, 1, 3, 2, 1].map((partition, i) => ({ partition, i }));
+  const group = (partitionMetadata: unknown[]) => groupByPartition({ topic: 't', partitionMetadata, messages, partitioner: ({ message }) => message.partition });
+  expect(group([{}])).toEqual({ 1: [messages[1], messages[4]], 2: [messages[3]], 3: [messages[0], messages[2]] });
+  expect(group([])).toEqual({});
 });
 
 test('patched kafkajs never forgets its last broker', () => {
@@ -45,14 +58,4 @@ test('patched kafkajs never forgets its last broker', () => {
   expect(Object.keys(pool.brokers)).toEqual(['2']);
   prototype.removeBroker.call(pool, { host: 'broker', port: 2 });
   expect([Object.keys(pool.brokers), pool.metadataExpireAt]).toEqual([['2'], null]);
-});
-
-test('patched kafkajs looks the modules of a request up once', () => {
-  const { protocol } = require('kafkajs/src/protocol/requests/heartbeat') as { protocol(version: { version: number }): (options: object) => { response: unknown } };
-  const module = require.cache[require.resolve('kafkajs/src/protocol/requests/heartbeat/index')];
-  const make = protocol({ version: 3 });
-  const { response } = make({});
-  delete require.cache[require.resolve('kafkajs/src/protocol/requests/heartbeat/v3/response')];
-  expect(make({}).response).toBe(response);
-  expect(module?.require('./v3/response')).toBe(response);
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { KafkaMessage } from 'kafkajs';
 import { expect, test } from 'vitest';
 import { ByteWriter } from '#libs/contracts/byte-writer.ts';
+import { crc32c } from './crc32c.ts';
 import { decodeFetchResponse } from './fetch-response.ts';
 import { FetchedBatch } from './fetched-batch.ts';
 
@@ -65,6 +66,7 @@ async function encodeBatch({ firstOffset, messages, hole, isControl, isAppendTim
   const records = messages.map((input, offsetDelta) => Record_({ ...input, offsetDelta }));
   const { buffer } = await RecordBatch({ firstOffset, records, compression, firstTimestamp: 1_700_000_000_000, maxTimestamp: 1_800_000_000_000, lastOffsetDelta: messages.length - 1 + hole });
   buffer.writeInt16BE(buffer.readInt16BE(21) | (isControl ? 0x20 : 0) | (isAppendTime ? 0x08 : 0), 21);
+  buffer.writeUInt32BE(crc32c(buffer, 21, buffer.length), 17);
   return buffer;
 }
 
@@ -84,8 +86,9 @@ async function encodeResponse(partitions: BatchInput[][], cut: number): Promise<
     if (partition % 2 === 1) writer.raw(Buffer.alloc(16));
     writer.int32(-1);
     const set = Buffer.concat(await Promise.all(list.map(encodeBatch)));
-    // kafkajs cannot read less than the start of one batch; a broker sends the first one whole.
-    const sent = set.subarray(0, set.length - cut < 61 ? 0 : set.length - cut);
+    // A broker sends the first one whole.
+    const firstLength = list[0] ? (await encodeBatch(list[0])).length : 0;
+    const sent = set.subarray(0, set.length - cut < firstLength ? 0 : set.length - cut);
     writer.int32(sent.length);
     writer.raw(sent);
   }
@@ -147,4 +150,35 @@ test('what cannot be read is an error, not a loss', async () => {
   const batchAt = old.length - (await encodeBatch(list[0] as BatchInput)).length;
   old[batchAt + 16] = 1;
   await expect(decodeFetchResponse(old)).rejects.toThrow('a record batch of format 1 cannot be read');
+});
+
+test('a batch with one bit changed, or an impossible length, is not read, nor what follows it', async () => {
+  const one = { messages: [{ key: null, value: Buffer.from('100.00'), headers: {}, timestampDelta: 0 }], hole: 0, isControl: false, isAppendTime: false, compression: 0 };
+  const whole = await encodeResponse([[0, 1, 2].map((firstOffset) => ({ ...one, firstOffset }))], 0);
+  const { length } = await encodeBatch({ ...one, firstOffset: 1 });
+  const second = whole.length - 2 * length;
+  const first = (await decodeFetchResponse(whole)).responses[0]?.partitions[0];
+  expect([first?.messages.length, first?.corrupt]).toEqual([3, undefined]);
+  await fc.assert(fc.asyncProperty(fc.integer({ min: 17 * 8, max: length * 8 - 1 }), async (bit) => {
+    const bytes = Buffer.from(whole);
+    bytes.writeUInt8(bytes.readUInt8(second + (bit >> 3)) ^ (1 << (bit & 7)), second + (bit >> 3));
+    const found = (await decodeFetchResponse(bytes)).responses[0]?.partitions[0];
+    expect([found?.messages.length, found?.nextOffset]).toEqual([1, 1n]);
+    expect(found?.corrupt).toContain('the record batch at offset 1');
+  }));
+  for (const wrongLength of [-5, 0, 48]) {
+    const bytes = Buffer.from(whole);
+    bytes.writeInt32BE(wrongLength, second + 8);
+    expect((await decodeFetchResponse(bytes)).responses[0]?.partitions[0]).toMatchObject({ nextOffset: 1n, corrupt: expect.stringContaining('impossible length') });
+  }
+});
+
+test('a first batch that is longer than what was sent is corrupt: the broker sends it whole', async () => {
+  const list = [{ firstOffset: 3, messages: [{ key: null, value: Buffer.from('v'), headers: {}, timestampDelta: 0 }], hole: 0, isControl: false, isAppendTime: false, compression: 0 }];
+  const bytes = await encodeResponse([list], 0);
+  bytes.writeInt32BE(1_000_000, bytes.length - (await encodeBatch(list[0] as BatchInput)).length + 8);
+  const data = (await decodeFetchResponse(bytes)).responses[0]?.partitions[0];
+  expect(data?.corrupt).toContain('the record batch at offset 3 has an impossible length');
+  const batch = new FetchedBatch('topic', '3', data as never);
+  expect([batch.isEmpty(), batch.isEmptyDueToFiltering(), batch.messages.length]).toEqual([false, false, 0]);
 });

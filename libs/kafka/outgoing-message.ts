@@ -1,0 +1,38 @@
+import type { Message } from 'kafkajs';
+import { type EncodedMessage, readContent } from '#libs/contracts/record.ts';
+import type { MessageInput } from './patched/produce-request.ts';
+
+/** A message on its way out. `partition` overrides the key; without both, it goes to partition 0. */
+export interface OutgoingMessage {
+  topic: string;
+  key: string | null;
+  value: string | Buffer | null;
+  headers: Record<string, string>;
+  partition?: number;
+}
+
+export type AnyMessage = OutgoingMessage | EncodedMessage;
+
+/** A record batch's header, which every batch of a partition has once. */
+export const batchHeaderBytes = 61;
+/** Of a record, at most: its length (5), attributes (1), time (10), place in the batch (5), lengths of key and value, number of headers (5 each). */
+const recordOverheadBytes = 36;
+/** Lengths of a header's name and value. */
+const headerOverheadBytes = 10;
+
+/** The bytes that a message takes in a record batch; never less than on the wire, so that a batch within its limit is taken. */
+export function recordBytes(message: AnyMessage): number {
+  if ('content' in message) return recordOverheadBytes + message.content.end - message.content.start;
+  const { key, value, headers } = message;
+  let bytes = recordOverheadBytes + (key === null ? 0 : Buffer.byteLength(key)) + (value === null ? 0 : Buffer.byteLength(value));
+  for (const name in headers) bytes += headerOverheadBytes + Buffer.byteLength(name) + Buffer.byteLength(headers[name] ?? '');
+  return bytes;
+}
+
+/** What kafkajs sends for this message; what is encoded already is copied by our produce request, which kafkajs as published lacks. */
+export function toKafkaJs(message: AnyMessage, partition: number, asPublished: boolean): Message {
+  if (!('content' in message)) return { key: message.key, value: message.value, headers: message.headers, partition };
+  if (asPublished) return { ...readContent(message.content.bytes, message.content.start), partition };
+  const encoded: Message & MessageInput = { value: null, content: message.content, partition };
+  return encoded;
+}

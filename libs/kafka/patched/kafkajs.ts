@@ -1,0 +1,51 @@
+import { createRequire } from 'node:module';
+import type * as KafkaJs from 'kafkajs';
+import { keepBrokers } from './brokers.ts';
+import { decodeFetchResponse } from './fetch-response.ts';
+import { FetchedBatch } from './fetched-batch.ts';
+import { groupByPartition } from './group-by-partition.ts';
+import { produceRequestWith } from './produce-request.ts';
+import { quietRequestQueue } from './request-queue.ts';
+
+const patchedVersion = '2.2.4';
+const require = createRequire(import.meta.url);
+
+/** Functions of kafkajs by module, each with what takes its place; README.md says why. */
+const replacements: Record<string, (theirs: never) => unknown> = {
+  'protocol/requests/produce/v3/request': produceRequestWith,
+  'producer/groupMessagesPerPartition': () => groupByPartition,
+  'protocol/requests/fetch/v11/response': (theirs: object) => ({ ...theirs, decode: decodeFetchResponse }),
+  'consumer/batch': () => FetchedBatch,
+};
+
+let loaded: { kafkajs: typeof KafkaJs; asPublished: boolean } | undefined;
+
+/**
+ * kafkajs, with the parts that README.md names replaced in memory, or as published. One of the two per process. Throws
+ * when the installed kafkajs is another version than the one that the patches were written against, or was loaded before.
+ */
+export function loadKafkaJs(asPublished: boolean): typeof KafkaJs {
+  if (!loaded) {
+    if (!asPublished) patch();
+    loaded = { kafkajs: require('kafkajs') as typeof KafkaJs, asPublished };
+  }
+  if (loaded.asPublished !== asPublished) throw new Error('kafkajs was loaded before, with or without its patches: a process has one of the two');
+  return loaded.kafkajs;
+}
+
+function patch(): void {
+  const { version } = require('kafkajs/package.json') as { version: string };
+  if (version !== patchedVersion) {
+    throw new Error(`kafkajs ${version} is installed, but its patches were written for ${patchedVersion}: review libs/kafka/patched`);
+  }
+  if (require.cache[require.resolve('kafkajs')]) throw new Error('kafkajs was loaded before libs/kafka: only libs/kafka may import it, or another process');
+  for (const [path, replace] of Object.entries(replacements)) {
+    const name = require.resolve(`kafkajs/src/${path}`);
+    const theirs: unknown = require(name);
+    const module = require.cache[name];
+    if (!module || theirs === undefined) throw new Error(`kafkajs has no ${path}`);
+    module.exports = replace(theirs as never);
+  }
+  quietRequestQueue(require);
+  keepBrokers(require);
+}
