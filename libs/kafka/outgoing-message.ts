@@ -13,6 +13,20 @@ export interface OutgoingMessage {
 
 export type AnyMessage = OutgoingMessage | EncodedMessage;
 
+/**
+ * Why a message was not published. `sent: false`: no producer was given it, and none will be. `sent: true`: a producer
+ * was, and whether the broker has written it is not known.
+ */
+export class PublishError extends Error {
+  override name = 'PublishError';
+  readonly sent: boolean;
+
+  constructor(message: string, sent: boolean, options?: { cause?: unknown }) {
+    super(message, options);
+    this.sent = sent;
+  }
+}
+
 /** A record batch's header, which every batch of a partition has once. */
 export const batchHeaderBytes = 61;
 /** Of a record, at most: its length (5), attributes (1), time (10), place in the batch (5), lengths of key and value, number of headers (5 each). */

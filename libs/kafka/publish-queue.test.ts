@@ -4,11 +4,10 @@ import { expect, test } from 'vitest';
 import { ByteWriter } from '#libs/contracts/byte-writer.ts';
 import { writeContent } from '#libs/contracts/record.ts';
 import { batchHeaderBytes, recordBytes, toKafkaJs } from './outgoing-message.ts';
-import type { AnyMessage, OutgoingMessage } from './outgoing-message.ts';
+import type { AnyMessage, OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { partitionForKey } from './partitioner.ts';
-import type { PublishError } from './publish-error.ts';
-import { PublishQueue, Unit } from './publish-queue.ts';
-import type { Entry } from './publish-queue.ts';
+import { acknowledgeOne, fail, PublishQueue } from './publish-queue.ts';
+import type { Entry, Unit } from './publish-queue.ts';
 
 const require = createRequire(import.meta.url);
 const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0') as { RecordBatch(input: object): Promise<{ buffer: Buffer }> };
@@ -23,7 +22,7 @@ function message(value: string, partition = 0, topic = 'topic'): OutgoingMessage
 
 function push(queue: PublishQueue, messages: AnyMessage[], deadline = 1_000): { unit: Unit; outcome: Promise<undefined | PublishError> } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const unit = new Unit(messages.length, deadline, resolve, reject);
+  const unit: Unit = { unacknowledged: messages.length, deadline, isBegun: false, isSettled: false, resolve, reject };
   queue.push(messages, unit);
   return { unit, outcome: promise.then(() => undefined, (error: PublishError) => error) };
 }
@@ -95,7 +94,7 @@ test('what has expired is forgotten; of a unit that was begun the outcome is unk
   expect(await late.outcome).toMatchObject({ sent: false, message: 'too late' });
   expect(await begun.outcome).toMatchObject({ sent: true });
   expect(values(queue.take(limits()))).toEqual(['4']);
-  other.unit.acknowledgeOne();
-  other.unit.fail('too late');
+  acknowledgeOne(other.unit);
+  fail(other.unit, 'too late');
   expect(await other.outcome).toBeUndefined();
 });

@@ -1,42 +1,30 @@
 import type { Message } from 'kafkajs';
-import { batchHeaderBytes, recordBytes, toKafkaJs } from './outgoing-message.ts';
+import { batchHeaderBytes, PublishError, recordBytes, toKafkaJs } from './outgoing-message.ts';
 import type { AnyMessage } from './outgoing-message.ts';
 import { partitionForKey } from './partitioner.ts';
-import { PublishError } from './publish-error.ts';
 
 /** The messages of one publish or publishAll: they are acknowledged or fail as one. */
-export class Unit {
-  readonly deadline: number;
-  readonly #resolve: () => void;
-  readonly #reject: (error: PublishError) => void;
-  #unacknowledged: number;
-  #isSettled = false;
+export interface Unit {
+  unacknowledged: number;
+  deadline: number;
   /** Whether a producer was given any of it. */
-  isBegun = false;
+  isBegun: boolean;
+  isSettled: boolean;
+  resolve(): void;
+  reject(error: PublishError): void;
+}
 
-  constructor(messages: number, deadline: number, resolve: () => void, reject: (error: PublishError) => void) {
-    this.#unacknowledged = messages;
-    this.deadline = deadline;
-    this.#resolve = resolve;
-    this.#reject = reject;
-  }
+export function acknowledgeOne(unit: Unit): void {
+  unit.unacknowledged -= 1;
+  if (unit.unacknowledged > 0 || unit.isSettled) return;
+  unit.isSettled = true;
+  unit.resolve();
+}
 
-  get isSettled(): boolean {
-    return this.#isSettled;
-  }
-
-  acknowledgeOne(): void {
-    this.#unacknowledged -= 1;
-    if (this.#unacknowledged > 0 || this.#isSettled) return;
-    this.#isSettled = true;
-    this.#resolve();
-  }
-
-  fail(reason: string, cause?: unknown): void {
-    if (this.#isSettled) return;
-    this.#isSettled = true;
-    this.#reject(new PublishError(reason, this.isBegun, { cause }));
-  }
+export function fail(unit: Unit, reason: string, cause?: unknown): void {
+  if (unit.isSettled) return;
+  unit.isSettled = true;
+  unit.reject(new PublishError(reason, unit.isBegun, { cause }));
 }
 
 /** One message of a unit, in the queue or in flight. */
@@ -79,7 +67,7 @@ export class PublishQueue {
     let expired = false;
     for (const { unit } of this.#entries) {
       if (unit.deadline > now && !unit.isSettled) continue;
-      unit.fail(reason);
+      fail(unit, reason);
       expired = true;
     }
     if (expired) this.#entries = this.#entries.filter(({ unit }) => !unit.isSettled);
@@ -103,7 +91,7 @@ export class PublishQueue {
       const size = recordBytes(message);
       const refusal = refusalOf(limits, partition, size);
       if (!limits || refusal !== undefined) {
-        unit.fail(`${message.topic}: ${refusal}`);
+        fail(unit, `${message.topic}: ${refusal}`);
         continue;
       }
       const sizes = batches.get(message.topic) ?? [];

@@ -2,14 +2,13 @@ import type { Producer } from 'kafkajs';
 import type { Logger } from 'pino';
 import { maxBatchBytes, type TopicDefinition } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from './client.ts';
-import type { AnyMessage, OutgoingMessage } from './outgoing-message.ts';
+import { type AnyMessage, type OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { ProducerLink } from './producer-link.ts';
-import { PublishError } from './publish-error.ts';
-import { type Entry, PublishQueue, type TopicLimits, Unit } from './publish-queue.ts';
+import { type Entry, fail, PublishQueue, type TopicLimits } from './publish-queue.ts';
 import { send } from './send.ts';
 import { startTimeoutMs, withTimeout } from './wait.ts';
 
-export { PublishError } from './publish-error.ts';
+export { PublishError } from './outgoing-message.ts';
 export type { AnyMessage, OutgoingMessage } from './outgoing-message.ts';
 
 export interface PublisherOptions {
@@ -89,7 +88,7 @@ class KafkaPublisher implements Publisher {
     this.#state = 'stopped';
     clearInterval(this.#sweeper);
     this.#queue.expire(Infinity, 'the publisher was stopped');
-    for (const { unit } of this.#inFlight?.entries ?? []) unit.fail('the publisher was stopped before the broker acknowledged it');
+    for (const { unit } of this.#inFlight?.entries ?? []) fail(unit, 'the publisher was stopped before the broker acknowledged it');
     await this.#link.close(timeoutMs > 0 ? 1_000 : 0);
     this.#inFlight?.abandon();
   }
@@ -104,7 +103,8 @@ class KafkaPublisher implements Publisher {
     if (refusal) return Promise.reject(new PublishError(refusal, false));
     return new Promise((resolve, reject) => {
       this.#isTopicMissing ||= messages.some(({ topic }) => this.#link.partitionsOf(topic) === undefined);
-      this.#queue.push(messages, new Unit(messages.length, performance.now() + timeoutMs, resolve, reject));
+      const deadline = performance.now() + timeoutMs;
+      this.#queue.push(messages, { unacknowledged: messages.length, deadline, isBegun: false, isSettled: false, resolve, reject });
       this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs);
       this.#sendSoon();
     });
@@ -165,7 +165,7 @@ class KafkaPublisher implements Publisher {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.#warn(entries, 'a send failed', error);
-      for (const { unit } of entries) unit.fail(`not acknowledged: ${reason}`, error);
+      for (const { unit } of entries) fail(unit, `not acknowledged: ${reason}`, error);
       this.#link.replace();
     }
     this.#inFlight = undefined;
@@ -181,7 +181,7 @@ class KafkaPublisher implements Publisher {
     const now = performance.now();
     this.#queue.expire(now, `publisher ${this.#options.name} could not send it in time`);
     const { entries = [], abandon } = this.#inFlight ?? {};
-    for (const { unit } of entries) if (unit.deadline <= now) unit.fail('the broker has not acknowledged it in time');
+    for (const { unit } of entries) if (unit.deadline <= now) fail(unit, 'the broker has not acknowledged it in time');
     if (abandon && entries.every(({ unit }) => unit.isSettled)) {
       this.#warn(entries, 'a send was given up');
       this.#link.replace();

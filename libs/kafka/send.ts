@@ -1,6 +1,6 @@
 import type { Message, Producer } from 'kafkajs';
-import { PublishError } from './publish-error.ts';
-import type { Entry } from './publish-queue.ts';
+import { PublishError } from './outgoing-message.ts';
+import { acknowledgeOne, type Entry, fail } from './publish-queue.ts';
 
 const tooLargeTypes = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
 
@@ -18,7 +18,7 @@ export async function send(producer: Producer, entries: readonly Entry[]): Promi
   } catch (error) {
     if (!tooLargeTypes.has((error as { type?: string }).type ?? '')) throw error;
     for (const part of parts(entries)) await send(producer, part);
-    if (entries.length === 1) (entries[0] as Entry).unit.fail(`the broker refuses it: ${(error as Error).message}`, error);
+    if (entries.length === 1) fail((entries[0] as Entry).unit, `the broker refuses it: ${(error as Error).message}`, error);
   }
 }
 
@@ -40,7 +40,7 @@ async function sendWhole(producer: Producer, entries: readonly Entry[]): Promise
     if (answer.length === 0) throw new PublishError('the broker knows none of the partitions', true);
     const written = new Set(answer.map(({ topicName, partition }) => `${topicName} ${partition}`));
     const isWritten = ({ message, copy }: Entry): boolean => written.has(`${message.topic} ${copy?.partition}`);
-    for (const entry of rest) if (isWritten(entry)) entry.unit.acknowledgeOne();
+    for (const entry of rest) if (isWritten(entry)) acknowledgeOne(entry.unit);
     rest = rest.filter((entry) => !isWritten(entry));
   }
 }
