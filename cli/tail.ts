@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Argument, type Command, Option } from 'commander';
 import { parseJson } from '#libs/contracts/exchange.ts';
 import { type EventTopic, eventTopics, topicName } from '#libs/contracts/topics.ts';
-import { follow, type Follower } from '#libs/kafka/follow.ts';
+import { follow, type Follower } from '#libs/kafka/consume/follow.ts';
 import { Failure, moment, openKafka, print, say, wholeNumber } from './api.ts';
 
 export interface Event {

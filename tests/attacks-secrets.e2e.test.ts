@@ -5,7 +5,7 @@ import { makeApiKey } from '#libs/contracts/api-key.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { type Answer, corporate, retail, unknownId } from './support/client.ts';
 import { checkErrorBody, exchange } from './support/hostile.ts';
 import { caughtUp, publish, readTopics } from './support/kafka.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { messageType } from '#libs/contracts/messages.ts';
 import { topicName } from '#libs/contracts/topics.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { type Answer, corporate, expectError, newKey, newPhone, type RestAccount, type RestKey, type RestTransaction, type RestTransfer, retail, unknownId } from './support/client.ts';
 import { again, caughtUp, publish, readTopic } from './support/kafka.ts';
 import { useBank } from './support/world.ts';

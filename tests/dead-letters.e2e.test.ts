@@ -5,8 +5,8 @@ import type { AuditRecord, DeadLetter, DeadLetterContent } from '#libs/contracts
 import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
-import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { expectError, newKey, type RestAccount, type RestTransaction, unknownId } from './support/client.ts';
 import { kafkaOf, publish, readTopic } from './support/kafka.ts';
 import { eventually, useBank } from './support/world.ts';

@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import { wireSchema } from '#libs/contracts/event-schemas.ts';
 import { eventHeadersSchema, events, type EventType } from '#libs/contracts/events.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test-database.ts';
 import { verifyEvents } from '#services/ledger/verify-events.ts';
 import { newPhone, type RestAccount, type RestClient, type RestEntry, type RestTransaction, type RestTransfer, type RestTransition, retail } from './support/client.ts';

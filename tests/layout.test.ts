@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 /** Who may import whom (docs/architecture.md): the structure, kept by a test. */
 const root = join(import.meta.dirname, '..');
 
-const isTest = (file: string) => /\.(test|fixture)\.ts$|test-kit\.ts$|test-database\.ts$/.test(file);
+const isTest = (file: string) => /\.(test|fixture)\.ts$|(^|\/)test\/|test-database\.ts$/.test(file);
 
 function sources(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -39,6 +39,20 @@ describe('layout', () => {
   it('kafka, postgres and service import contracts only, of ours', () => {
     for (const folder of ['libs/kafka', 'libs/postgres', 'libs/service']) {
       expect(wrong(folder, (name) => !own(name) || name.startsWith(`${folder}/`) || name.startsWith('libs/contracts/'))).toEqual([]);
+    }
+  });
+
+  it('in kafka, request-reply stands on consume and publish, and neither on it', () => {
+    const may: Record<string, string[]> = {
+      publish: ['publish/'],
+      consume: ['consume/', 'publish/'],
+      'request-reply': ['request-reply/', 'consume/', 'publish/'],
+      patched: ['patched/', 'consume/received-message.ts'],
+    };
+    for (const [folder, allowed] of Object.entries(may)) {
+      const inside = (name: string) => name.slice('libs/kafka/'.length);
+      const isAllowed = (name: string) => !name.startsWith('libs/kafka/') || !inside(name).includes('/') || allowed.some((prefix) => inside(name).startsWith(prefix));
+      expect(wrong(`libs/kafka/${folder}`, isAllowed)).toEqual([]);
     }
   });
 

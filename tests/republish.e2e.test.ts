@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { eventTopics, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { kafkaOf, readTopics } from './support/kafka.ts';
 import { eventually, useBank } from './support/world.ts';
 

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { consume } from '#libs/kafka/consume.ts';
+import { consume } from '#libs/kafka/consume/consume.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { serveHelper } from '../helper.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
-import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { collectSeldom } from '#libs/service/run.ts';

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
-import { consume } from './consume.ts';
-import type { ReceivedMessage } from './consume.ts';
-import { deadLetter } from './dead-letter.ts';
-import { createPublisher } from './publish.ts';
-import { anyTopic, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { consume } from './consume/consume.ts';
+import type { ReceivedMessage } from './consume/consume.ts';
+import { deadLetter } from './consume/dead-letter.ts';
+import { createPublisher } from './publish/publish.ts';
+import { anyTopic, logger, sleep, testKafka, testTopic, unique, until } from './test/test-kit.ts';
 import { endOffsets, ensureTopics, groupLag, partitionCounts } from './topics.ts';
 
 const kafka = testKafka();

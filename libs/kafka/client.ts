@@ -1,8 +1,9 @@
 import type { ConnectionOptions } from 'node:tls';
-import type { Admin, AssignerProtocol, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, RetryOptions, SASLOptions } from 'kafkajs';
+import type * as KafkaJs from 'kafkajs';
+import type { Admin, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, RetryOptions, SASLOptions } from 'kafkajs';
 import type { Logger } from 'pino';
 import { loadKafkaJs } from './patched/kafkajs.ts';
-import type { Cluster } from './read-message.ts';
+import type { Cluster } from './consume/read-message.ts';
 import { SocketGate } from './socket-gate.ts';
 import type { Address } from './socket-gate.ts';
 import { withTimeout } from './wait.ts';
@@ -31,7 +32,8 @@ export interface KafkaClient {
   clientId: string;
   /** Whether kafkajs is used without our patches: its messages have other forms then. */
   asPublished: boolean;
-  assigners: typeof AssignerProtocol;
+  /** The module, for its constants. */
+  kafkajs: typeof KafkaJs;
   newProducer(): Link<Producer>;
   newConsumer(options: ConsumerConfig): Link<Consumer>;
   /** Connections without a role, for single fetches. */
@@ -56,14 +58,15 @@ const endlessRetry: RetryOptions = { ...boundedRetry, retries: Number.MAX_SAFE_I
 /** A client for one process. It connects nothing by itself. */
 export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient {
   if (options.brokers.length === 0) throw new Error('no Kafka brokers are given');
-  const { Kafka, logLevel, AssignerProtocol: assigners } = loadKafkaJs(options.as_published ?? false);
+  const kafkajs = loadKafkaJs(options.as_published ?? false);
+  const { Kafka, logLevel } = kafkajs;
   const log = logger.child({ component: 'kafkajs' });
   const kafka = (gate: SocketGate, retry: RetryOptions) => new Kafka({ ...kafkaConfig(options, gate, log, retry), logLevel: log.isLevelEnabled('trace') ? logLevel.DEBUG : logLevel.INFO });
   const newAdmin = () => link(new SocketGate(options.route), (gate) => kafka(gate, boundedRetry).admin());
   return {
     clientId: options.client_id,
     asPublished: options.as_published ?? false,
-    assigners,
+    kafkajs,
     newProducer: () => link(new SocketGate(options.route), (gate) => kafka(gate, endlessRetry).producer({
       idempotent: true,
       allowAutoTopicCreation: false,

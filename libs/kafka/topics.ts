@@ -1,6 +1,5 @@
 import type { Admin } from 'kafkajs';
 import type { KafkaClient } from './client.ts';
-import { kafkajs } from './kafkajs.ts';
 import { pause } from './wait.ts';
 
 /** Topic settings by their Kafka names, for example 'cleanup.policy'. */
@@ -73,7 +72,7 @@ async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promi
  */
 export async function changeSettings(kafka: KafkaClient, wanted: ReadonlyMap<string, Settings>): Promise<string[]> {
   if (wanted.size === 0) return [];
-  const { ConfigResourceTypes, ConfigSource } = kafkajs;
+  const { ConfigResourceTypes, ConfigSource } = kafka.kafkajs;
   return kafka.withAdmin(async (admin) => {
     const resources = [...wanted.keys()].map((name) => ({ type: ConfigResourceTypes.TOPIC, name }));
     const described = await admin.describeConfigs({ resources, includeSynonyms: false });

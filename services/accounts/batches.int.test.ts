@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { ledgerReply, messageFor, newClient, newId, openingOf, outboxOf, retail, startHarness } from './harness.ts';
 import type { Harness } from './harness.ts';
 

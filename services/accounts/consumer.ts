@@ -6,8 +6,8 @@ import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/en
 import { refusal } from '#libs/contracts/errors.ts';
 import { replyMessage } from '#libs/contracts/exchange.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
-import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { recordAudits } from './audit.ts';
 import { clientReads } from './client-reads.ts';

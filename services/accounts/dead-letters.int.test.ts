@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { messageType } from '#libs/contracts/messages.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
-import { PublishError } from '#libs/kafka/publish.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { PublishError } from '#libs/kafka/publish/publish.ts';
 import { shownValue } from './administration-queries.ts';
 import { deadLetterRow } from './dead-letters.ts';
 import { messageFor, newId, received, retail, startHarness } from './harness.ts';

@@ -1,4 +1,4 @@
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Decoded } from './decode.ts';
 import { isBatched } from './handlers.ts';
 

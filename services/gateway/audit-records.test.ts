@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { auditRecordSchema } from '#libs/contracts/administration.ts';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import type { OutgoingMessage } from '#libs/kafka/publish.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { createAuditRecords } from './audit-records.ts';
 import { ids, testApp } from './test-app.ts';
 

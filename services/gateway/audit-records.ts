@@ -7,7 +7,7 @@ import type { Endpoint } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { auditId, isId } from '#libs/contracts/ids.ts';
-import type { Publisher } from '#libs/kafka/publish.ts';
+import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { encodeNotice } from './forward.ts';
 import { kindOfField } from './unknown-ids.ts';
 

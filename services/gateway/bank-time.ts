@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartitions, topicName } from '#libs/contracts/topics.ts';
-import type { Requester } from '#libs/kafka/request-reply.ts';
+import type { Requester } from '#libs/kafka/request-reply/request-reply.ts';
 
 const waitMs = 1_000;
 

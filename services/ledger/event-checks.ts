@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { events, type EventData, type EventType } from '#libs/contracts/events.ts';
 import { debitLegId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { bigintArray, uuidArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';

@@ -2,9 +2,9 @@ import type { Logger } from 'pino';
 import { idsOf, type MessageContext, type ReplyAddress, replyAddress, type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { replyMessage } from '#libs/contracts/exchange.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume.ts';
-import { deadLetter } from '#libs/kafka/dead-letter.ts';
-import type { OutgoingMessage, Publisher } from '#libs/kafka/publish.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { deadLetter } from '#libs/kafka/consume/dead-letter.ts';
+import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
 
 export interface ReplyDependencies {
   publisher: Publisher;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { source } from '#libs/contracts/envelope.ts';
 import { topicName, type TopicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish.ts';
+import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
 import { ensureTopics, topicRanges } from '#libs/kafka/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';

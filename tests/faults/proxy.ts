@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { frameReader } from '#libs/kafka/test-kit.ts';
+import { frameReader } from '#libs/kafka/test/test-kit.ts';
 
 /**
  * A TCP proxy for one link: one process to one server. What it does to connections, it does to those that there are and to

@@ -48,7 +48,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: 'offset committed before the database',
-    edits: [{ file: 'libs/kafka/message-pool.ts', find: '    for (let attempt = 1; ; attempt++) {', replace: '    for (const { chunk } of batch.parts) tenure.tracker.done(chunk);\n    for (let attempt = 1; ; attempt++) {' }],
+    edits: [{ file: 'libs/kafka/consume/message-pool.ts', find: '    for (let attempt = 1; ; attempt++) {', replace: '    for (const { chunk } of batch.parts) tenure.tracker.done(chunk);\n    for (let attempt = 1; ; attempt++) {' }],
     caughtBy: [{ file: 'libs/kafka/consume.int.test.ts', test: 'offsets are committed after handle only, in the background, and a restart goes on there' }],
   },
   {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { consume, type ReceivedMessage } from '#libs/kafka/consume.ts';
-import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish.ts';
+import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test-database.ts';
 import type { Bank } from './bank.ts';

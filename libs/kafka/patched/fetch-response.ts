@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { ByteReader } from '#libs/contracts/byte-reader.ts';
-import { FetchedRecord } from '../received-message.ts';
 import { crc32c } from './crc32c.ts';
+import { FetchedRecord } from './fetched-record.ts';
 
 /** What one partition has in the answer to a fetch. */
 export interface FetchedPartition {

@@ -1,5 +1,5 @@
 import type { FetchedPartition } from './fetch-response.ts';
-import type { FetchedRecord } from '../received-message.ts';
+import type { FetchedRecord } from './fetched-record.ts';
 
 /** The messages of one partition in one fetch: in place of kafkajs' class of that name, which computes every offset as text. */
 export class FetchedBatch {

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
-import { ShortLivedMap } from './short-lived-map.ts';
+import { ShortLivedMap } from '../short-lived-map.ts';
 import { decodeFetchResponse } from './fetch-response.ts';
 import { FetchedBatch } from './fetched-batch.ts';
 import { groupByPartition } from './group-by-partition.ts';

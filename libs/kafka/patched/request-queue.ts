@@ -1,4 +1,4 @@
-import { ShortLivedMap } from './short-lived-map.ts';
+import { ShortLivedMap } from '../short-lived-map.ts';
 
 interface SocketRequest {
   sentAt: number;

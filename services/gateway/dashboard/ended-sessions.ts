@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { endedSessionSchema } from '#libs/contracts/administration.ts';
 import { topicName } from '#libs/contracts/topics.ts';
-import type { Publisher } from '#libs/kafka/publish.ts';
+import type { Publisher } from '#libs/kafka/publish/publish.ts';
 
 /** The sessions that were ended by signing out, as the topic `sessions` tells every gateway. */
 export interface EndedSessions {

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
-import type { KafkaClient } from './client.ts';
+import type { KafkaClient } from '../client.ts';
 import { heartbeatMs } from './consumer-session.ts';
 import type { Assignment } from './consumer-session.ts';
 import { Supervisor } from './consumer-supervisor.ts';
 import { MessagePool } from './message-pool.ts';
 import type { Handle } from './message-pool.ts';
-import { startTimeoutMs } from './wait.ts';
+import { startTimeoutMs } from '../wait.ts';
 
 export type { Assignment } from './consumer-session.ts';
 export type { ReceivedMessage } from './received-message.ts';

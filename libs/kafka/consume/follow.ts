@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { KafkaClient } from './client.ts';
+import type { KafkaClient } from '../client.ts';
 import { Supervisor } from './consumer-supervisor.ts';
 import type { BatchPayload } from './fetched-messages.ts';
-import { offsetsAt, type PartitionOffset, topicRanges } from './topics.ts';
-import { startTimeoutMs, withTimeout } from './wait.ts';
+import { offsetsAt, type PartitionOffset, topicRanges } from '../topics.ts';
+import { startTimeoutMs, withTimeout } from '../wait.ts';
 
 export interface FollowOptions {
   /** Mostly a compacted one: the latest message of each key is its state, a null value removes the key. */

@@ -4,7 +4,7 @@ import type { BatchPayload } from './fetched-messages.ts';
 import { OffsetTracker } from './offset-tracker.ts';
 import type { Chunk } from './offset-tracker.ts';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
-import { createBackoff, pause, withTimeout } from './wait.ts';
+import { createBackoff, pause, withTimeout } from '../wait.ts';
 
 export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
 

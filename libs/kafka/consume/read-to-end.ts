@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { KafkaClient } from './client.ts';
+import type { KafkaClient } from '../client.ts';
 import { consume } from './consume.ts';
 import type { ReceivedMessage } from './received-message.ts';
-import { topicRanges } from './topics.ts';
+import { topicRanges } from '../topics.ts';
 
 export interface ReadToEndOptions {
   topics: string[];

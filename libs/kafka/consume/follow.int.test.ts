@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { KafkaClient } from './client.ts';
+import type { KafkaClient } from '../client.ts';
 import { follow } from './follow.ts';
 import type { Follower } from './follow.ts';
-import { createPublisher } from './publish.ts';
-import type { Publisher } from './publish.ts';
+import { createPublisher } from '../publish/publish.ts';
+import type { Publisher } from '../publish/publish.ts';
 import { readMessage } from './read-message.ts';
-import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, until } from './test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, until } from '../test/test-kit.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;

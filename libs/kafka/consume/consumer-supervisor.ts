@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import type { KafkaClient } from './client.ts';
+import type { KafkaClient } from '../client.ts';
 import { openSession } from './consumer-session.ts';
 import type { ConsumerSession, Reader } from './consumer-session.ts';
-import { partitionCounts } from './topics.ts';
-import { createBackoff, pause, withTimeout } from './wait.ts';
+import { partitionCounts } from '../topics.ts';
+import { createBackoff, pause, withTimeout } from '../wait.ts';
 
 const firstBackoffMs = 100;
 const maxBackoffMs = 1_000;

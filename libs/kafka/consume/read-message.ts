@@ -1,8 +1,8 @@
-import type { KafkaClient } from './client.ts';
+import type { KafkaClient } from '../client.ts';
 import type { KafkaMessage } from 'kafkajs';
 import { PublishedMessage } from './fetched-messages.ts';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
-import { withTimeout } from './wait.ts';
+import { withTimeout } from '../wait.ts';
 
 /** One place in a topic. */
 export interface Place {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 import { pino } from 'pino';
-import { createKafka } from './client.ts';
-import type { KafkaClient } from './client.ts';
-import { ensureTopics } from './topics.ts';
-import type { Address } from './socket-gate.ts';
+import { createKafka } from '../client.ts';
+import type { KafkaClient } from '../client.ts';
+import { ensureTopics } from '../topics.ts';
+import type { Address } from '../socket-gate.ts';
 
 /** What the integration tests of this folder share; used by tests only. */
 export const logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' });

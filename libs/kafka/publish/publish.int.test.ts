@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { topicTable } from '#libs/contracts/topics.ts';
-import type { KafkaClient } from './client.ts';
-import { consume } from './consume.ts';
-import type { ReceivedMessage } from './consume.ts';
+import type { KafkaClient } from '../client.ts';
+import { consume } from '../consume/consume.ts';
+import type { ReceivedMessage } from '../consume/consume.ts';
 import { createPublisher, PublishError } from './publish.ts';
 import type { Publisher, PublisherOptions } from './publish.ts';
-import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
-import { endOffsets, ensureTopics } from './topics.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
+import { endOffsets, ensureTopics } from '../topics.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;

@@ -1,7 +1,7 @@
 import type { Producer } from 'kafkajs';
 import type { Logger } from 'pino';
-import type { KafkaClient, Link } from './client.ts';
-import { createBackoff, pause, withTimeout } from './wait.ts';
+import type { KafkaClient, Link } from '../client.ts';
+import { createBackoff, pause, withTimeout } from '../wait.ts';
 
 const attemptMs = 5_000;
 

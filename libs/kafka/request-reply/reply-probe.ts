@@ -1,4 +1,4 @@
-import { pause, withTimeout } from './wait.ts';
+import { pause, withTimeout } from '../wait.ts';
 
 export interface ReplyProbeOptions {
   /** Publishes a message with this correlation id to the partition that is read; rejects when it could not. */

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { ShortLivedMap } from './patched/short-lived-map.ts';
-import type { KafkaClient } from './client.ts';
-import { onePartitionAssigner } from './consumer-session.ts';
-import { Supervisor } from './consumer-supervisor.ts';
-import type { BatchPayload } from './fetched-messages.ts';
-import { murmur2 } from './partitioner.ts';
-import { PublishError } from './publish.ts';
-import type { OutgoingMessage, Publisher } from './publish.ts';
+import { ShortLivedMap } from '../short-lived-map.ts';
+import type { KafkaClient } from '../client.ts';
+import { onePartitionAssigner } from '../consume/consumer-session.ts';
+import { Supervisor } from '../consume/consumer-supervisor.ts';
+import type { BatchPayload } from '../consume/fetched-messages.ts';
+import { murmur2 } from '../publish/partitioner.ts';
+import { PublishError } from '../publish/publish.ts';
+import type { OutgoingMessage, Publisher } from '../publish/publish.ts';
 import { ReplyProbe } from './reply-probe.ts';
-import { startTimeoutMs, withTimeout } from './wait.ts';
+import { startTimeoutMs, withTimeout } from '../wait.ts';
 
 export interface RequesterOptions {
   /** The topic of all replies. */

@@ -1,12 +1,12 @@
 import type { Producer } from 'kafkajs';
 import type { Logger } from 'pino';
 import { maxBatchBytes, type TopicDefinition } from '#libs/contracts/topics.ts';
-import type { KafkaClient } from './client.ts';
+import type { KafkaClient } from '../client.ts';
 import { type AnyMessage, type OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { ProducerLink } from './producer-link.ts';
 import { type Entry, fail, PublishQueue, type TopicLimits } from './publish-queue.ts';
 import { send } from './send.ts';
-import { startTimeoutMs, withTimeout } from './wait.ts';
+import { startTimeoutMs, withTimeout } from '../wait.ts';
 
 export { PublishError } from './outgoing-message.ts';
 export type { AnyMessage, OutgoingMessage } from './outgoing-message.ts';

@@ -1,8 +1,8 @@
 import type { Consumer as KafkaJsConsumer, EachBatchPayload, PartitionAssigner } from 'kafkajs';
 import type { Logger } from 'pino';
-import type { KafkaClient, Link } from './client.ts';
+import type { KafkaClient, Link } from '../client.ts';
 import { type BatchPayload, fromPublished } from './fetched-messages.ts';
-import { withTimeout } from './wait.ts';
+import { withTimeout } from '../wait.ts';
 
 /** The partitions of one topic that this consumer holds. */
 export interface Assignment {
@@ -163,8 +163,8 @@ async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: numb
 }
 
 /** An assigner for groups of one member: it takes the given partition and leaves the others alone. */
-export function onePartitionAssigner({ assigners }: KafkaClient, topic: string, partition: number): PartitionAssigner {
-  const { MemberAssignment, MemberMetadata } = assigners;
+export function onePartitionAssigner({ kafkajs }: KafkaClient, topic: string, partition: number): PartitionAssigner {
+  const { MemberAssignment, MemberMetadata } = kafkajs.AssignerProtocol;
   const name = 'one-partition';
   const version = 0;
   const userData = Buffer.alloc(0);

@@ -1,5 +1,5 @@
-import type { ReceivedMessage } from './received-message.ts';
-import type { OutgoingMessage } from './publish.ts';
+import type { ReceivedMessage } from '../consume/received-message.ts';
+import type { OutgoingMessage } from '../publish/publish.ts';
 
 const defaultTimeoutMs = 10_000;
 

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
-import { createPublisher } from './publish.ts';
+import { createPublisher } from '../publish/publish.ts';
 import { readMessage } from './read-message.ts';
-import { anyTopic, FaultProxy, logger, testKafka, testTopic, unique, until } from './test-kit.ts';
-import { topicRanges } from './topics.ts';
+import { anyTopic, FaultProxy, logger, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
+import { topicRanges } from '../topics.ts';
 
 const kafka = testKafka();
 const publisher = createPublisher(kafka, { logger, name: 'read-message', topics: anyTopic(4_194_304) });

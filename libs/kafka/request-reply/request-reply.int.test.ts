@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { KafkaClient } from './client.ts';
-import { consume } from './consume.ts';
-import type { Consumer, ReceivedMessage } from './consume.ts';
-import { createPublisher } from './publish.ts';
-import type { Publisher } from './publish.ts';
+import type { KafkaClient } from '../client.ts';
+import { consume } from '../consume/consume.ts';
+import type { Consumer, ReceivedMessage } from '../consume/consume.ts';
+import { createPublisher } from '../publish/publish.ts';
+import type { Publisher } from '../publish/publish.ts';
 import { createRequester, RequestError } from './request-reply.ts';
 import type { Requester, RequesterOptions } from './request-reply.ts';
-import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
 
 const partitions = 8;
 let kafka: KafkaClient;

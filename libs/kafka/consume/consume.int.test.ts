@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { KafkaClient } from './client.ts';
+import type { KafkaClient } from '../client.ts';
 import { consume } from './consume.ts';
 import type { ConsumeOptions, Consumer, ReceivedMessage } from './consume.ts';
-import { createPublisher } from './publish.ts';
-import type { Publisher } from './publish.ts';
-import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from './test-kit.ts';
-import { groupLag } from './topics.ts';
+import { createPublisher } from '../publish/publish.ts';
+import type { Publisher } from '../publish/publish.ts';
+import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
+import { groupLag } from '../topics.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;

@@ -1,6 +1,5 @@
 import type { Message } from 'kafkajs';
-import { type EncodedMessage, readContent } from '#libs/contracts/record.ts';
-import type { MessageInput } from './patched/produce-request.ts';
+import { type Content, type EncodedMessage, readContent } from '#libs/contracts/record.ts';
 
 /** A message on its way out. `partition` overrides the key; without both, it goes to partition 0. */
 export interface OutgoingMessage {
@@ -47,6 +46,6 @@ export function recordBytes(message: AnyMessage): number {
 export function toKafkaJs(message: AnyMessage, partition: number, asPublished: boolean): Message {
   if (!('content' in message)) return { key: message.key, value: message.value, headers: message.headers, partition };
   if (asPublished) return { ...readContent(message.content.bytes, message.content.start), partition };
-  const encoded: Message & MessageInput = { value: null, content: message.content, partition };
+  const encoded: Message & { content: Content } = { value: null, content: message.content, partition };
   return encoded;
 }
