@@ -79,14 +79,16 @@ export class PublishQueue {
    */
   take(limitsOf: (topic: string) => TopicLimits | undefined): Entry[] {
     const taken: Entry[] = [];
-    const batches = new Map<string, number[]>();
+    const topics = new Map<string, { limits: TopicLimits | undefined; batchBytes: number[] }>();
     let bytes = 0;
     let next = 0;
     for (; next < this.#entries.length && taken.length < maxSendMessages; next++) {
       const entry = this.#entries[next] as Entry;
       const { unit, message } = entry;
       if (unit.isSettled) continue;
-      const limits = limitsOf(message.topic);
+      const topic = topics.get(message.topic) ?? { limits: limitsOf(message.topic), batchBytes: [] };
+      topics.set(message.topic, topic);
+      const { limits, batchBytes } = topic;
       const partition = message.partition ?? (message.key === null || !limits ? 0 : partitionForKey(message.key, limits.partitions));
       const size = recordBytes(message);
       const refusal = refusalOf(limits, partition, size);
@@ -94,11 +96,9 @@ export class PublishQueue {
         fail(unit, `${message.topic}: ${refusal}`);
         continue;
       }
-      const sizes = batches.get(message.topic) ?? [];
-      const batch = (sizes[partition] ?? batchHeaderBytes) + size;
+      const batch = (batchBytes[partition] ?? batchHeaderBytes) + size;
       if (taken.length > 0 && (batch > limits.maxBatchBytes || bytes + size > maxSendBytes)) break;
-      batches.set(message.topic, sizes);
-      sizes[partition] = batch;
+      batchBytes[partition] = batch;
       bytes += size;
       entry.copy = toKafkaJs(message, partition, this.#asPublished);
       taken.push(entry);

@@ -142,14 +142,14 @@ class KafkaPublisher implements Publisher {
   /** Sends until the queue is empty or the connection is gone. */
   async #sendAll(): Promise<void> {
     while (this.#state !== 'stopped') {
+      if (this.#isTopicMissing && this.#link.producer) {
+        this.#isTopicMissing = false;
+        await this.#link.lookUp();
+      }
       const { producer } = this.#link;
       // kafkajs would connect again for the next send, but what waits must not be unknown because the broker is away.
       if (!producer) return this.#link.replace();
       if (this.#queue.length === 0) return;
-      if (this.#isTopicMissing) {
-        this.#isTopicMissing = false;
-        await this.#link.lookUp();
-      }
       const entries = this.#queue.take((topic) => this.#limitsOf(topic));
       if (entries.length > 0) await this.#send(producer, entries);
     }
