@@ -37,7 +37,7 @@ export interface Consumer {
   start(options?: { timeoutMs?: number }): Promise<void>;
   /** Lets the running call of handle finish, commits its offsets and leaves the group; each for at most `timeoutMs` (default 10 s). */
   stop(options?: { timeoutMs?: number }): Promise<void>;
-  /** Not ok when nothing was fetched or beaten for two session time-outs. */
+  /** Not ok when there was no fetch or heartbeat for two session time-outs, or when a partition cannot be read on. */
   health(): { ok: boolean; reason?: string };
   /** Not ok where only a new process helps: nothing was heard for over a minute although the brokers answer. */
   alive(): { ok: boolean; reason?: string };

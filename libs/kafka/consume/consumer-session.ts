@@ -157,7 +157,7 @@ async function stop(link: Link<KafkaJsConsumer>, reader: Reader, timeoutMs: numb
   const closed = link.close(Math.min(timeoutMs, leaveTimeoutMs));
   // kafkajs leaves the group when its fetch is back, and a fetch that finds nothing takes its time.
   link.gate.cutFetches();
-  // Only now, with kafkajs told to stop, may the calls that it still waits for come back.
+  // Only now, when kafkajs has been asked to stop, may the calls that it still waits for come back.
   reader.onLost(false);
   await closed;
 }

@@ -54,13 +54,13 @@ export class Supervisor {
     if (this.#running) await withTimeout(this.#running, Math.max(timeoutMs, 100), 'stopping').catch(() => undefined);
   }
 
-  /** Not ok when nothing was fetched or beaten for two session time-outs, or when a partition cannot be read on. */
+  /** Not ok when there was no fetch or heartbeat for two session time-outs, or when a partition cannot be read on. */
   health(): { ok: boolean; reason?: string } {
     if (!this.#lastSign || this.#stopping.signal.aborted) return { ok: false, reason: 'the consumer is not running' };
     const corrupt = this.#session?.corrupt();
     if (corrupt !== undefined) return { ok: false, reason: corrupt };
     const silentMs = performance.now() - this.#lastSign;
-    return silentMs <= 2 * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing fetched or beaten for ${Math.round(silentMs)} ms` };
+    return silentMs <= 2 * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `no fetch or heartbeat for ${Math.round(silentMs)} ms` };
   }
 
   /**

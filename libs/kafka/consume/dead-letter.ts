@@ -9,7 +9,7 @@ export function deadLetterTopic(topic: string): string {
 }
 
 /**
- * Puts a message that cannot be processed aside: to `<topic>.dlq` with its key and its very bytes, its headers,
+ * Dead-letters a message that cannot be processed: it goes to `<topic>.dlq` with its key and its very bytes, its headers,
  * and why, where from and when in `dlq-*`. Resolves when the broker has it, so that the caller may go on;
  * rejects with a PublishError.
  */

@@ -17,7 +17,7 @@ export interface PoolOptions {
 }
 
 /** One partition's messages of one fetch: kafkajs waits for `settled` before it fetches again. */
-interface Lot {
+interface PartitionFetch {
   payload: BatchPayload;
   taken: number;
   handled: number;
@@ -26,14 +26,17 @@ interface Lot {
 
 interface Batch {
   messages: ReceivedMessage[];
-  parts: { lot: Lot; count: number; chunk: Chunk }[];
+  parts: { fetch: PartitionFetch; count: number; chunk: Chunk }[];
 }
 
-/** What ends with an assignment: its lots, its offsets, the retries of its messages. Lots are few and brief: no Set (short-lived-map.ts). */
-interface Tenure {
+/**
+ * What ends with an assignment, which is a generation of the group: its fetches, its offsets, the retries of its messages.
+ * Fetches are few and short-lived: no Set (short-lived-map.ts).
+ */
+interface Generation {
   assigned: Assignment[];
-  lots: Lot[];
-  waiting: Lot[];
+  fetches: PartitionFetch[];
+  waiting: PartitionFetch[];
   tracker: OffsetTracker;
   over: AbortController;
   /** Set when the group rebalances: what comes in is sent back with it, so that kafkajs joins again. */
@@ -47,13 +50,13 @@ const lastCommitTimeoutMs = 2_000;
 const goneTypes = new Set(['REBALANCE_IN_PROGRESS', 'NOT_COORDINATOR_FOR_GROUP', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID']);
 
 /**
- * Pours the messages of all partitions into one stream of batches, and keeps the promises of consume:
+ * Merges the messages of all partitions into one stream of batches, and keeps the promises of consume:
  * in order per partition, never skipped, offsets committed only after handle has resolved.
  */
 export class MessagePool {
   readonly #options: PoolOptions;
   #active: Promise<void>[] = [];
-  #tenure = newTenure([]);
+  #generation = newGeneration([]);
   #scheduled = false;
   #stopping = false;
   #beats: NodeJS.Timeout | undefined;
@@ -64,22 +67,22 @@ export class MessagePool {
   }
 
   get assigned(): Assignment[] {
-    return this.#tenure.assigned;
+    return this.#generation.assigned;
   }
 
   join(assigned: Assignment[]): void {
-    this.#tenure = newTenure(assigned);
+    this.#generation = newGeneration(assigned);
   }
 
   /** What was held is held no more: nothing of it is started or repeated from here on, nothing committed but by this call. */
   lose(mayCommit: boolean): void {
-    const tenure = this.#tenure;
-    if (mayCommit) void this.#commit(tenure);
-    tenure.over.abort();
-    tenure.waiting.length = 0;
-    for (const lot of tenure.lots) lot.settled.resolve();
-    tenure.lots = [];
-    this.#tenure = newTenure([]);
+    const generation = this.#generation;
+    if (mayCommit) void this.#commit(generation);
+    generation.over.abort();
+    generation.waiting.length = 0;
+    for (const fetch of generation.fetches) fetch.settled.resolve();
+    generation.fetches = [];
+    this.#generation = newGeneration([]);
     clearInterval(this.#beats);
     clearTimeout(this.#commits);
     this.#beats = undefined;
@@ -88,26 +91,26 @@ export class MessagePool {
 
   /** kafkajs' eachBatch: resolves when the messages are handled (concurrency 1) or all under way (more). */
   add(payload: BatchPayload): Promise<void> {
-    const tenure = this.#tenure;
-    if (tenure.lost) return Promise.reject(tenure.lost);
-    const lot: Lot = { payload, taken: 0, handled: 0, settled: Promise.withResolvers() };
-    tenure.payload = payload;
-    tenure.lots.push(lot);
-    tenure.waiting.push(lot);
-    this.#beats ??= setInterval(() => void this.#beat(this.#tenure), this.#options.heartbeatMs / 2);
+    const generation = this.#generation;
+    if (generation.lost) return Promise.reject(generation.lost);
+    const fetch: PartitionFetch = { payload, taken: 0, handled: 0, settled: Promise.withResolvers() };
+    generation.payload = payload;
+    generation.fetches.push(fetch);
+    generation.waiting.push(fetch);
+    this.#beats ??= setInterval(() => void this.#beat(this.#generation), this.#options.heartbeatMs / 2);
     this.#schedule();
-    return lot.settled.promise;
+    return fetch.settled.promise;
   }
 
   /** Finishes what handle is at, commits, and starts nothing more. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#tenure.over.abort();
+    this.#generation.over.abort();
     await Promise.allSettled(this.#active);
-    await withTimeout(this.#commit(this.#tenure), lastCommitTimeoutMs, 'committing').catch(() => undefined);
+    await withTimeout(this.#commit(this.#generation), lastCommitTimeoutMs, 'committing').catch(() => undefined);
   }
 
-  /** Waits one turn of the event loop, so that all partitions of a fetch land in one batch. */
+  /** Waits one turn of the event loop, so that all partitions of a fetch are in one batch. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -118,11 +121,11 @@ export class MessagePool {
   }
 
   #pump(): boolean {
-    const tenure = this.#tenure;
-    if (this.#stopping || tenure.over.signal.aborted) return false;
-    const batch = this.#take(tenure);
+    const generation = this.#generation;
+    if (this.#stopping || generation.over.signal.aborted) return false;
+    const batch = this.#take(generation);
     if (batch.messages.length === 0) return false;
-    const run = this.#run(batch, tenure).finally(() => {
+    const run = this.#run(batch, generation).finally(() => {
       this.#active = this.#active.filter((one) => one !== run);
       this.#schedule();
     });
@@ -130,117 +133,117 @@ export class MessagePool {
     return true;
   }
 
-  #take(tenure: Tenure): Batch {
+  #take(generation: Generation): Batch {
     const batch: Batch = { messages: [], parts: [] };
-    const { waiting, tracker } = tenure;
+    const { waiting, tracker } = generation;
     while (waiting.length > 0 && batch.messages.length < this.#options.maxBatch) {
-      const lot = waiting[0] as Lot;
-      const { topic, partition, messages } = lot.payload.batch;
-      const count = Math.min(messages.length - lot.taken, this.#options.maxBatch - batch.messages.length);
-      for (let i = lot.taken; i < lot.taken + count; i++) batch.messages.push((messages[i] as FetchedMessage).received(topic, partition));
-      lot.taken += count;
-      const isLast = lot.taken === messages.length;
-      const lastOffset = isLast ? lot.payload.batch.lastOffset() : (messages[lot.taken - 1] as FetchedMessage).offset;
-      batch.parts.push({ lot, count, chunk: tracker.begin(topic, partition, lastOffset + 1n) });
+      const fetch = waiting[0] as PartitionFetch;
+      const { topic, partition, messages } = fetch.payload.batch;
+      const count = Math.min(messages.length - fetch.taken, this.#options.maxBatch - batch.messages.length);
+      for (let i = fetch.taken; i < fetch.taken + count; i++) batch.messages.push((messages[i] as FetchedMessage).received(topic, partition));
+      fetch.taken += count;
+      const isLast = fetch.taken === messages.length;
+      const lastOffset = isLast ? fetch.payload.batch.lastOffset() : (messages[fetch.taken - 1] as FetchedMessage).offset;
+      batch.parts.push({ fetch, count, chunk: tracker.begin(topic, partition, lastOffset + 1n) });
       if (!isLast) break;
       waiting.shift();
       // With several calls at once, a slow one must not hold up the next fetch.
-      if (this.#options.concurrency > 1) settle(tenure, lot);
+      if (this.#options.concurrency > 1) settle(generation, fetch);
     }
     return batch;
   }
 
-  async #run(batch: Batch, tenure: Tenure): Promise<void> {
+  async #run(batch: Batch, generation: Generation): Promise<void> {
     const { handle, logger } = this.#options;
     const backoff = createBackoff(100, 2_000);
     for (let attempt = 1; ; attempt++) {
       try {
-        await handle(batch.messages, { assigned: tenure.assigned });
+        await handle(batch.messages, { assigned: generation.assigned });
         break;
       } catch (error) {
         logger.error({ err: error, attempt, messages: batch.messages.length }, 'handling failed; the same messages are tried again');
-        await pause(backoff.next(), tenure.over.signal);
-        if (tenure.over.signal.aborted) return;
+        await pause(backoff.next(), generation.over.signal);
+        if (generation.over.signal.aborted) return;
       }
     }
-    for (const { lot, count, chunk } of batch.parts) {
-      tenure.tracker.done(chunk);
-      lot.handled += count;
-      if (lot.handled === lot.payload.batch.messages.length) settle(tenure, lot);
+    for (const { fetch, count, chunk } of batch.parts) {
+      generation.tracker.done(chunk);
+      fetch.handled += count;
+      if (fetch.handled === fetch.payload.batch.messages.length) settle(generation, fetch);
     }
-    this.#commitSoon(tenure);
+    this.#commitSoon(generation);
   }
 
   /** What was handled meanwhile is committed together. */
-  #commitSoon(tenure: Tenure): void {
-    if (tenure !== this.#tenure) return;
+  #commitSoon(generation: Generation): void {
+    if (generation !== this.#generation) return;
     this.#commits ??= setTimeout(() => {
       this.#commits = undefined;
-      void this.#commit(tenure);
+      void this.#commit(generation);
     }, commitIntervalMs);
   }
 
   /** Keeps the membership while handle takes long; learns here that the group rebalances. */
-  async #beat(tenure: Tenure): Promise<void> {
-    if (tenure.lots.length === 0 || !tenure.payload) {
+  async #beat(generation: Generation): Promise<void> {
+    if (generation.fetches.length === 0 || !generation.payload) {
       clearInterval(this.#beats);
       this.#beats = undefined;
       return;
     }
     try {
-      await tenure.payload.heartbeat();
+      await generation.payload.heartbeat();
     } catch (error) {
       if (!goneTypes.has((error as { type?: string }).type ?? '')) {
         this.#options.logger.debug({ err: error }, 'a heartbeat failed');
-      } else if (!tenure.lost) {
-        await this.#handOver(tenure, error);
+      } else if (!generation.lost) {
+        await this.#handOver(generation, error);
       }
     }
   }
 
   /** The group rebalances: finish what runs, commit it, and let kafkajs join again. The rest is read again by its new holder. */
-  async #handOver(tenure: Tenure, error: unknown): Promise<void> {
-    tenure.lost = error;
-    tenure.over.abort();
-    tenure.waiting.length = 0;
+  async #handOver(generation: Generation, error: unknown): Promise<void> {
+    generation.lost = error;
+    generation.over.abort();
+    generation.waiting.length = 0;
     await Promise.allSettled(this.#active);
-    await this.#commit(tenure);
-    for (const lot of tenure.lots) lot.settled.reject(error);
-    tenure.lots = [];
+    await this.#commit(generation);
+    for (const fetch of generation.fetches) fetch.settled.reject(error);
+    generation.fetches = [];
   }
 
   /** Commits what is due. The request is on its way when this returns, unless nothing is due. */
-  #commit(tenure: Tenure): Promise<unknown> {
-    const positions = tenure.payload ? tenure.tracker.takeDirty() : [];
-    if (positions.length === 0) return tenure.committing;
+  #commit(generation: Generation): Promise<unknown> {
+    const positions = generation.payload ? generation.tracker.takeDirty() : [];
+    if (positions.length === 0) return generation.committing;
     // One after the other is not needed for order: the requests share a connection.
-    tenure.committing = Promise.all([tenure.committing, this.#commitNow(tenure, positions)]).then(() => undefined);
-    return tenure.committing;
+    generation.committing = Promise.all([generation.committing, this.#commitNow(generation, positions)]).then(() => undefined);
+    return generation.committing;
   }
 
-  async #commitNow(tenure: Tenure, positions: ReturnType<OffsetTracker['takeDirty']>): Promise<void> {
+  async #commitNow(generation: Generation, positions: ReturnType<OffsetTracker['takeDirty']>): Promise<void> {
     const topics = Map.groupBy(positions, ({ topic }) => topic);
     try {
-      await tenure.payload?.commitOffsetsIfNecessary({
+      await generation.payload?.commitOffsetsIfNecessary({
         topics: [...topics].map(([topic, list]) => ({ topic, partitions: list.map(({ partition, offset }) => ({ partition, offset: String(offset) })) })),
       });
     } catch (error) {
-      tenure.tracker.markDirty(positions);
-      this.#commitSoon(tenure);
+      generation.tracker.markDirty(positions);
+      this.#commitSoon(generation);
       this.#options.logger.debug({ err: error }, 'committing offsets failed; it is tried again');
     }
   }
 }
 
-function newTenure(assigned: Assignment[]): Tenure {
-  return { assigned, lots: [], waiting: [], tracker: new OffsetTracker(), over: new AbortController(), lost: undefined, payload: undefined, committing: Promise.resolve() };
+function newGeneration(assigned: Assignment[]): Generation {
+  return { assigned, fetches: [], waiting: [], tracker: new OffsetTracker(), over: new AbortController(), lost: undefined, payload: undefined, committing: Promise.resolve() };
 }
 
-/** Lets kafkajs fetch on behind this lot; unless its assignment is over, for then its offsets are no longer ours to move. */
-function settle(tenure: Tenure, lot: Lot): void {
-  if (!tenure.lots.includes(lot)) return;
-  tenure.lots = tenure.lots.filter((one) => one !== lot);
-  const { messages } = lot.payload.batch;
-  lot.payload.resolveOffset((messages[messages.length - 1] as FetchedMessage).offset);
-  lot.settled.resolve();
+/** Lets kafkajs fetch on behind this fetch; unless its assignment is over, for then its offsets are no longer ours to move. */
+function settle(generation: Generation, fetch: PartitionFetch): void {
+  if (!generation.fetches.includes(fetch)) return;
+  generation.fetches = generation.fetches.filter((one) => one !== fetch);
+  const { messages } = fetch.payload.batch;
+  fetch.payload.resolveOffset((messages[messages.length - 1] as FetchedMessage).offset);
+  fetch.settled.resolve();
 }

@@ -21,7 +21,7 @@ export interface RequesterOptions {
   logger: Logger;
   /** Requests that may wait for a reply; more are refused, unsent. Default 10,000. */
   maxPending?: number;
-  /** Told of each reply that came when nobody waited for it any more, and of the topic of its request where that is still known. */
+  /** Called for each reply that came when nobody waited for it any more, and of the topic of its request where that is still known. */
   onLate?(correlationId: string, topic: string | undefined): void;
   /** Default 6 s. */
   sessionTimeoutMs?: number;
@@ -227,7 +227,7 @@ class KafkaRequester implements Requester {
     return setInterval(() => this.#sweep(), sweepMs);
   }
 
-  /** After a stall of this process (a long collection, SIGSTOP) what lies in the sockets is read before anybody is given up. */
+  /** After a stall of this process (a long collection, SIGSTOP) what is in the sockets is read before anybody is given up. */
   #sweep(): void {
     const now = performance.now();
     if (now - this.#sweptAt > stallMs) this.#patientUntil = now + stallMs;
