@@ -91,7 +91,8 @@ const certificate = '-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE----
 
 test('TLS to Kafka takes a CA, and a certificate of our own with its key', () => {
   const load = (env: Record<string, string>) => kafkaOptions(loadConfig(z.object(kafkaConfig), { KAFKA_BROKERS: 'b:1', ...env }), 'me');
-  expect(load({})).toEqual({ brokers: ['b:1'], client_id: 'me', ssl: false });
+  expect(load({})).toEqual({ brokers: ['b:1'], client_id: 'me', as_published: false, ssl: false });
+  expect(load({ KAFKAJS_AS_PUBLISHED: '1' }).as_published).toBe(true);
   expect(load({ KAFKA_SSL: 'true' }).ssl).toEqual({});
   expect(load({ KAFKA_SSL: 'true', KAFKA_SSL_CA: certificate }).ssl).toEqual({ ca: certificate });
   const key = '-----BEGIN EC PRIVATE KEY-----';
