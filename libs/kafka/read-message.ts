@@ -1,5 +1,6 @@
 import type { KafkaClient } from './client.ts';
 import type { FetchedRecord, ReceivedMessage } from './received-message.ts';
+import { topicRanges } from './topics.ts';
 import { withTimeout } from './wait.ts';
 
 /** One place in a topic. */
@@ -47,6 +48,15 @@ export async function readMessage(kafka: KafkaClient, place: Place, timeoutMs: n
   } finally {
     void close(1_000);
   }
+}
+
+/** The value of the last message of a topic with one partition; undefined where it is empty. */
+export async function readLastValue(kafka: KafkaClient, topic: string, timeoutMs: number): Promise<string | undefined> {
+  const [range] = await withTimeout(topicRanges(kafka, topic), timeoutMs, `reading the end of ${topic}`);
+  if (range === undefined || range.high === range.low) return undefined;
+  const last = await readMessage(kafka, { topic, partition: range.partition, offset: range.high - 1n }, timeoutMs);
+  if (last === undefined) throw new Error(`the last message of ${topic} is gone`);
+  return last.value?.toString();
 }
 
 async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place): Promise<ReceivedMessage | undefined> {
