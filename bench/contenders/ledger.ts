@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { idOf } from '#libs/contracts/ids.ts';
-import { createPool } from '#libs/postgres/pool.ts';
+import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import type { Command } from '#services/ledger/decision.ts';
 import { collectSeldom } from '#libs/service/run.ts';
-import { plansForBatches, runBatch } from '#services/ledger/engine.ts';
+import { runBatch } from '#services/ledger/engine.ts';
 import { serveHelper } from '../helper.ts';
 
 /**
@@ -13,7 +13,7 @@ import { serveHelper } from '../helper.ts';
  */
 collectSeldom();
 const { DATABASE_URL = '', ACCOUNTS = '1000' } = process.env;
-const pool = createPool({ url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, options: plansForBatches }, pino({ level: 'warn' }));
+const pool = createPool({ url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, options: lookupPlans }, pino({ level: 'warn' }));
 const [leastBatch, mostBatch] = [200, 500];
 const refusedEvery = 20;
 const slot = 0;

@@ -559,7 +559,7 @@ export interface Calls {
   }, options?: CallOptions): Pages<AuditRecord>;
   /** List messages that could not be processed. Scope: ops:manage. */
   listDeadLetters(input?: {
-    topic?: 'ledger.commands.dlq' | 'accounts.commands.dlq' | 'ledger.queries.dlq' | 'accounts.queries.dlq';
+    topic?: 'ledger.commands.dlq' | 'ledger.audit.dlq' | 'accounts.commands.dlq' | 'ledger.queries.dlq' | 'accounts.queries.dlq';
     state?: 'open' | 'redriven' | 'dropped';
     from?: string;
     to?: string;

@@ -36,7 +36,7 @@ function compacted(partitions: number): TopicDefinition {
 const deadLetter = log(1, 30 * day, large);
 
 /** Where what cannot be processed is put aside: `<topic>.dlq`. */
-export const deadLetterTopics = ['ledger.commands.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
+export const deadLetterTopics = ['ledger.commands.dlq', 'ledger.audit.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
 
 /** What consumers read; the rest of what outboxes hold is between services. */
 export const eventTopics = ['transactions', 'transfers', 'balances', 'accounts', 'clients', 'audit'] as const;
@@ -49,6 +49,10 @@ export function isEventTopic(topic: string): topic is EventTopic {
 export const topics = {
   'ledger.commands': log(commandPartitions, 7 * day, small),
   'accounts.commands': log(commandPartitions, 7 * day, small),
+  /** The ledger's audit records, for accounts. */
+  'ledger.audit': log(1, 7 * day, large),
+  /** The newest batch that the ledger has published (libs/postgres/history.ts). Read by itself alone, the last record. */
+  'ledger.position': { partitions: 1, config: { ...compacted(1).config, 'segment.bytes': String(16 * 1024 * 1024) } },
   'ledger.queries': log(commandPartitions, day / 24, small),
   'accounts.queries': log(commandPartitions, day / 24, small),
   replies: log(replyPartitions, 10 * 60 * 1000, large),
@@ -62,6 +66,7 @@ export const topics = {
   sessions: log(1, day, small),
   audit: kept(1),
   'ledger.commands.dlq': deadLetter,
+  'ledger.audit.dlq': deadLetter,
   'accounts.commands.dlq': deadLetter,
   'ledger.queries.dlq': deadLetter,
   'accounts.queries.dlq': deadLetter,

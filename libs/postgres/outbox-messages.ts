@@ -30,7 +30,7 @@ export function packMessages(events: readonly OutboxEvent[], source: string): { 
 }
 
 /** Events as they are published, one behind the other in `bytes`. `source` is their ce_source. */
-function encode(events: readonly OutboxEvent[], source: string): { bytes: Buffer; messages: EncodedMessage[] } {
+export function encode(events: readonly OutboxEvent[], source: string): { bytes: Buffer; messages: EncodedMessage[] } {
   writer.clear();
   writer.int8(form);
   const messages = events.map((event) => {

@@ -1,5 +1,4 @@
 import type { Pool, Queries } from './pool.ts';
-import type { CommittedBatch } from './handover.ts';
 import { packMessages } from './outbox-messages.ts';
 
 /** One message to be published after the transaction that writes it has committed. */
@@ -42,18 +41,16 @@ export function outboxValues(source: string, events: readonly OutboxEvent[]): [s
   return [events.length, events.length === 0 ? null : packMessages(events, source).packed];
 }
 
-const insertStatement = `with ${outboxInsert(1)} select batch_id from outbox_batch`;
+const insertStatement = `with ${outboxInsert(1)} select`;
 
 /**
  * Writes events into the outbox of the schema on the search_path, as one batch, in the order given (see outboxInsert for
- * the locks that must be held). `source` is their ce_source. After the commit call the relay's wake(), best with what this resolves to, or wakeRelay where
+ * the locks that must be held). `source` is their ce_source. After the commit call the relay's wake(), or wakeRelay where
  * there is none in this process.
  */
-export async function writeOutbox(client: Queries, source: string, events: readonly OutboxEvent[]): Promise<CommittedBatch | undefined> {
-  if (events.length === 0) return undefined;
-  const { packed, messages } = packMessages(events, source);
-  const { rows } = await client.query<{ batch_id: bigint }>({ name: 'outbox_insert', text: insertStatement, values: [events.length, packed] });
-  return rows[0] && { ...rows[0], messages };
+export async function writeOutbox(client: Queries, source: string, events: readonly OutboxEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  await client.query({ name: 'outbox_insert', text: insertStatement, values: outboxValues(source, events) });
 }
 
 /** The NOTIFY channel of a schema's relay. */

@@ -1,8 +1,8 @@
 import pg from 'pg';
-import type { CustomTypesConfig, Pool, PoolConfig, QueryConfig, QueryResult, QueryResultRow } from 'pg';
+import type { ClientBase, CustomTypesConfig, Pool, PoolConfig, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 
-export type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
+export type { ClientBase, Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
 
 /** A statement and its parameters; `query_timeout` in ms, where the pool's own bound for an answer is not enough. */
 export type Query = QueryConfig & { query_timeout?: number };
@@ -25,9 +25,17 @@ export interface PoolOptions {
   idle_in_transaction_session_timeout_ms?: number;
   /** Bound for a new connection and for the wait for a free one. */
   connection_timeout_ms?: number;
+  /** Rejects where a new connection must not be used. */
+  verify?: (client: ClientBase) => Promise<void>;
   /** Further session settings, e.g. {plan_cache_mode: 'force_custom_plan'}. Names must be plain setting names. */
   options?: Record<string, string>;
 }
+
+/**
+ * `options` of a pool whose statements all look rows up by index, keys in arrays: each is planned once, by index and loop alone. A
+ * plan made while the tables were empty is then the one for full ones, and nothing is planned again for each call.
+ */
+export const lookupPlans = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' };
 
 const int8 = 20;
 const timestamptz = 1184;
@@ -74,6 +82,7 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     idle_in_transaction_session_timeout: options.idle_in_transaction_session_timeout_ms ?? 5000,
     connectionTimeoutMillis: options.connection_timeout_ms ?? 3000,
     idleTimeoutMillis: 30_000,
+    ...(options.verify && { onConnect: options.verify }),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     pipeline: true,

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { type EncodedMessage, readContent } from '#libs/contracts/record.ts';
-import type { CommittedBatch } from './handover.ts';
 import { writeOutbox } from './outbox.ts';
 import type { OutboxEvent } from './outbox.ts';
 import { createPool } from './pool.ts';
@@ -61,7 +60,7 @@ export interface RelayHarness {
   url: string;
   pool: Pool;
   poolOptions: PoolOptions;
-  write(...events: OutboxEvent[]): Promise<CommittedBatch | undefined>;
+  write(...events: OutboxEvent[]): Promise<void>;
   /** A running relay in this process. */
   relayWith(publisher: RelayOptions['publisher'], more?: Partial<RelayOptions>): Relay;
   /** One in a process of its own (relay.fixture.ts), which publishes into the table published. */

@@ -3,21 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { EncodedMessage } from '#libs/contracts/record.ts';
-import { type CommittedBatch, Handover } from './handover.ts';
-import { createLease, putOffMs } from './lease.ts';
+import type { History } from './history.ts';
+import { createLease } from './lease.ts';
 import type { Lease } from './lease.ts';
 import { listen } from './listen.ts';
 import type { Listener } from './listen.ts';
 import { Notifier } from './notify.ts';
 import { outboxChannel } from './outbox.ts';
-import { giveToDebezium } from './outbox-events.ts';
-import { chunkOf, outboxStats, probe, purge, readChunk } from './relay-read.ts';
-import type { Chunk, OutboxStats } from './relay-read.ts';
+import { outboxStats, purge, readUnpublished } from './relay-read.ts';
+import type { OutboxStats, UnpublishedBatch } from './relay-read.ts';
 
 export type { OutboxStats } from './relay-read.ts';
 
 export interface RelayOptions {
-  /** Best a pool of its own (max 3), so that a busy service cannot starve the lease. */
+  /** Best a pool of its own (max 3), so that a busy service cannot starve the lease, with lookupPlans (pool.ts). */
   pool: Pool;
   /** publishAll resolves when all are acknowledged by all replicas, and never has two calls overtake each other. */
   publisher: { publishAll(messages: EncodedMessage[], options: { timeoutMs: number }): Promise<void> };
@@ -27,50 +26,71 @@ export interface RelayOptions {
   /** ce_source of what versions before have written (outbox-messages.ts). */
   source: string;
   logger: Logger;
-  /** How often the lease is kept, and the table looked at; at most 1 s (lease.ts), which is the default. */
+  /** How often the lease is kept, and the table looked at without a wake; at most 1 s (lease.ts), which is the default. */
   pollMs?: number;
-  /** Chunks that are not full begin at least so far apart (default 4 ms): under load there are fewer and larger ones, which cost less. */
+  /**
+   * Chunks that are not full begin at least so far apart (default 4 ms): under load there are fewer and larger ones, which cost less.
+   */
   paceMs?: number;
   publishTimeoutMs?: number;
   /** How many events are read and published at once, to the next end of a batch. */
   maxEvents?: number;
-  /** How long published events are kept, to be replayed from. */
+  /** How long published events are kept. */
   retainMs?: number;
-  /** Topics whose events Debezium publishes: they are put where it finds them (outbox-events.ts), and marked like others. */
-  isDebeziums?: (topic: string) => boolean;
+  /**
+   * Writes the latest states that these messages tell of into the outbox again. Called with what may have been written, or may
+   * still be, behind newer messages: by a relay that had lost its lease. Needed where a topic is compacted.
+   */
+  restate?: (messages: readonly EncodedMessage[]) => Promise<void>;
+  /** Where it is given, every chunk is published with the number of its last batch (history.ts). */
+  history?: Pick<History, 'message'>;
   /** Told of what every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
   observe?: (messages: readonly EncodedMessage[], begunAt: number) => void;
 }
 
-/** The loop turns as often with nothing to do: what waits, the heartbeat tells it. */
-const idleMs = 5000;
 const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
 /** How often one that stands by asks for the lease. */
 const standbyMs = 500;
+/** How long after a takeover the former holder is expected to send what it had in its hands, if it does at all. */
+const lateMs = 60_000;
+/** How long, and for how many batches, marks are put off: each mark is a transaction of its own. */
+const putOffMs = 50;
+const maxPutOff = 1000;
 
 /**
  * Publishes what transactions wrote into the outbox: at least once (again with the same ce_id and the same bytes), in
- * order per key, marked only when every replica has it. Of all relays of one schema one is active at a time (lease.ts);
- * another takes over within leaseMs + standbyMs of its death. Nothing is skipped: while the broker or the database is
- * away it tries again, at most a second apart. A message that the broker will never take (too large, no such partition)
- * therefore holds up all behind it: who writes into the outbox must rule that out; the log names the batch.
- * No lease can call back what was already handed to the publisher when a process froze: it may then come once more, late,
- * with its old ce_id.
+ * order per key, marked only when every replica has it.
+ *
+ * Order rests on one fact: batch_id is drawn while the transaction holds the locks that order its keys (outbox.ts). So a
+ * batch that no read can see yet belongs to a transaction that still holds its locks, and no later batch of the same keys
+ * can have been committed. Whatever one read of the table finds unpublished may be published in the order of batch_id.
+ *
+ * Of all relays of one schema one is active at a time (lease.ts); another takes over within leaseMs + standbyMs of its
+ * death. Nothing is skipped: while the broker or the database is away it tries again, at most a second apart. A message
+ * that the broker will never take (too large, no such partition) therefore holds up all behind it: who writes into the
+ * outbox must rule that out; the log names the batch.
+ *
+ * No lease can call back what was already handed to the publisher when a process froze: it may then come once more, late, with
+ * its old ce_id, behind newer messages of its key. So the latest states are published again (restate): by who finds that it had
+ * no lease any more when its publication ended, and a minute after a takeover from a holder that fell silent.
  */
 export class Relay {
-  readonly #options: Required<RelayOptions>;
+  readonly #options: Required<Omit<RelayOptions, 'history'>> & Pick<RelayOptions, 'history'>;
   readonly #lease: Lease;
   readonly #notifier: Notifier;
   #stopping = false;
   #active = false;
   #woken = false;
   #endWait: () => void = () => undefined;
-  readonly #handover = new Handover();
-  /** When the table was read last: at the latest after pollMs it is read again, whatever is handed over. */
-  #readAt = -Infinity;
-  /** What comes behind the chunk that is being published. */
-  #ahead: Promise<Chunk> | undefined;
+  /** Published and not marked yet: left out of every read by name, since a lower number may still be committed. */
+  #unmarked: bigint[] = [];
+  /** May have been written behind newer messages, and is to be restated. */
+  #late: EncodedMessage[] = [];
+  #isTakeover = false;
+  #markedAt = 0;
+  /** How many events are handed to the publisher at once. */
+  #pieceEvents: number;
   #failures = 0;
   /** For the log: what a failure is about. Undefined where the database failed. */
   #publishing: { batch_id: string; events: number } | undefined;
@@ -81,17 +101,17 @@ export class Relay {
   #purging = false;
 
   constructor(options: RelayOptions) {
-    this.#options = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: 60 * 60 * 1000, isDebeziums: () => false, observe: () => undefined, ...options };
+    const defaults = { pollMs: 1000, paceMs: 4, publishTimeoutMs: 10_000, maxEvents: 2500, retainMs: 60 * 60 * 1000 };
+    this.#options = { ...defaults, observe: () => undefined, restate: async () => undefined, ...options };
+    this.#pieceEvents = this.#options.maxEvents;
     this.#lease = createLease(options.pool, randomUUID());
     this.#notifier = new Notifier(options.pool, options.schema);
   }
 
   start(): void {
-    const { pool, schema, logger } = this.#options;
+    const { pool, schema, logger, pollMs } = this.#options;
     this.#listener = listen(pool, outboxChannel(schema), () => { if (this.#active) this.wake(); }, logger);
-    this.#timers = [
-      setInterval(() => void this.#heartbeat(), this.#options.pollMs), setInterval(() => void this.#purge(), purgeEveryMs),
-    ];
+    this.#timers = [setInterval(() => void this.#heartbeat(), pollMs), setInterval(() => void this.#purge(), purgeEveryMs)];
     this.#loop = this.#run();
   }
 
@@ -103,15 +123,13 @@ export class Relay {
     await this.#loop;
     await this.#listener?.stop();
     await this.#notifier.stop();
-    if (this.#active) await this.#lease.release().catch(() => undefined);
+    if (this.#active) await this.#lease.release(this.#unmarked).catch(() => undefined);
     this.#active = false;
   }
 
-  /** Call after each commit that wrote into the outbox, best with what it wrote. Never waits; many calls become one. */
-  wake(batch?: CommittedBatch): void {
+  /** Call after each commit that wrote into the outbox. Never waits; many calls become one. */
+  wake(): void {
     if (!this.#active) return this.#notifier.notify();
-    if (batch) this.#handover.offer(batch);
-    else this.#readAt = -Infinity;
     this.#woken = true;
     this.#endWait();
   }
@@ -135,94 +153,99 @@ export class Relay {
   async #run(): Promise<void> {
     while (!this.#stopping) {
       this.#woken = false;
-      const begunAt = performance.now();
-      const pauseMs = await this.#turn(begunAt).catch((error: unknown) => this.#failed(error));
+      const pauseMs = await this.#turn().catch((error: unknown) => this.#failed(error));
       this.#lastTurnAt = performance.now();
       if (pauseMs > 0) await this.#wait(pauseMs, this.#failures === 0);
     }
   }
 
   /** One chunk. Returns how long to wait for a wake before the next. */
-  async #turn(begunAt: number): Promise<number> {
-    const { maxEvents, pollMs, paceMs } = this.#options;
+  async #turn(): Promise<number> {
+    const { pool, source, maxEvents, pollMs, paceMs } = this.#options;
+    const begunAt = performance.now();
+    await this.#restateLate();
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
-    const mayTake = begunAt < this.#readAt + pollMs && !this.#ahead;
-    const handed = mayTake ? this.#handover.take(maxEvents) : [];
-    const count = handed.length > 0 ? await this.#publish(chunkOf(handed, this.#options)) : await this.#relayRead(begunAt);
+    if (this.#isMarkDue() && !(await this.#mark())) return 0;
+    const batches = await readUnpublished(pool, source, maxEvents, this.#unmarked);
+    const count = batches.length === 0 ? 0 : await this.#publish(batches);
     this.#failures = 0;
     if (count >= maxEvents) return 0;
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
-    // Whatever commits behind this wakes.
-    return this.#lease.owed().length > 0 ? putOffMs : idleMs;
-  }
-
-  /** What the table holds, in chunks. Returns how many events were read. */
-  async #relayRead(begunAt: number): Promise<number> {
-    const { pool, maxEvents } = this.#options;
-    const ahead = this.#ahead;
-    this.#ahead = undefined;
-    if (ahead === undefined) {
-      if (this.#lease.owed().length > 0 && !(await this.#mark())) return 0;
-      this.#readAt = begunAt;
-      if (this.#handover.isUncertain) this.#handover.probed(await probe(pool));
-    }
-    const chunk = await (ahead ?? this.#read([]));
-    // There is more: read while this is published.
-    if (chunk.count >= maxEvents) this.#readAhead(chunk.ids);
-    if (chunk.count > 0 && (await this.#publish(chunk)) > 0) this.#handover.published(chunk.ids);
-    if (chunk.count < maxEvents) this.#handover.drained();
-    return chunk.count;
+    return this.#unmarked.length > 0 ? putOffMs : pollMs;
   }
 
   async #takeLease(): Promise<boolean> {
     const taken = await this.#lease.acquire();
-    if (taken !== this.#active) this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
-    this.#active = taken;
-    this.#startOver();
-    return taken;
+    if ((taken !== false) !== this.#active) this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
+    this.#active = taken !== false;
+    if (!taken) this.#unmarked = [];
+    else this.#isTakeover ||= taken.isFromSilent;
+    return this.#active;
   }
 
-  async #read(underWay: bigint[]): Promise<Chunk> {
-    return chunkOf(await readChunk(this.#options.pool, this.#options.source, this.#options.maxEvents, underWay), this.#options);
-  }
-
-  #readAhead(underWay: bigint[]): void {
-    this.#ahead = this.#read([...this.#lease.owed(), ...underWay]);
-    this.#ahead.catch(() => undefined);
-  }
-
-  /** What is not marked is read again, in its order. */
-  #startOver(): 0 {
-    this.#ahead = undefined;
-    this.#handover.reset();
-    return 0;
-  }
-
-  /** Publishes, and marks at once or soon. Returns how many events; 0 where the lease was lost. */
-  async #publish({ ids, count, messages, debeziums }: Chunk): Promise<number> {
-    const { pool, publisher, publishTimeoutMs, observe } = this.#options;
-    if (this.#stopping || !this.#lease.held()) return this.#startOver();
-    this.#publishing = { batch_id: String(ids[0]), events: count };
-    await giveToDebezium(pool, debeziums);
+  /** Returns how many events; 0 where the lease was lost before. */
+  async #publish(batches: readonly UnpublishedBatch[]): Promise<number> {
+    const { topicName, observe, history } = this.#options;
+    const last = batches.at(-1);
+    if (last === undefined || this.#stopping) return 0;
+    // First the position: whatever of the chunk is written, it is said that the batch was committed.
+    const position = history === undefined ? [] : [history.message(last)];
+    const messages = [...position, ...batches.flatMap((batch) => batch.messages)].map((message) => ({ ...message, topic: topicName(message.topic) }));
+    if (!this.#lease.held()) return 0;
+    this.#publishing = { batch_id: String(batches[0]?.batch_id), events: messages.length };
     const begunAt = performance.now();
-    await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
+    if (this.#isTakeover) this.#timers.push(setTimeout(() => this.#late.push(...messages), lateMs));
+    this.#isTakeover = false;
+    try {
+      for (let at = 0; at < messages.length;) at += await this.#send(messages.slice(at, at + this.#pieceEvents));
+    } finally {
+      if (!this.#lease.held()) this.#late.push(...messages);
+    }
     this.#publishing = undefined;
+    this.#unmarked.push(...batches.map(({ batch_id }) => batch_id));
     observe(messages, begunAt);
-    return this.#lease.putOff(ids) || (await this.#mark()) ? count : 0;
+    return messages.length;
   }
 
-  /** False where the lease was lost. */
+  /** One piece of a chunk. Where the broker takes too long for it, the next are half as large; they grow again slowly. */
+  async #send(piece: EncodedMessage[]): Promise<number> {
+    const { publisher, publishTimeoutMs: timeoutMs } = this.#options;
+    const begunAt = performance.now();
+    try {
+      await publisher.publishAll(piece, { timeoutMs });
+      this.#pieceEvents = Math.min(100_000, this.#pieceEvents + Math.ceil(this.#pieceEvents / 8));
+      return piece.length;
+    } catch (error) {
+      if (performance.now() - begunAt >= timeoutMs) this.#pieceEvents = Math.ceil(piece.length / 2);
+      throw error;
+    }
+  }
+
+  async #restateLate(): Promise<void> {
+    if (this.#late.length === 0) return;
+    const count = this.#late.length;
+    await this.#options.restate(this.#late.slice());
+    this.#late = this.#late.slice(count);
+    // Whoever publishes now publishes these.
+    this.#notifier.notify();
+  }
+
+  #isMarkDue(): boolean {
+    return this.#unmarked.length > 0 && (this.#unmarked.length > maxPutOff || performance.now() >= this.#markedAt + putOffMs);
+  }
+
+  /** False where the lease was lost: then nothing is marked, and what is not marked is published again. */
   async #mark(): Promise<boolean> {
-    if (await this.#lease.mark()) return true;
-    this.#options.logger.warn('the outbox relay lost its lease while it published; another publishes these again');
-    this.#startOver();
-    return false;
+    const held = await this.#lease.mark(this.#unmarked);
+    this.#unmarked = [];
+    this.#markedAt = performance.now();
+    if (!held) this.#options.logger.warn('the outbox relay lost its lease while it published; another publishes these again');
+    return held;
   }
 
   #failed(error: unknown): number {
     this.#failures += 1;
-    this.#startOver();
     const level = this.#failures % 10 === 0 ? 'error' : 'warn';
     this.#options.logger[level]({ err: error, failures: this.#failures, from: this.#publishing }, 'publishing from the outbox failed; trying again');
     this.#publishing = undefined;
@@ -242,17 +265,10 @@ export class Relay {
     });
   }
 
-  /** Keeps the lease while a chunk takes long or nothing is to be done, and turns the loop where something waits. */
+  /** Keeps the lease while a chunk takes long or nothing is to be done. */
   async #heartbeat(): Promise<void> {
     if (!this.#active) return;
-    try {
-      const askedAt = performance.now();
-      if (!this.#lease.held() || (await this.#lease.beat()) || !this.#lease.held()) this.wake();
-      // As good as a read of the table, unless one is asked for meanwhile.
-      else if (this.#readAt > -Infinity) this.#readAt = askedAt;
-    } catch (error) {
-      this.#options.logger.debug({ err: error }, 'heartbeat failed');
-    }
+    await this.#lease.mark([]).catch((error: unknown) => this.#options.logger.debug({ err: error }, 'heartbeat failed'));
   }
 
   async #purge(): Promise<void> {

@@ -13,11 +13,13 @@ const now = async () =>
 test('what was published since a moment is published again, the same in the same order; what was before it is not', async () => {
   const broker = fakeBroker();
   const relay = relayWith(broker, { pollMs: 50 });
-  relay.wake(await write(event(1), event(2)));
+  await write(event(1), event(2));
+  relay.wake();
   await drained();
   const since = new Date((await now()).getTime() + 1);
   await until(async () => (await now()) > since);
-  for (const n of [3, 4]) relay.wake(await write(event(n, { headers: { 'request-id': `r${n}` } })));
+  for (const n of [3, 4]) await write(event(n, { headers: { 'request-id': `r${n}` } }));
+  relay.wake();
   await drained();
   const before = broker.sent.slice(2);
   expect(await countRepublishable(pool, since)).toMatchObject({ batches: 2n, messages: 2n });
@@ -50,9 +52,11 @@ test('what is being published at that moment comes again too, behind what is old
     return held;
   });
   const relay = relayWith(broker, { pollMs: 50 });
-  relay.wake(await write(event(1)));
+  await write(event(1));
+  relay.wake();
   await drained();
-  relay.wake(await write(event(2)));
+  await write(event(2));
+  relay.wake();
   await begun;
   expect(await republish(pool, new Date(0))).toBe(1);
   letGo();

@@ -34,10 +34,16 @@ function later(time: string, ms: number): string {
 
 type KeyWork = Pick<Work, 'client' | 'context' | 'now'>;
 
-/** What every gateway must know of the key, to be followed on the compacted topic; never a tombstone. */
-function stateEvent(work: KeyWork, row: KeyRow): OutboxEvent {
+/**
+ * What every gateway must know of the key, to be followed on the compacted topic; never a tombstone. A state that takes rights
+ * away (a revocation, an earlier end) is written under a record key of its own too, which no other state is ever written under: a
+ * late copy of an older state may become the last record of the key itself, but cannot replace this one.
+ */
+function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
   const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
-  return eventOf(work, 'corebanking.api_key.v1', key_id, { key_id, family_id, secret_hash, scopes: row.scopes, environment, client_id, expires_at, revoked_at, version });
+  const state = { key_id, family_id, secret_hash, scopes: row.scopes, environment, client_id, expires_at, revoked_at, version };
+  const recordKeys = version === 1 ? [key_id] : [key_id, `${key_id}/${version}`];
+  return recordKeys.map((recordKey) => eventOf(work, 'corebanking.api_key.v1', recordKey, state));
 }
 
 /** A bound caller sees and makes only keys that are bound to the same client. */
@@ -56,7 +62,7 @@ export async function createApiKey(work: KeyWork, data: MessageData<'create_api_
   const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...born(context), rotated_from: null };
   await insertKey(client, row);
   const { scopes: granted, environment, client_id } = row;
-  return done(keyOf(row, now), [stateEvent(work, row)], { scopes: granted, environment, client_id, expires_at });
+  return done(keyOf(row, now), stateEvents(work, row), { scopes: granted, environment, client_id, expires_at });
 }
 
 function born(context: MessageContext) {
@@ -80,7 +86,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
   const end = later(now, data.overlap_seconds * 1000);
   const ended = await expireKey(client, old.key_id, end < old.expires_at ? end : old.expires_at);
   await insertKey(client, row);
-  return done(keyOf(row, now), [stateEvent(work, row), stateEvent(work, ended)], { new_key_id: key_id, expires_at: row.expires_at, old_key_ends_at: ended.expires_at });
+  return done(keyOf(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], { new_key_id: key_id, expires_at: row.expires_at, old_key_ends_at: ended.expires_at });
 }
 
 /** Revoking what is revoked answers the key as it is. */
@@ -90,7 +96,7 @@ export async function revokeApiKey(work: Work, data: MessageData<'revoke_api_key
   if (!row || outOfBounds(context, row.client_id)) return refused(keyNotFound(data.key_id));
   if (row.revoked_at !== null) return done(keyOf(row, now), [], { changed: false });
   const revoked = await revokeKey(client, data.key_id, now);
-  return done(keyOf(revoked, now), [stateEvent(work, revoked)], { changed: true });
+  return done(keyOf(revoked, now), stateEvents(work, revoked), { changed: true });
 }
 
 /**
@@ -102,7 +108,7 @@ export async function republishApiKeys(pool: Pool, schema: string, now: Date): P
   const context: MessageContext = { message_id: '', type: '', source: source.accounts, time, subject: '', request_id: `republish ${time}`, actor: 'system:republish' };
   const count = await transaction(pool, async (client) => {
     const { rows } = await client.query<KeyRow>(`select ${keyColumns} from api_keys order by key_id for update`);
-    await writeOutbox(client, source.accounts, rows.map((row) => stateEvent({ client, context, now: time }, row)));
+    await writeOutbox(client, source.accounts, rows.flatMap((row) => stateEvents({ client, context, now: time }, row)));
     return rows.length;
   });
   await wakeRelay(pool, schema);

@@ -10,7 +10,7 @@ import { deadLetter } from '#libs/kafka/consume/dead-letter.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import { readMessage } from '#libs/kafka/consume/read-message.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
-import { createPool } from '#libs/postgres/pool.ts';
+import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
 import { readTime } from '#libs/postgres/time.ts';
@@ -134,7 +134,7 @@ function createPools(config: Config, logger: RunContext['logger']): { pool: Pool
   const common = { url: config.DATABASE_URL, schema, statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
   return {
     pool: createPool({ ...common, application_name: 'accounts', max: config.DATABASE_POOL_MAX }, logger),
-    relayPool: createPool({ ...common, application_name: 'accounts-relay', max: 3 }, logger),
+    relayPool: createPool({ ...common, application_name: 'accounts-relay', max: 3, options: lookupPlans }, logger),
   };
 }
 
@@ -147,7 +147,7 @@ function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<Consumer
   return {
     commands: consume(kafka, {
       groupId: `${prefix}accounts`,
-      topics: ['accounts.commands' as const, ...deadLetterTopics].map((name) => topicName(prefix, name)),
+      topics: ['accounts.commands' as const, 'ledger.audit' as const, ...deadLetterTopics].map((name) => topicName(prefix, name)),
       handle: handleCommands,
       logger,
       sessionTimeoutMs,

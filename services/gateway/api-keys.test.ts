@@ -82,8 +82,9 @@ test('expired and revoked keys are nobody; an older version never comes back', (
   take({ version: 4, revoked_at: '2026-02-01T00:00:00.000Z' });
   take({ version: 3 });
   expect(keys.find(apiKey)).toBeUndefined();
+  // Nor does a tombstone give back, or take, what a revocation has ended.
   keys.take(keyId, null);
-  expect(keys.environment(keyId)).toBeUndefined();
+  expect([keys.find(apiKey), keys.environment(keyId)]).toEqual([undefined, 'live']);
 });
 
 test('a key that was shown before counts only as its latest state says', () => {
@@ -97,7 +98,7 @@ test('a key that was shown before counts only as its latest state says', () => {
   expect(showTwice()).toEqual([undefined, undefined]);
   take({ client_id: 'cli_4', version: 4 });
   expect(showTwice()).toEqual(['cli_4', 'cli_4']);
-  keys.take(keyId, null);
+  take({ revoked_at: '2026-01-01T00:00:00.000Z', version: 5 });
   expect(showTwice()).toEqual([undefined, undefined]);
 });
 

@@ -28,7 +28,7 @@ export interface ApiKeysOptions {
 
 /** Every API key there is, as the topic `api-keys` tells it: no look-up leaves the process. */
 export interface ApiKeys {
-  /** Takes one message of the topic; an older version than the known one changes nothing. */
+  /** Takes one message of the topic, whatever its record key is; an older version than the known one, and a tombstone, change nothing. */
   take(key: string | null, value: Buffer | null): void;
   /** The caller of a key; undefined for one that is malformed, unknown, expired or revoked. */
   find(apiKey: string): Caller | undefined;
@@ -65,13 +65,10 @@ export function createApiKeys({ pepper, previousPepper, logger, onUse, now }: Ap
   return {
     take(key, value) {
       if (key === null) return;
-      const before = known.get(key);
-      if (value === null) known.delete(key);
-      else {
-        const state = readState(key, value, logger);
-        if (!state || (before && before.state.version > state.version)) return;
-        known.set(key, { state, expiresMs: Date.parse(state.expires_at), caller: callerOf(state), usedMs: before?.usedMs ?? -Infinity });
-      }
+      const state = value === null ? undefined : readState(key, value, logger);
+      const before = state && known.get(state.key_id);
+      if (!state || (before && before.state.version > state.version)) return;
+      known.set(state.key_id, { state, expiresMs: Date.parse(state.expires_at), caller: callerOf(state), usedMs: before?.usedMs ?? -Infinity });
       if (before?.shown !== undefined) byText.delete(before.shown);
       for (const check of [...waiting]) check();
     },

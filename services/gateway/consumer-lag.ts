@@ -9,7 +9,7 @@ export type ConsumerLag = () => Promise<NonNullable<Operations['consumer_lag']>>
 const groups: Record<string, readonly TopicName[]> = {
   ledger: ['ledger.commands'],
   'ledger-queries': ['ledger.queries'],
-  accounts: ['accounts.commands', ...deadLetterTopics],
+  accounts: ['accounts.commands', 'ledger.audit', ...deadLetterTopics],
   'accounts-queries': ['accounts.queries'],
 };
 

@@ -6,7 +6,6 @@ import { isId } from '#libs/contracts/ids.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
-import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { isUnavailable, tookTooLong } from '#libs/postgres/transaction.ts';
 import { recordDeadLettered } from './dead-lettered.ts';
@@ -29,7 +28,7 @@ export interface CommandDependencies {
   /** The bank's time, in ms since 1970. */
   now: () => number;
   /** The outbox relay's wake. */
-  wake: (batch: CommittedBatch) => void;
+  wake: () => void;
   pace?: Pace;
   /** The command partitions held. */
   partitions: () => number[];
@@ -107,9 +106,9 @@ interface Received {
 async function execute(batch: Received[], deps: CommandDependencies): Promise<void> {
   const commands = batch.map(({ command }) => command);
   try {
-    const { replies, outbox, times } = await runBatch(deps.pool, commands, slotOf(batch, deps));
+    const { replies, times } = await runBatch(deps.pool, commands, slotOf(batch, deps));
     sendReplies(commands.map(({ context }, i) => ({ context, reply: replies[i] as ReplyBody })), deps);
-    if (outbox) deps.wake(outbox);
+    deps.wake();
     deps.observe?.({ commands, replies, times });
   } catch (error) {
     const [only, second] = batch;

@@ -1,10 +1,10 @@
 import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
-import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import { writeOutbox } from '#libs/postgres/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
-import { auditMessage } from './audit.ts';
+import { auditOf } from './audit.ts';
+import { insertAudits } from './audit-sender.ts';
 import { type SystemKind, systemAccountNumber } from './chart.ts';
 import { balanceEvent, eventsOf } from './events.ts';
 import type { Books, Command, Decision } from './decision.ts';
@@ -37,19 +37,10 @@ import {
  */
 const maxCollisions = 10;
 
-/**
- * Settings of the connection that writes. Every statement of a batch looks rows up by keys that come in arrays. So it is planned
- * once, by index and loop alone: a plan made while the tables were empty is then the one for full ones, and small batches do not
- * pay for planning.
- */
-export const plansForBatches = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' };
-
 /** What a batch has led to, durably. */
 export interface Outcome {
   /** One per command, in their order. */
   replies: ReplyBody[];
-  /** What it wrote into the outbox, if anything. */
-  outbox: CommittedBatch | undefined;
   times: BatchTimes;
 }
 
@@ -81,8 +72,8 @@ async function runOnce(client: Queries, commands: Command[], slot: number): Prom
   times.read = performance.now();
   const decisions = commands.map((command) => decide(command, books));
   times.decided = performance.now();
-  const outbox = await write(client, commands, decisions, books);
-  return { replies: decisions.map((decision) => decision.reply), outbox, times };
+  await write(client, commands, decisions, books);
+  return { replies: decisions.map((decision) => decision.reply), times };
 }
 
 async function openBooks(client: Queries, commands: Command[], slot: number): Promise<Books> {
@@ -151,29 +142,28 @@ async function lockSlots(client: Queries, commands: Command[], originals: Transa
   return depositors.length + currencies.length === 0 ? new Map() : lockSystemAccounts(client, depositors, currencies, slot);
 }
 
-/** Returns what went to the outbox. */
-async function write(client: Queries, commands: Command[], decisions: Decision[], books: Books): Promise<CommittedBatch | undefined> {
+async function write(client: Queries, commands: Command[], decisions: Decision[], books: Books): Promise<void> {
   const opened = decisions.flatMap((d) => d.opened ?? []);
   const restated = [...new Set(decisions.flatMap((d) => d.restated ?? []))];
   const kept = decisions.flatMap((d, i) => (d.keep && commands[i] ? [keptOutcome(commands[i], d.keep)] : []));
   const transactions = decisions.flatMap((d) => d.transactions);
   const entries = decisions.flatMap((d) => d.entries);
   const moved = [...books.moved];
+  const audits = decisions.flatMap((d, i) => (commands[i] && auditOf(commands[i], d, books.now)) ?? []);
   // The database works at these while the events are made.
   const written = Promise.all([
     opened.length > 0 && insertAccounts(client, opened, books.now),
     restated.length > 0 && updateStatuses(client, restated),
     kept.length > 0 && insertOutcomes(client, kept),
     transactions.length > 0 && writeBatch(client, transactions, entries, moved),
+    audits.length > 0 && insertAudits(client, audits),
   ]);
   const published = Promise.try(() => {
     const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
-    const audits = decisions.flatMap((d, i) => (commands[i] && auditMessage(commands[i], d, books.now)) ?? []);
-    const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now)), ...audits];
+    const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now))];
     return writeOutbox(client, source.ledger, events);
   });
-  const [, outbox] = await Promise.all([written, published]);
-  return outbox;
+  await Promise.all([written, published]);
 }
 
 function keptOutcome({ name, context }: Command, outcome: ReplyBody): KeptOutcome {

@@ -59,10 +59,14 @@ function context({ request_id }: TransactionRecord, traceparent: string | undefi
   return traceparent === undefined ? { 'request-id': request_id } : { 'request-id': request_id, traceparent };
 }
 
-/** The state of an account after the batch, for the compacted topic. */
-export function balanceEvent(account: AccountState, now: string): OutboxEvent {
+/**
+ * The state of an account after the batch, for the compacted topic: the higher `sequence` is the newer one, and at equal ones the
+ * higher `status_version`. `isAgain`: it was told before, and is written again as a new event (restate.ts).
+ */
+export function balanceEvent(account: AccountState, now: string, isAgain = false): OutboxEvent {
+  const state = `balance ${account.account_id} ${account.last_sequence} ${account.status_version}`;
   return {
-    id: hash('sha256', `balance ${account.account_id} ${account.last_sequence} ${account.status_version}`).slice(0, 32),
+    id: hash('sha256', isAgain ? `${state} ${now}` : state).slice(0, 32),
     topic: 'balances',
     key: account.account_id,
     type: 'corebanking.balance.v1',

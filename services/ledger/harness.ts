@@ -35,6 +35,7 @@ export async function startLedger() {
     owner,
     reads,
     serviceUrl: url.href,
+    ownerUrl: database.url,
     contextOf,
     /** One batch, as if it held that command partition. */
     book,

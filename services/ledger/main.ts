@@ -4,10 +4,12 @@ import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume/consume.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import { readLastValue } from '#libs/kafka/consume/read-message.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
-import { createPool } from '#libs/postgres/pool.ts';
+import { History } from '#libs/postgres/history.ts';
+import { type ClientBase, createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
-import { createRelay } from '#libs/postgres/relay.ts';
+import { createRelay, type RelayOptions } from '#libs/postgres/relay.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, relayOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
@@ -15,15 +17,17 @@ import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#l
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import { createTracing, publishTracer } from '#libs/service/tracing.ts';
+import { createAuditSender } from './audit-sender.ts';
 import { commandHandler } from './commands.ts';
 import { loadLedgerConfig } from './config.ts';
-import { plansForBatches } from './engine.ts';
 import { batchMetrics, measureBooks } from './measure.ts';
+import { restateBalances } from './restate.ts';
 import { queryHandler } from './serve-queries.ts';
 import { batchTracer } from './trace.ts';
 import { createVerifier } from './verifications.ts';
 
 const queryConcurrency = 4;
+const readTimeoutMs = 2_000;
 
 run('ledger', async ({ logger, instance, onStop }) => {
   const config = loadLedgerConfig();
@@ -32,10 +36,11 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const tracing = await createTracing('ledger', config, logger);
   onStop('tracing', () => tracing?.stop());
   const database = { url: config.DATABASE_URL, application_name: `ledger ${instance}`, schema: 'ledger', statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
+  const verify = (client: ClientBase) => history.verify(client);
   // One writer per process is enough.
-  const writes = createPool({ ...database, max: 2, options: plansForBatches }, logger);
+  const writes = createPool({ ...database, verify, max: 2, options: lookupPlans }, logger);
   const reads = createPool({ ...database, max: config.DATABASE_POOL_MAX }, logger);
-  const relayPool = createPool({ ...database, max: 3 }, logger);
+  const relayPool = createPool({ ...database, verify, max: 4, options: lookupPlans }, logger);
   // One connection for the lock, one for the check.
   const verifyPool = createPool({ ...database, application_name: `ledger ${instance} verifies`, max: 2 }, logger);
   for (const [name, pool] of Object.entries({ writes, reads, relayPool, verifyPool })) onStop(name, () => pool.end());
@@ -50,17 +55,24 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const topics = topicTable(prefix);
   const replies = createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000 });
   const events = createPublisher(kafka, { logger, name: 'events', topics });
-  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
+  const audits = createPublisher(kafka, { logger, name: 'audits', topics });
+  onStop('publishers', () => Promise.all([replies.stop(), events.stop(), audits.stop()]));
 
+  const nameOf = (name: string) => topicName(prefix, name as TopicName);
+  const readLast = () => readLastValue(kafka, nameOf('ledger.position'), readTimeoutMs);
+  const history = new History({ topic: 'ledger.position', source: source.ledger, readLast });
   const tracePublished = publishTracer(tracing, prefix);
   const observe = measureOutbox(metrics, () => relay, tracePublished);
+  const restate: RelayOptions['restate'] = (messages) => restateBalances(writes, messages, nameOf('balances'));
   const relay = createRelay({
     ...relayOptions(config), pool: relayPool, publisher: events, schema: 'ledger', source: source.ledger, logger, observe,
-    topicName: (name) => topicName(prefix, name as TopicName),
+    topicName: nameOf, restate, history,
   });
   onStop('relay', () => relay.stop());
+  const auditSender = createAuditSender({ pool: relayPool, publisher: audits, prefix, logger });
+  onStop('audit sender', () => auditSender.stop());
 
-  const verifier = createVerifier({ pool: verifyPool, reads, wake: (batch) => relay.wake(batch), now: () => clock.now(), logger });
+  const verifier = createVerifier({ pool: verifyPool, reads, now: () => clock.now(), logger });
   onStop('verifier', () => verifier.stop());
 
   const countBatch = batchMetrics(metrics);
@@ -82,7 +94,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
       logger,
       now: () => clock.now(),
       pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
-      wake: (batch) => relay.wake(batch),
+      wake: () => relay.wake(),
       partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
       observe: (batch) => {
         countBatch(batch);
@@ -110,6 +122,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     ready: {
       database: async () => (await reads.query('select')).rowCount === 1,
       clock: () => clock.check(),
+      history: () => history.health(),
       commands: () => commands.health(),
       queries: () => queries.health(),
       replies: () => replies.health(),
@@ -120,6 +133,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
   onStop('drain', () => health.drain());
   // Where Kafka comes late, this waits, and the probes say for what.
-  await Promise.all([replies, events, commands, queries].map((part) => part.start()));
+  await Promise.all([replies, events, audits, commands, queries].map((part) => part.start()));
   relay.start();
+  auditSender.start();
 });

@@ -16,7 +16,7 @@ export function grants(role: string): string[] {
   return [
     `grant select, insert on transactions, entries, commands, dead_lettered_commands to ${role}`,
     `grant select, insert, update on accounts, verifications to ${role}`,
-    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease to ${role}`,
+    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease, audit_outbox to ${role}`,
     `grant usage on all sequences in schema ledger to ${role}`,
     `grant select on v_accounts, v_entries, v_transactions to ${role}`,
   ];

@@ -4,7 +4,6 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test-database.ts';
-import { readOutbox } from '#libs/postgres/test-outbox.ts';
 import { freshBits, type LedgerHarness, startLedger } from './harness.ts';
 import { createVerifier, readLastVerification, type Verifier } from './verifications.ts';
 
@@ -14,7 +13,7 @@ let verifier: Verifier;
 beforeAll(async () => {
   ledger = await startLedger();
   pool = createPool({ url: ledger.serviceUrl, application_name: 'ledger verifies', schema: 'ledger', max: 2 }, silent);
-  verifier = createVerifier({ pool, reads: ledger.reads, wake: () => undefined, now: Date.now, logger: silent });
+  verifier = createVerifier({ pool, reads: ledger.reads, now: Date.now, logger: silent });
 });
 afterAll(async () => {
   await pool?.end();
@@ -33,7 +32,7 @@ it('begins, is answered at once, and keeps what it found; a repeat is that one; 
   await verifier.idle();
   expect(await readLastVerification(ledger.reads)).toMatchObject({ verification_id: id, state: 'passed', findings: [], ended_at: expect.stringMatching(/Z$/) });
   expect(await verify(id)).toMatchObject({ ok: true, replayed: true, data: { verification_id: id, state: 'passed' } });
-  const records = (await readOutbox(ledger.owner)).filter(({ topic }) => topic === 'accounts.commands').map(({ payload }) => JSON.parse(payload ?? ''));
+  const records = (await ledger.owner.query<{ record: string }>('select record from audit_outbox')).rows.map(({ record }) => JSON.parse(record));
   expect(records).toMatchObject([{ action: 'verify_books', resource_id: id, actor: 'jwt:issuer|auditor', outcome: 'success' }]);
 });
 
@@ -44,7 +43,7 @@ it('runs once at a time over all ledgers, and one that is cut off says nothing a
   await blocker.query('lock table accounts in access exclusive mode');
   const first = dataOf(await verify());
   const rivals = createPool({ url: ledger.serviceUrl, application_name: 'another ledger verifies', schema: 'ledger', max: 2 }, silent);
-  const rival = createVerifier({ pool: rivals, reads: ledger.reads, wake: () => undefined, now: Date.now, logger: silent });
+  const rival = createVerifier({ pool: rivals, reads: ledger.reads, now: Date.now, logger: silent });
   expect(dataOf(await verify(undefined, rival))).toMatchObject({ verification_id: first?.verification_id, state: 'running' });
   await verifier.stop();
   expect(await readLastVerification(ledger.reads)).toMatchObject({ verification_id: first?.verification_id, state: 'interrupted', findings: [] });

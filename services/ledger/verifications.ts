@@ -1,14 +1,12 @@
 import type { Logger } from 'pino';
 import type { Verification } from '#libs/contracts/administration.ts';
-import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { type MessageContext, type ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { auditId, idBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import type { CommittedBatch } from '#libs/postgres/handover.ts';
-import { writeOutbox } from '#libs/postgres/outbox.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { messageOf } from './audit.ts';
+import { insertAudits } from './audit-sender.ts';
 import { prefixed } from './store.ts';
 import { type Finding, verifyBooks } from './verify-books.ts';
 
@@ -64,13 +62,12 @@ export interface VerifierOptions {
   /** Two connections of its own, so that a check of minutes takes none from the reads. */
   pool: Pool;
   reads: Pool;
-  wake: (batch: CommittedBatch) => void;
   /** The bank's time, in ms since 1970. */
   now: () => number;
   logger: Logger;
 }
 
-export function createVerifier({ pool, reads, wake, now, logger }: VerifierOptions): Verifier {
+export function createVerifier({ pool, reads, now, logger }: VerifierOptions): Verifier {
   let running: Promise<void> = Promise.resolve();
   let holder: PoolClient | undefined;
 
@@ -100,8 +97,7 @@ export function createVerifier({ pool, reads, wake, now, logger }: VerifierOptio
       if (!client) return { ok: false, refusal: refusal('service_unavailable', 'another check begins or ends at this moment; the request can be repeated') };
       holder = client;
       try {
-        const batch = await begin(pool, id, context, new Date(now()).toISOString());
-        if (batch) wake(batch);
+        await begin(pool, id, context, new Date(now()).toISOString());
       } catch (error) {
         holder = undefined;
         client.release(true);
@@ -134,12 +130,13 @@ async function lock(pool: Pool): Promise<PoolClient | undefined> {
 }
 
 /** The row, and the audit record of who asked for it, in one transaction. */
-function begin(pool: Pool, id: string, context: MessageContext, now: string): Promise<CommittedBatch | undefined> {
+function begin(pool: Pool, id: string, context: MessageContext, now: string): Promise<void> {
   const { actor, request_id, message_id } = context;
-  const record = messageOf({ audit_id: auditId(message_id), created_at: now, actor: actor || 'system', action: 'verify_books', resource_id: id, outcome: 'success', request_id, details: {}, address: null });
+  const made = { audit_id: auditId(message_id), created_at: now, actor: actor || 'system', request_id };
+  const record = { ...made, action: 'verify_books', resource_id: id, outcome: 'success', details: {}, address: null };
   return transaction(pool, async (client) => {
     await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [idBits(id), actor || 'system']);
-    return writeOutbox(client, source.ledger, [record]);
+    await insertAudits(client, [record]);
   });
 }
 

@@ -74,10 +74,10 @@ export const bugs: PlantedBug[] = [
     name: 'relay by id > last',
     edits: [
       { file: relayRead, find: 'where published_at is null and batch_id <> all($2::bigint[])', replace: 'where batch_id > $3 and batch_id <> all($2::bigint[])' },
-      { file: relayRead, find: '(readStatement, [maxEvents, bigintArray(underWay)])', replace: '(readStatement, [maxEvents, bigintArray(underWay), seen.last])' },
+      { file: relayRead, find: 'const values = [maxEvents, bigintArray(published)];', replace: 'const values = [maxEvents, bigintArray(published), seen.last];' },
       { file: relayRead, find: 'const readStatement =', replace: 'export const seen = { last: 0n };\n\nconst readStatement =' },
-      { file: relay, find: 'readChunk } from', replace: 'readChunk, seen } from' },
-      { file: relay, find: 'this.#handover.published(chunk.ids);', replace: '(this.#handover.published(chunk.ids), seen.last = chunk.ids.at(-1) ?? seen.last);' },
+      { file: relay, find: 'readUnpublished } from', replace: 'readUnpublished, seen } from' },
+      { file: relay, find: 'this.#publishing = undefined;\n    this.#unmarked', replace: 'seen.last = last.batch_id;\n    this.#unmarked' },
     ],
     caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'a batch that commits while a larger one behind it is under way comes before those that follow its key' }],
   },

@@ -2,6 +2,7 @@ import type { KafkaClient } from '../client.ts';
 import type { KafkaMessage } from 'kafkajs';
 import { PublishedMessage } from './fetched-messages.ts';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
+import { topicRanges } from '../topics.ts';
 import { withTimeout } from '../wait.ts';
 
 /** One place in a topic. */
@@ -49,6 +50,15 @@ export async function readMessage(kafka: KafkaClient, place: Place, timeoutMs: n
   } finally {
     void close(1_000);
   }
+}
+
+/** The value of the last message of a topic with one partition; undefined where it is empty. */
+export async function readLastValue(kafka: KafkaClient, topic: string, timeoutMs: number): Promise<string | undefined> {
+  const [range] = await withTimeout(topicRanges(kafka, topic), timeoutMs, `reading the end of ${topic}`);
+  if (range === undefined || range.high === range.low) return undefined;
+  const last = await readMessage(kafka, { topic, partition: range.partition, offset: range.high - 1n }, timeoutMs);
+  if (last === undefined) throw new Error(`the last message of ${topic} is gone`);
+  return last.value?.toString();
 }
 
 async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place, asPublished: boolean): Promise<ReceivedMessage | undefined> {

@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { source, toHeaders } from '#libs/contracts/envelope.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import type { OutgoingMessage, Publisher } from '#libs/kafka/publish/publish.ts';
+import { textArray } from '#libs/postgres/arrays.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+
+export interface AuditSenderOptions {
+  pool: Pool;
+  /** One of its own: what fails here must not hold up any other message. */
+  publisher: Pick<Publisher, 'publishAll'>;
+  prefix: string;
+  logger: Logger;
+  pollMs?: number;
+}
+
+const maxRecords = 200;
+/** Below the 5 s that a transaction may be idle. */
+const publishTimeoutMs = 3000;
+
+/** Keeps audit records, in the transaction that does what they say, until accounts gets them. */
+export async function insertAudits(client: Queries, records: readonly AuditRecord[]): Promise<void> {
+  if (records.length === 0) return;
+  await client.query('insert into audit_outbox (audit_id, record) select * from unnest($1::text[], $2::text[]) on conflict do nothing', [
+    textArray(records.map(({ audit_id }) => audit_id)),
+    textArray(records.map((record) => JSON.stringify(record))),
+  ]);
+}
+
+/**
+ * Sends the ledger's audit records to accounts, by a table and a topic of their own: no event waits behind them. They need
+ * no order, so every ledger sends what no other one is sending; accounts knows repeats by audit_id.
+ */
+export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 1000 }: AuditSenderOptions) {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let loop: Promise<void> = Promise.resolve();
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      const sent = await sendSome(pool, publisher, prefix).catch((error: unknown) => {
+        logger.warn({ err: error }, 'audit records could not be sent; trying again');
+        return 0;
+      });
+      if (sent < maxRecords) await sleep(pollMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  return {
+    start: () => void (loop = run()),
+    stop: () => {
+      stopping.abort();
+      return loop;
+    },
+  };
+}
+
+/** Deletes records where the broker has them. Returns how many. */
+async function sendSome(pool: Pool, publisher: AuditSenderOptions['publisher'], prefix: string): Promise<number> {
+  return transaction(pool, async (client) => {
+    const { rows } = await client.query<{ record: string }>(
+      `delete from audit_outbox where audit_id = any(array(select audit_id from audit_outbox limit $1 for update skip locked)) returning record`,
+      [maxRecords],
+    );
+    const messages = rows.map(({ record }) => messageOf(JSON.parse(record) as AuditRecord, prefix));
+    if (messages.length > 0) await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });
+    return messages.length;
+  });
+}
+
+function messageOf(record: AuditRecord, prefix: string): OutgoingMessage {
+  const { audit_id, actor, created_at: time, request_id } = record;
+  const type = messageType('record_audit');
+  const headers = toHeaders({ message_id: audit_id, type, source: source.ledger, time, subject: actor, request_id, actor });
+  return { topic: topicName(prefix, 'ledger.audit'), key: actor, value: JSON.stringify(record), headers };
+}
