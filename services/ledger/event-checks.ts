@@ -179,7 +179,10 @@ function expectedTransaction(record: TransactionRecord, entries: EntryRecord[]):
   const balance_after = own && fromMinor(own.balance_after_minor, own.currency);
   return {
     attributes: { ...attributes, ce_time: own?.created_at ?? '' },
-    data: { transaction, sequence: Number(own?.sequence), balance_after, operation_id: record.operation_id, entries: entries.map(expectedEntry) },
+    data: {
+      transaction, sequence: Number(own?.sequence), balance_after, operation_id: record.operation_id,
+      entries: entries.map(expectedEntry),
+    },
   };
 }
 
@@ -200,7 +203,8 @@ function expectedTransfer(record: TransactionRecord): Expected | undefined {
   const [transfer_id, ce_type] = [transferIdOf(record), 'corebanking.transfer.completed.v1'];
   const between = { from_account_id: record.account_id, to_account_id: record.counterparty_account_id };
   const attributes = { key: transfer_id, ce_id: transferEventId(idBits(record.transaction_id)), ce_type, 'request-id': record.request_id };
-  return { attributes, data: { transfer: { transfer_id, ...between, amount: amountOf(record), currency, description, status, created_at }, operation_id } };
+  const transfer = { transfer_id, ...between, amount: amountOf(record), currency, description, status, created_at };
+  return { attributes, data: { transfer, operation_id } };
 }
 
 function isTransfer({ transaction_type, reverses_transaction_id }: TransactionRecord): boolean {
