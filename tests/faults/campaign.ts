@@ -176,26 +176,29 @@ export class Campaign {
 
   /** Follows what has no outcome until it has one, or is lost; then waits until everything is published and read. */
   async #comeToRest(): Promise<void> {
-    const { load, journal, cluster } = this.#bench;
+    const { journal, cluster } = this.#bench;
+    const begun = performance.now();
     // Those too whose answer is still on its way.
-    const open = journal.operations.filter((operation) => !this.#lost.has(operation) && !isSettled(operation, cluster.gateways));
+    const open = journal.operations.filter((one) => !this.#lost.has(one) && !isSettled(one, cluster.gateways));
     await Promise.all(Array.from({ length: drainers }, async () => {
-      for (let operation = open.pop(); operation !== undefined; operation = open.pop()) {
-        const until = performance.now() + outcomeMs;
-        while (!isSettled(operation, cluster.gateways) && performance.now() < until) {
-          const asked = operation;
-          if (pendingAt(asked) === undefined) await load.send(asked);
-          else {
-            const ignorant = cluster.gateways.filter(({ name }) => !asked.outcomes.has(name));
-            await Promise.all(ignorant.map((gateway) => load.ask(asked, gateway)));
-          }
-          if (!isSettled(operation, cluster.gateways)) await sleep(200);
-        }
-        if (!isSettled(operation, cluster.gateways)) this.#lost.add(operation);
-      }
+      for (let one = open.pop(); one !== undefined; one = open.pop()) await this.#follow(one, begun);
     }));
     await outboxesEmpty({ pool: this.#pool });
     await this.#events.caughtUp();
+  }
+
+  /** What was answered 202 is asked for at each gateway, and never sent again; anything else is, under its key. */
+  async #follow(operation: Operation, begun: number): Promise<void> {
+    const { load, cluster: { gateways } } = this.#bench;
+    const until = outcomeMs + (pendingAt(operation) === undefined ? performance.now() : begun);
+    for (;;) {
+      const ignorant = gateways.filter(({ name }) => !operation.outcomes.has(name));
+      if (pendingAt(operation) === undefined) await load.send(operation);
+      else await Promise.all(ignorant.map((gateway) => load.ask(operation, gateway)));
+      if (isSettled(operation, gateways)) return;
+      if (performance.now() > until) return void this.#lost.add(operation);
+      await sleep(200);
+    }
   }
 
   async #check(row: Row, t0: number, since: string, fault: Evidence['fault']): Promise<string[]> {
