@@ -83,7 +83,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: 'no row lock',
-    edits: [{ file: 'services/ledger/store.ts', find: 'any($1::uuid[]) order by account_id for no key update', replace: 'any($1::uuid[]) order by account_id' }],
+    edits: [{ file: 'services/ledger/store.ts', find: 'and client_id is not null order by account_id for no key update', replace: 'and client_id is not null order by account_id' }],
     caughtBy: [{ file: lockTests, test: 'waits for who holds the account, and decides on what he commits' }],
   },
   {
@@ -120,7 +120,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: 'locks without order',
-    edits: [{ file: 'services/ledger/store.ts', find: 'any($1::uuid[]) order by account_id for no key update', replace: 'any($1::uuid[]) for no key update' }],
+    edits: [{ file: 'services/ledger/store.ts', find: 'and client_id is not null order by account_id for no key update', replace: 'and client_id is not null for no key update' }],
     caughtBy: [{ file: lockTests, test: 'locks accounts in id order, whatever order they lie in: while it waits for the first it holds no other' }],
   },
 ];
