@@ -27,10 +27,13 @@ function serverUrl(): string {
   return url;
 }
 
-/** For tests: a database of its own on the server of DATABASE_URL (whose role must be a superuser). */
-export async function createTestDatabase(): Promise<TestDatabase> {
+/**
+ * For tests: a database of its own on the server of DATABASE_URL (whose role must be a superuser); a copy of `template`, to which
+ * nobody may be connected.
+ */
+export async function createTestDatabase(template = 'template1'): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
-  await withOwner((client) => client.query(`create database ${name}`));
+  await withOwner((client) => client.query(`create database ${name} template ${template}`));
   const url = new URL(serverUrl());
   url.pathname = `/${name}`;
   return {

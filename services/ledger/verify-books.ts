@@ -9,51 +9,66 @@ import { createLogger } from '#libs/service/logger.ts';
 import { eventRules } from './event-checks.ts';
 import { verifyEvents } from './verify-events.ts';
 
+/** What must hold, in words: the same everywhere. */
+export const bookRules = {
+  trialBalance: 'per currency, debits (DR) equal credits (CR)',
+  operations: 'per operation and currency, debits (DR) equal credits (CR)',
+  balances: 'each balance is the sum of its entries, and the last balance_after',
+  chain: 'sequences have no gap, and each balance_after follows from the one before',
+  counts: 'each account has as many entries as its last sequence says',
+  sides: 'no entry without its account, its currency, and the side of its class',
+  teller: 'each Teller is at zero',
+  vault: 'Vault = sum of liability balances - sum of loan balances',
+  belowZero: 'no customer is below zero, in a balance or in an entry',
+  transactions: 'each Completed transaction has its one entry on its account, and no other has any',
+  entries: 'no entry without its Completed transaction',
+} as const;
+
 /**
  * Checks the books as an auditor would, from entries and balances alone, in one snapshot while postings go on. Each rule
  * is a query for the rows that break it: no rows, no finding.
  */
 const rules: Record<string, string> = {
-  'per currency, debits (DR) equal credits (CR)': `
+  [bookRules.trialBalance]: `
     select currency, sum(amount_minor) filter (where side = 'DR') as dr, sum(amount_minor) filter (where side = 'CR') as cr
     from entries group by currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0`,
-  'per operation and currency, debits (DR) equal credits (CR)': `
+  [bookRules.operations]: `
     select operation_id, currency, sum(case side when 'DR' then amount_minor else -amount_minor end) as difference
     from entries group by operation_id, currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0`,
-  'each balance is the sum of its entries, and the last balance_after': `
+  [bookRules.balances]: `
     select a.account_id, a.account_number, a.balance_minor, coalesce(e.total, 0) as sum_of_entries, l.balance_after_minor as last_balance_after
     from accounts a
       left join (select account_id, sum(case direction when 'credit' then amount_minor else -amount_minor end) as total from entries group by account_id) e using (account_id)
       left join entries l on l.account_id = a.account_id and l.sequence = a.last_sequence
     where a.balance_minor <> coalesce(e.total, 0) or a.balance_minor <> coalesce(l.balance_after_minor, 0)`,
-  'sequences have no gap, and each balance_after follows from the one before': `
+  [bookRules.chain]: `
     select account_id, sequence, balance_after_minor from (
       select account_id, sequence, balance_after_minor, case direction when 'credit' then amount_minor else -amount_minor end as change,
         lag(sequence, 1, 0) over account as previous, lag(balance_after_minor, 1, 0) over account as balance_before
       from entries window account as (partition by account_id order by sequence)
     ) e where sequence <> previous + 1 or balance_after_minor <> balance_before + change`,
-  'each account has as many entries as its last sequence says': `
+  [bookRules.counts]: `
     select a.account_id, a.account_number, a.last_sequence, coalesce(e.entries, 0) as entries
     from accounts a left join (select account_id, count(*) as entries from entries group by account_id) e using (account_id)
     where a.last_sequence <> coalesce(e.entries, 0)`,
-  'no entry without its account, its currency, and the side of its class': `
+  [bookRules.sides]: `
     select e.account_id, e.sequence, e.side, e.currency from entries e left join accounts a using (account_id)
     where a.account_id is null or a.currency <> e.currency or (e.side = 'CR') <> ((a.class = 'liability') = (e.direction = 'credit'))`,
-  'each Teller is at zero': `select account_number, balance_minor from accounts where account_type = 'Teller' and balance_minor <> 0`,
-  'Vault = sum of liability balances - sum of loan balances': `
+  [bookRules.teller]: `select account_number, balance_minor from accounts where account_type = 'Teller' and balance_minor <> 0`,
+  [bookRules.vault]: `
     select currency, sum(balance_minor) filter (where account_type = 'Vault') as vault, sum(balance_minor) filter (where class = 'liability') as liabilities,
       sum(balance_minor) filter (where account_type = 'Loan') as loans
     from accounts group by currency
     having coalesce(sum(balance_minor) filter (where account_type = 'Vault'), 0) <>
       coalesce(sum(balance_minor) filter (where class = 'liability'), 0) - coalesce(sum(balance_minor) filter (where account_type = 'Loan'), 0)`,
-  'no customer is below zero, in a balance or in an entry': `
+  [bookRules.belowZero]: `
     select a.account_id, a.account_number, e.sequence, e.balance_after_minor from accounts a join entries e using (account_id)
     where a.client_id is not null and (e.balance_after_minor < 0 or a.balance_minor < 0)`,
-  'each Completed transaction has its one entry on its account, and no other has any': `
+  [bookRules.transactions]: `
     select t.transaction_id, t.status, count(e.sequence) as entries
     from transactions t left join entries e on e.account_id = t.account_id and e.transaction_id = t.transaction_id
     group by t.transaction_id, t.status having count(e.sequence) <> case t.status when 'Completed' then 1 else 0 end`,
-  'no entry without its Completed transaction': `
+  [bookRules.entries]: `
     select e.account_id, e.sequence, e.transaction_id from entries e
       left join transactions t on id_key(t.transaction_id) = id_key(e.transaction_id) and t.status = 'Completed'
     where t.transaction_id is null or t.operation_id <> e.operation_id`,

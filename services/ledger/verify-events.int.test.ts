@@ -157,6 +157,7 @@ describe('what is wrong is found', () => {
     ['another destination', eventRules.same, changeFirst(isOf('transfers'), (message) => [changed(message, ({ transfer }: { transfer: { to_account_id: string } }) => { transfer.to_account_id = a.account_id; })])],
     ['an entry left out', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [changed(message, ({ entries }: { entries: unknown[] }) => entries.splice(1, 2))])],
     ['another balance after it', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [changed(message, ({ entries }: { entries: { balance_after: string }[] }) => Object.assign(entries[0] as object, { balance_after: '7.00' }))])],
+    ['a cent too much as the balance of the account', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [changed(message, (data: { balance_after: string }) => { data.balance_after = '100.01'; })])],
     ['another key', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [{ ...message, key: b.account_id }])],
     ['another balance', eventRules.same, changeFirst(isOf('balances'), (message) => [changed(message, (data: { balance: string }) => { data.balance = '7.00'; })])],
     ['other bytes under a ce_id', eventRules.repeats, changeFirst(isOf('transactions', 'completed'), (message) => [message, { ...message, value: `${message.value} ` }])],

@@ -1,5 +1,5 @@
 import type { Evidence } from './evidence.ts';
-import { accountOf, codeOf, effectsOf, type Operation } from './journal.ts';
+import { accountOf, codeOf, effectsOf, minorUnits, type Operation } from './journal.ts';
 
 /** What reads and refusals say about a balance, against what its clients knew at that moment. */
 
@@ -18,7 +18,8 @@ export function readsNeverGoBack(evidence: Evidence): string[] {
   const bounds = createBounds(evidence);
   return evidence.reads.flatMap(({ path, account, attempt }) => {
     if (account === undefined || attempt.status !== 200) return [];
-    const shown = Math.round((attempt.body as { data: { balance: number } }).data.balance * 100);
+    const { balance, currency } = (attempt.body as { data: { balance: number; currency: string } }).data;
+    const shown = minorUnits(balance, currency);
     const { low, high } = bounds(account, attempt.sentAt, attempt.sentAt + attempt.tookMs);
     return shown < low || shown > high ? [`I9: GET ${path} shows ${shown} minor units, where ${low} to ${high} can be`] : [];
   });

@@ -1,9 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { freezeHolds, readsNeverGoBack, refusedForGoodReason } from './check-reads.ts';
-import { callersSeeWhatTheyMay, eachOperationOnce, noReadBelowZero, nothingElseBooked, sameKeySameAnswer } from './checks.ts';
+import { freezeHolds } from './check-reads.ts';
+import { clientShowsItsChange, logsAreClean, outboxesEmpty, restShowsTheBooks, sagasFinished } from './check-outside.ts';
+import { evidenceRules } from './checks.ts';
 import type { Evidence, LedgerTransaction } from './evidence.ts';
 import { type Attempt, Journal, type Kind, type Operation, type Read } from './journal.ts';
 
@@ -26,11 +29,12 @@ function booked(rest: Partial<LedgerTransaction> = {}): LedgerTransaction {
 function evidence(attempts: Attempt[], transactions: LedgerTransaction[], rest: Partial<Evidence> & { kind?: Kind; minor?: number; deserves?: string[]; mustFail?: boolean } = {}): Evidence {
   const { kind = 'deposit', minor = 500, deserves = [], mustFail = false, ...more } = rest;
   const journal = new Journal(join(dir, 'journal'));
-  const operation = journal.begin({ key: 'k', kind, path: '/transactions', body: {}, effects: [{ account, minor }], deserves, mustFail });
+  const operation = journal.begin({ key: 'k', kind, path: '/transactions', body: kind === 'open_account' ? { currency: 'USD', initial_deposit: 0 } : {}, effects: [{ account, minor }], deserves, mustFail });
   for (const one of attempts) journal.answered(operation, one);
   const row = { name: 'row', title: 'row', touches: [], recoveryMs: 0, inject: async () => undefined };
   return {
-    row, t0: 50, slowness: 1, journal, transactions,
+    row, t0: 50, fault: { from: 0, until: Number.POSITIVE_INFINITY }, slowness: 1, journal, transactions,
+    cluster: { gateways: [{ name: 'gateway' }, { name: 'gateway-2' }] },
     operations: [operation],
     attempts: attempts.map((one) => ({ operation, attempt: one })),
     reads: [],
@@ -40,9 +44,20 @@ function evidence(attempts: Attempt[], transactions: LedgerTransaction[], rest: 
   } as unknown as Evidence;
 }
 
-const read = (balance: number, at: number): Read => ({ path: `/accounts/${account}`, account, attempt: attempt(200, { data: { balance } }, { sentAt: at, tookMs: 5 }) });
+const read = (balance: number, at: number): Read => ({ path: `/accounts/${account}`, account, attempt: attempt(200, { data: { balance, currency: 'USD' } }, { sentAt: at, tookMs: 5 }) });
 const all = (given: Evidence): string[] =>
-  [eachOperationOnce, nothingElseBooked, noReadBelowZero, sameKeySameAnswer, callersSeeWhatTheyMay, readsNeverGoBack, refusedForGoodReason, freezeHolds].flatMap((rule) => rule(given)).map((finding) => finding.slice(0, 40));
+  evidenceRules.flatMap((rule) => rule(given)).map((finding) => finding.slice(0, 40));
+
+const pending = attempt(202, { transaction_id: id, status: 'Pending' }, { location: `/transactions/${id}` });
+/** One that was answered 202, and what GET has said of it since, by gateway. */
+function asked(outcomes: Record<string, object>, transactions: LedgerTransaction[], rest: Parameters<typeof evidence>[2] = {}): Evidence {
+  const given = evidence([pending], transactions, rest);
+  const [operation] = given.operations;
+  for (const [gateway, data] of Object.entries(outcomes)) given.journal.asked(operation as Operation, attempt(200, { data: { transaction_id: id, ...data } }, { gateway, sentAt: 300 }));
+  return given;
+}
+const isCompleted = { status: 'Completed' };
+const isFailed = { status: 'Failed', failure_code: 'insufficient_funds' };
 
 it('finds nothing where nothing is wrong', () => {
   expect(all(evidence([completed], [booked()], { reads: [read(10, 90), read(15, 120)] }))).toEqual([]);
@@ -51,9 +66,11 @@ it('finds nothing where nothing is wrong', () => {
 });
 
 it('unknown outcomes are no failures once they are decided', () => {
-  const pending = attempt(202, { status: 'Pending' });
   const unknown = attempt(504, error('outcome_unknown'));
-  expect(all(evidence([pending, unknown, { ...completed, sentAt: 200, replayed: true }], [booked()]))).toEqual([]);
+  expect(all(evidence([unknown, { ...completed, sentAt: 200 }], [booked()]))).toEqual([]);
+  expect(all(asked({ gateway: isCompleted, 'gateway-2': isCompleted }, [booked()]))).toEqual([]);
+  const refused = { deserves: ['insufficient_funds'], after: new Map([[account, 1000]]), minor: -5000 };
+  expect(all(asked({ gateway: isFailed, 'gateway-2': isFailed }, [booked({ status: 'Failed' })], refused))).toEqual([]);
 });
 
 it.each<[string, string[], Evidence]>([
@@ -63,6 +80,15 @@ it.each<[string, string[], Evidence]>([
   ['a refused one that is booked', ['I4: refused, and booked', 'I3: acc_'], evidence([attempt(400, error('insufficient_funds'))], [booked()], { deserves: ['insufficient_funds'] })],
   ['a refusal that is not kept', ['I4: its Failed transaction'], evidence([attempt(400, error('inactive_account', { transaction_id: id }))], [], { deserves: ['inactive_account'], after: new Map([[account, 1000]]) })],
   ['one without an outcome', ['I5: repeated'], evidence([attempt(504, error('outcome_unknown'))], [], { after: new Map([[account, 1000]]) })],
+  ['one that is lost behind its 202', ['I5: LOST: answered 202'], asked({}, [], { after: new Map([[account, 1000]]) })],
+  ['one that stays Pending', ['I5: LOST: answered 202'], asked({ gateway: { status: 'Pending' } }, [], { after: new Map([[account, 1000]]) })],
+  ['one that a gateway never shows', ['I5: LOST at gateway-2'], asked({ gateway: isCompleted }, [booked()])],
+  ['one with two outcomes', ['I5: deposit k was answered 202, and has'], asked({ gateway: isCompleted, 'gateway-2': isFailed }, [booked()])],
+  ['a repeat that does not say so', ['I8: deposit k was answered 201 with Idem'], evidence([completed, { ...completed, sentAt: 200 }], [booked()])],
+  ['a first answer that says it is a repeat', ['I8: deposit k was answered 201 with Idem'], evidence([{ ...completed, replayed: true }], [booked()], { fault: { from: 200, until: 400 } })],
+  ['a 202 while nothing is wrong', ['I10: undeserved while nothing is wrong'], evidence([attempt(504, error('outcome_unknown'), { sentAt: 500 }), { ...completed, sentAt: 600 }], [booked()], { fault: { from: 90, until: 400 } })],
+  ['a 503 before the fault', ['I10: undeserved while nothing is wrong'], evidence([attempt(503, error('service_unavailable')), { ...completed, sentAt: 200 }], [booked()], { fault: { from: 150, until: 400 } })],
+  ['a resource that is not found behind its 202', ['I10: not found'], evidence([completed], [booked()], { reads: [{ path: `/transactions/${id}`, pending: true, attempt: attempt(404, error('transaction_not_found')) }] })],
   ['what nobody asked for', [`I5: ${id}`, 'I3: acc_'], evidence([], [booked({ idempotency_key: 'other' })], { operations: [] })],
   ['an account that nobody opened', ['I5: acc_new'], evidence([completed], [booked()], { after: new Map([[account, 1500], ['acc_new', 0]]) })],
   ['two answers to one key', ['I8: deposit k was answered differently'], evidence([completed, attempt(201, { transaction_id: 'txn_other' })], [booked()])],
@@ -105,4 +131,43 @@ it('finds what is booked on a frozen account', () => {
   const thaw: Operation = given.journal.begin({ key: 't', kind: 'status', path: freeze.path, body: { status: 'Active' }, effects: [] });
   given.journal.answered(thaw, attempt(200, {}, { sentAt: 250 }));
   expect(freezeHolds(given)).toEqual([]);
+});
+
+it('finds what REST shows otherwise than the books, and a change of the client that is gone', async () => {
+  const server = createServer((request, response) => {
+    const data = request.url?.startsWith('/accounts/') ? { balance: 15, currency: 'USD' } : { contact_number: '+1' };
+    response.end(JSON.stringify({ status: 'success', data }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const cluster = { gateways: [{ baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }], apiKey: '' } as unknown as Evidence['cluster'];
+  const before = new Map([[account, 1]]);
+  const patch = (contact_number: string) => ({ key: 'p', kind: 'patch', path: '/clients/c', body: { contact_number }, decided: attempt(200, {}) }) as unknown as Operation;
+  try {
+    expect(await restShowsTheBooks({ cluster, before, after: new Map([[account, 1500]]) } as Evidence)).toEqual([]);
+    expect(await restShowsTheBooks({ cluster, before, after: new Map([[account, 1501]]) } as Evidence)).toEqual([expect.stringMatching(/^I2: GET/)]);
+    expect(await clientShowsItsChange({ cluster, operations: [patch('+2'), patch('+1')] })).toEqual([]);
+    expect(await clientShowsItsChange({ cluster, operations: [patch('+1'), patch('+2')] })).toEqual([expect.stringMatching(/^I3: GET/)]);
+  } finally {
+    server.close();
+  }
+});
+
+it('finds a process that has ended by itself and an error that nobody has handled, once', () => {
+  const log = join(dir, 'ledger.log');
+  writeFileSync(log, '{"level":30,"msg":"all is well"}\n');
+  const cluster = { unexpectedExits: ['ledger ended by itself'], nodes: [{ name: 'ledger', log }] } as unknown as Evidence['cluster'];
+  const from = new Map<string, number>();
+  expect(logsAreClean(cluster, from)).toEqual([expect.stringMatching(/^I12: ledger ended/)]);
+  expect(logsAreClean(cluster, from)).toEqual([]);
+  appendFileSync(log, '{"level":50,"err":"TypeError: x is undefined"}\n');
+  expect(logsAreClean(cluster, from)).toEqual([expect.stringMatching(/^I12: ledger: .*TypeError/)]);
+});
+
+it('finds a saga that does not end, and an outbox that is never empty', async () => {
+  const counting = (count: bigint) => ({ query: async (text: string) => ({ rows: [text.startsWith('select (') ? { left: count, waiting: count } : { step_id: 's' }] }) }) as unknown as Evidence['pool'];
+  const [done, open] = [counting(0n), counting(1n)];
+  expect(await sagasFinished({ pool: done }, 100)).toEqual([]);
+  expect(await sagasFinished({ pool: open }, 100)).toEqual([expect.stringMatching(/^I5: sagas do not end/)]);
+  await outboxesEmpty({ pool: done }, 100);
+  await expect(outboxesEmpty({ pool: open }, 100)).rejects.toThrow();
 });

@@ -1,11 +1,12 @@
-import { codeOf, decides, done, effectsOf, idIn, isDone, type Attempt, type Operation } from './journal.ts';
+import { codeOf, decides, done, effectsOf, idIn, isDone, pendingAt, type Attempt, type Operation } from './journal.ts';
+import { freezeHolds, readsNeverGoBack, refusedForGoodReason } from './check-reads.ts';
 import type { Evidence, LedgerTransaction } from './evidence.ts';
 
 /** The invariants that need no more than what was collected. Each gives its findings; none means that it holds. */
 
 const signed = ({ direction, amount_minor }: LedgerTransaction): number => (direction === 'credit' ? 1 : -1) * Number(amount_minor);
 
-/** I3: each 2xx operation exists once, as it was asked for. I4: each refused one not at all. I5: none is left open. */
+/** I3: each 2xx operation exists once, as it was asked for. I4: each refused one not at all. I5: none is lost or left open. */
 export function eachOperationOnce({ operations, transactions, t0 }: Evidence): string[] {
   const byKey = Map.groupBy(transactions, ({ idempotency_key }) => idempotency_key ?? '');
   const failed = new Set(transactions.filter(({ status }) => status === 'Failed').map(({ transaction_id }) => transaction_id));
@@ -13,7 +14,8 @@ export function eachOperationOnce({ operations, transactions, t0 }: Evidence): s
     const { key, kind, decided } = operation;
     const booked = (byKey.get(key) ?? []).filter(({ status }) => status === 'Completed');
     const say = (rule: string) => `${rule} (${kind} ${key}, ${decided ? `answered ${decided.status} ${idIn(decided) ?? codeOf(decided)}` : 'no outcome'})`;
-    if (decided === undefined) return [say('I5: repeated, and still without an outcome')];
+    if (decided === undefined && pendingAt(operation) === undefined) return [say('I5: repeated, and still without an outcome')];
+    if (decided === undefined) return [say('I5: LOST: answered 202, and never Completed or Failed')];
     const operationIds = new Set(booked.map(({ operation_id }) => operation_id));
     if (operationIds.size > 1) return [say(`I5: DOUBLED: booked as ${[...operationIds].join(', ')}`)];
     if (!isDone(decided.status)) {
@@ -22,6 +24,21 @@ export function eachOperationOnce({ operations, transactions, t0 }: Evidence): s
       return decided.status === 400 && kept !== undefined && codeOf(decided) !== 'already_reversed' && decided.sentAt >= t0 && !failed.has(kept) ? [say('I4: its Failed transaction is not kept')] : [];
     }
     return isAsAsked(operation, booked) ? [] : [say(`I3: ${booked.length === 0 ? 'LOST' : 'booked otherwise'}: the ledger has ${JSON.stringify(booked.map((row) => [row.account_id, signed(row)]))}`)];
+  });
+}
+
+/** I5: what was answered 202 has one outcome, the same at both gateways and in every answer to a repeat. */
+export function oneOutcomeEverywhere({ operations, cluster }: Evidence): string[] {
+  return operations.flatMap((operation) => {
+    const { key, kind, decided, outcomes, attempts } = operation;
+    if (pendingAt(operation) === undefined || decided === undefined) return [];
+    const ignorant = cluster.gateways.filter(({ name }) => !outcomes.has(name));
+    const seen = [...outcomes.values(), ...attempts.filter((attempt) => !attempt.otherBody && decides(attempt))];
+    const texts = new Set(seen.map((attempt) => (isDone(attempt.status) ? `Completed ${idIn(attempt)}` : codeOf(attempt))));
+    return [
+      ...ignorant.map(({ name }) => `I5: LOST at ${name}: ${kind} ${key} was answered 202, and GET does not show its outcome there`),
+      ...(texts.size > 1 ? [`I5: ${kind} ${key} was answered 202, and has the outcomes ${[...texts].join(' | ')}`] : []),
+    ];
   });
 }
 
@@ -63,7 +80,7 @@ export function noReadBelowZero({ reads }: Evidence): string[] {
 /** I8: the same key gives the same answer; with another body it is refused. */
 export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] {
   const findings = operations.flatMap((operation) => {
-    const answers = operation.attempts.filter((attempt) => !attempt.otherBody && decides(attempt) && attempt.status !== 404);
+    const answers = operation.kind === 'patch' ? [] : operation.attempts.filter((attempt) => !attempt.otherBody && decides(attempt));
     const texts = new Set(answers.map(stable));
     return texts.size > 1 ? [`I8: ${operation.kind} ${operation.key} was answered differently: ${[...texts].join(' | ')}`] : [];
   });
@@ -74,35 +91,65 @@ export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] 
   return findings;
 }
 
+/**
+ * I8: an answer says that it is a repeat's if, and only if, it is one. Under a fault the bank may have repeated the command itself.
+ */
+export function repeatsSaySo({ attempts, fault }: Evidence): string[] {
+  const keyed = attempts.filter(({ operation, attempt }) => operation.kind !== 'patch' && !attempt.otherBody && decides(attempt));
+  const wrong = keyed.filter(({ operation: { decided, attempts: all }, attempt }) => {
+    const isRepeat = decided !== undefined && attempt.sentAt >= decided.sentAt + decided.tookMs;
+    return (isRepeat && !attempt.replayed) || (attempt.replayed && all.length === 1 && isCalm(attempt, fault));
+  });
+  return wrong.map(({ operation: { kind, key }, attempt: { status, replayed } }) => `I8: ${kind} ${key} was answered ${status} with Idempotent-Replayed: ${replayed}`);
+}
+
 /** Without what is each answer's own. */
 function stable({ status, body }: Attempt): string {
   const { request_id: _, ...rest } = body as Record<string, unknown>;
   return `${status} ${JSON.stringify(rest)}`;
 }
 
-/** I10: in time, in the error form, and only what this fault may show. */
-export function callersSeeWhatTheyMay({ row, attempts, reads, slowness }: Evidence): string[] {
+/** I10: in time, in the error form, and only what this fault may show, while it lasts and until everything must be normal again. */
+export function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Evidence): string[] {
   const all = [
-    ...attempts.map(({ operation, attempt }) => ({ what: `${operation.kind} ${operation.key}`, attempt, deserves: attempt.otherBody ? ['idempotency_key_reused'] : operation.deserves, mustFail: operation.mustFail, read: undefined })),
+    ...attempts.map(({ operation, attempt }) => ({ what: `${operation.kind} ${operation.key}`, attempt, deserves: deservedBy(operation, attempt), mustFail: operation.mustFail, read: undefined })),
     ...reads.map((read) => ({ what: `GET ${read.path}`, attempt: read.attempt, deserves: [] as string[], mustFail: false, read })),
   ];
   return all.flatMap(({ what, attempt, deserves, mustFail, read }) => {
     const { status, tookMs, gateway, body } = attempt;
+    const calm = isCalm(attempt, fault);
     const findings: string[] = [];
     const seen = `${what} through ${gateway} after ${Math.round(tookMs)} ms: ${status} ${codeOf(attempt)}`;
     if (gateway === row.frozen && (status === 'no answer' || tookMs > replyWaitMs)) return findings;
     if (tookMs > replyWaitMs + marginMs * slowness) findings.push(`I10: too late: ${seen}`);
     if (status === 'cut' || status === 'no answer') {
-      if (status === 'no answer' || row.callers !== 'cut') findings.push(`I10: ${seen} ${String(body)}`);
+      if (calm || status === 'no answer' || row.callers !== 'cut') findings.push(`I10: ${seen} ${String(body)}`);
       return findings;
     }
     if (status >= 400 && !isErrorForm(body)) findings.push(`I10: not in the error form: ${seen} ${JSON.stringify(body)}`);
     if (isDone(status) && mustFail) findings.push(`I10: accepted: ${seen}`);
     if (isDone(status) || deserves.includes(codeOf(attempt))) return findings;
     const underFault = status === 202 || status === 503 || status === 504 || (status === 409 && codeOf(attempt) === 'deadline_exceeded') || (status === 429 && row.touches.includes('load'));
-    if (row.callers === 'nothing' ? status !== 202 : !underFault) findings.push(`I10: ${read && status === 404 ? 'not found' : 'undeserved'}: ${seen} ${JSON.stringify(body)}`);
+    const isAllowed = row.callers === 'nothing' ? status === 202 : underFault;
+    if (calm || !isAllowed) findings.push(`I10: ${whyNot(status, read !== undefined, calm)}: ${seen} ${JSON.stringify(body)}`);
     return findings;
   });
+}
+
+/** Nothing was wrong while this was asked and answered. */
+const isCalm = ({ sentAt, tookMs }: Attempt, fault: Evidence['fault']): boolean => sentAt + tookMs < fault.from || sentAt > fault.until;
+
+/** The refusals that this attempt may get: a repeat that of the first, and what came late under a fault that it did. */
+function deservedBy({ deserves, decided, attempts }: Operation, attempt: Attempt): string[] {
+  if (attempt.otherBody) return ['idempotency_key_reused'];
+  const isLate = attempts.some(({ status }) => typeof status !== 'number' || status === 202 || status >= 500);
+  const isRepeat = decided !== undefined && decided !== attempt && !isDone(decided.status);
+  return [...deserves, ...(isLate ? ['deadline_exceeded'] : []), ...(isRepeat ? [codeOf(decided)] : [])];
+}
+
+function whyNot(status: Attempt['status'], isRead: boolean, calm: boolean): string {
+  if (isRead && status === 404) return 'not found';
+  return calm ? 'undeserved while nothing is wrong' : 'undeserved';
 }
 
 /** The reply wait plus one second (contract: Idempotency and time-outs). */
@@ -117,3 +164,9 @@ function isErrorForm(body: unknown): boolean {
 function balanceIn({ status, body }: Attempt): number | undefined {
   return status === 200 ? (body as { data?: { balance?: number } }).data?.balance : undefined;
 }
+
+/** What each row is judged by, besides what is seen from outside. */
+export const evidenceRules = [
+  eachOperationOnce, oneOutcomeEverywhere, nothingElseBooked, noReadBelowZero, sameKeySameAnswer, repeatsSaySo,
+  callersSeeWhatTheyMay, readsNeverGoBack, refusedForGoodReason, freezeHolds,
+];

@@ -36,7 +36,7 @@ export class Entrance {
     return this.#random.pick(open.length > 0 ? open : this.#cluster.gateways);
   }
 
-  async call(gateway: Node, method: 'GET' | 'POST', path: string, body?: unknown, key?: string): Promise<Attempt> {
+  async call(gateway: Node, method: 'GET' | 'POST' | 'PATCH', path: string, body?: unknown, key?: string): Promise<Attempt> {
     const sentAt = performance.now();
     const attempt = (status: Attempt['status'], answer: unknown, headers?: Headers): Attempt => ({
       sentAt,

@@ -9,6 +9,8 @@ import type { Row } from './row.ts';
 export interface Evidence {
   row: Row;
   t0: number;
+  /** From when the cause was there, and until when everything must be normal again (performance.now). */
+  fault: { from: number; until: number };
   /** By which bounds of time are multiplied. */
   slowness: number;
   cluster: Cluster;

@@ -1,10 +1,11 @@
 import { appendFileSync } from 'node:fs';
+import { toMinor } from '#libs/contracts/money.ts';
 
 /**
  * What the clients know: each operation is written down before it is sent, each answer when it came. The checker believes
  * this and what it sees from outside, and nothing else.
  */
-export type Kind = 'open_account' | 'deposit' | 'withdrawal' | 'transfer' | 'reversal' | 'status';
+export type Kind = 'open_account' | 'deposit' | 'withdrawal' | 'transfer' | 'reversal' | 'status' | 'patch';
 
 /** One sending of an operation, and what came back. */
 export interface Attempt {
@@ -39,7 +40,9 @@ export interface Operation {
   /** True where it must be refused. */
   mustFail?: boolean;
   attempts: Attempt[];
-  /** The attempt that decided it: 2xx but 202, or a refusal that stays. */
+  /** Where it was answered 202: what GET says at each gateway, from Completed or Failed on. */
+  outcomes: Map<string, Attempt>;
+  /** What decided it: 2xx but 202, a refusal that stays, or the outcome that GET gave. */
   decided?: Attempt;
 }
 
@@ -62,8 +65,8 @@ export class Journal {
     this.#file = file;
   }
 
-  begin(operation: Omit<Operation, 'attempts' | 'deserves'> & { deserves?: string[] }): Operation {
-    const begun: Operation = { deserves: [], ...operation, attempts: [] };
+  begin(operation: Omit<Operation, 'attempts' | 'outcomes' | 'deserves'> & { deserves?: string[] }): Operation {
+    const begun: Operation = { deserves: [], ...operation, attempts: [], outcomes: new Map() };
     this.operations.push(begun);
     this.byKey.set(begun.key, begun);
     return begun;
@@ -87,6 +90,30 @@ export class Journal {
     const { status, tookMs, body, gateway } = attempt;
     appendFileSync(this.#file, `${JSON.stringify({ at: new Date().toISOString(), key, gateway, status, took_ms: Math.round(tookMs), body })}\n`);
   }
+
+  /** What GET says of an operation that was answered 202. */
+  asked(operation: Operation, attempt: Attempt): void {
+    const outcome = asAnswered(attempt);
+    if (outcome === undefined) return;
+    operation.outcomes.set(attempt.gateway, outcome);
+    operation.decided ??= outcome;
+    const { key, outcomes } = operation;
+    appendFileSync(this.#file, `${JSON.stringify({ at: new Date().toISOString(), key, asked: [...outcomes.keys()], body: attempt.body })}\n`);
+  }
+}
+
+/** Where the outcome of an operation that was answered 202 is to be seen; undefined where it never was. */
+export function pendingAt({ attempts }: Operation): string | undefined {
+  return attempts.find(({ status }) => status === 202)?.location;
+}
+
+/** A Completed or Failed resource as the POST would have answered it. */
+function asAnswered(attempt: Attempt): Attempt | undefined {
+  if (attempt.status !== 200) return undefined;
+  const { data } = attempt.body as { data: { status: string; failure_code?: string } };
+  if (data.status === 'Completed') return { ...attempt, status: 201, body: data };
+  if (data.status !== 'Failed') return undefined;
+  return { ...attempt, status: data.failure_code === 'deadline_exceeded' ? 409 : 400, body: { code: data.failure_code, details: data } };
 }
 
 /** 2xx but 202, and refusals: 400, 404, 409, 422. Everything else leaves the outcome unknown. */
@@ -106,8 +133,13 @@ export function done({ decided }: Operation): boolean {
 export function effectsOf(operation: Operation): Effect[] {
   if (operation.kind !== 'open_account') return operation.effects;
   const account = accountOf(operation);
-  const minor = Math.round(Number(operation.body['initial_deposit'] ?? 0) * 100);
+  const minor = minorUnits(operation.body['initial_deposit'], String(operation.body['currency']));
   return account === undefined || minor === 0 ? [] : [{ account, minor }];
+}
+
+/** Minor units of an amount as it was sent or shown. */
+export function minorUnits(amount: unknown, currency: string): number {
+  return Number(toMinor(String(amount), currency));
 }
 
 /** The account that an opening has opened. */

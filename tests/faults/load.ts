@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fromMinor } from '#libs/contracts/money.ts';
 import type { Entrance } from './entrance.ts';
-import { accountOf, type Attempt, decides, done, type Effect, type Journal, type Kind, type Operation, type Read } from './journal.ts';
+import { accountOf, type Attempt, done, type Effect, type Journal, type Kind, minorUnits, type Operation, pendingAt, type Read } from './journal.ts';
 import type { Random } from './random.ts';
 
 /** Clients that send at the same time, and how long each thinks between two requests. */
@@ -12,8 +13,12 @@ const keptAccounts = 40;
 /** The accounts that a run begins with, by what they are for. */
 export interface Accounts {
   client: string;
-  /** One per client of the load, which alone uses it: its balance is known to the cent. */
+  /** One per client of the load, which alone uses it: its balance is known to the cent. In USD, JPY and KWD. */
   own: string[];
+  /** Which are paid back by transfers. */
+  loans: string[];
+  /** Of those that are not in USD. */
+  currencies: Map<string, string>;
   /** In a circle of transfers, against each other. */
   crossed: string[];
   /** Which everybody uses. */
@@ -25,8 +30,9 @@ export interface Accounts {
 }
 
 /**
- * Draws operations from the seed and sends them through both gateways: openings, deposits, withdrawals, transfers (crossed,
- * hot), reversals, freezes, reads, repeats of earlier keys with the same and with another body.
+ * Draws operations from the seed and sends them through both gateways: openings (of Loans too), deposits, withdrawals,
+ * transfers (crossed, hot, Loan Payments), reversals, freezes, changes of the client, reads, repeats of earlier keys with the same
+ * and with another body; in currencies of 2, 0 and 3 digits.
  */
 export class Load {
   readonly #entrance: Entrance;
@@ -65,16 +71,22 @@ export class Load {
     const { key, path } = operation;
     const body = otherBody ?? operation.body;
     this.#journal.sending({ key, path, body, gateway: gateway.name });
-    const attempt = await this.#entrance.call(gateway, 'POST', path, body, key);
+    const isPatch = operation.kind === 'patch';
+    const attempt = await this.#entrance.call(gateway, isPatch ? 'PATCH' : 'POST', path, body, isPatch ? undefined : key);
     if (otherBody) attempt.otherBody = true;
     this.#journal.answered(operation, attempt);
     return attempt;
   }
 
-  async read(path: string, what: Omit<Read, 'path' | 'attempt'> = {}): Promise<Attempt> {
-    const attempt = await this.#entrance.call(this.#entrance.pick(), 'GET', path);
+  async read(path: string, what: Omit<Read, 'path' | 'attempt'> = {}, gateway = this.#entrance.pick()): Promise<Attempt> {
+    const attempt = await this.#entrance.call(gateway, 'GET', path);
     this.#journal.reads.push({ path, ...what, attempt });
     return attempt;
+  }
+
+  /** What has become of an operation that was answered 202? It is never sent again: what is lost must be seen. */
+  async ask(operation: Operation, gateway = this.#entrance.pick()): Promise<void> {
+    this.#journal.asked(operation, await this.read(pendingAt(operation) ?? '', { pending: true }, gateway));
   }
 
   /** A new operation, written down and not sent. */
@@ -83,27 +95,46 @@ export class Load {
   }
 
   deposit(account: string, minor: number): Operation {
-    return this.make('deposit', '/transactions', { account_id: account, transaction_type: 'Deposit', amount: minor / 100 }, [{ account, minor }], { deserves: this.#mayBeFrozen(account) });
+    const body = { account_id: account, transaction_type: 'Deposit', amount: this.#amount(account, minor) };
+    return this.make('deposit', '/transactions', body, [{ account, minor }], { deserves: this.#mayBeFrozen(account) });
   }
 
   withdrawal(account: string, minor: number, mustFail = false): Operation {
     const deserves = ['insufficient_funds', ...this.#mayBeFrozen(account)];
-    return this.make('withdrawal', '/transactions', { account_id: account, transaction_type: 'Withdrawal', amount: minor / 100 }, [{ account, minor: -minor }], { deserves, mustFail });
+    const body = { account_id: account, transaction_type: 'Withdrawal', amount: this.#amount(account, minor) };
+    return this.make('withdrawal', '/transactions', body, [{ account, minor: -minor }], { deserves, mustFail });
   }
 
+  /** To a Loan it is a Loan Payment: what is owed falls. */
   transfer(from: string, to: string, minor: number): Operation {
-    const effects = [{ account: from, minor: -minor }, { account: to, minor }];
-    const deserves = ['insufficient_funds', ...this.#mayBeFrozen(from, to)];
-    return this.make('transfer', '/transfers', { from_account_id: from, to_account_id: to, amount: minor / 100 }, effects, { deserves });
+    const isPayment = this.#accounts.loans.includes(to);
+    const effects = [{ account: from, minor: -minor }, { account: to, minor: isPayment ? -minor : minor }];
+    const deserves = ['insufficient_funds', ...(isPayment ? ['amount_exceeds_outstanding'] : []), ...this.#mayBeFrozen(from, to)];
+    const body = { from_account_id: from, to_account_id: to, amount: this.#amount(from, minor) };
+    return this.make('transfer', '/transfers', body, effects, { deserves });
   }
 
-  opening(minor: number): Operation {
-    return this.make('open_account', '/accounts', { client_id: this.#accounts.client, account_type: 'Savings', currency: 'USD', initial_deposit: minor / 100 }, []);
+  opening(minor: number, account_type = 'Savings', currency = 'USD'): Operation {
+    const initial_deposit = Number(fromMinor(BigInt(minor), currency));
+    return this.make('open_account', '/accounts', { client_id: this.#accounts.client, account_type, currency, initial_deposit }, []);
+  }
+
+  patch(): Operation {
+    const contact_number = `+254${String(700_000_000 + this.#sequence)}`;
+    return this.make('patch', `/clients/${this.#accounts.client}`, { contact_number }, []);
   }
 
   status(account: string, status: 'Active' | 'Frozen'): Operation {
     const body = status === 'Frozen' ? { status, reason: 'fraud' } : { status };
     return this.make('status', `/accounts/${account}/status-transitions`, body, []);
+  }
+
+  #currencyOf(account: string): string {
+    return this.#accounts.currencies.get(account) ?? 'USD';
+  }
+
+  #amount(account: string, minor: number): number {
+    return Number(fromMinor(BigInt(minor), this.#currencyOf(account)));
   }
 
   #mayBeFrozen(...accounts: string[]): string[] {
@@ -120,18 +151,22 @@ export class Load {
   async #step(client: number, random: Random): Promise<void> {
     const draw = random.int(1, 100);
     const own = this.#accounts.own[client] ?? this.#accounts.hot;
-    if (draw <= 18) await this.#finish(this.deposit(own, random.int(1, 5000)), random);
-    else if (draw <= 26) await this.#finish(this.withdrawal(own, random.int(1, 4000)), random);
-    else if (draw <= 30) await this.#finish(this.withdrawal(own, 90_000_000_000_000, true), random);
-    else if (draw <= 48) await this.#finish(this.#crossedTransfer(random), random);
-    else if (draw <= 56) await this.#finish(this.deposit(this.#accounts.hot, random.int(1, 999)), random);
-    else if (draw <= 61) await this.#finish(this.transfer(this.#accounts.hot, random.pick(this.#accounts.crossed), random.int(1, 500)), random);
+    const { hot, frozen, crossed, loans } = this.#accounts;
+    const isDollars = this.#currencyOf(own) === 'USD';
+    if (draw <= 16) await this.#finish(this.deposit(own, random.int(1, 5000)), random);
+    else if (draw <= 24) await this.#finish(this.withdrawal(own, random.int(1, 4000)), random);
+    else if (draw <= 27) await this.#finish(this.withdrawal(own, 90_000_000_000_000, true), random);
+    else if (draw <= 43) await this.#finish(this.#crossedTransfer(random), random);
+    else if (draw <= 48) await this.#finish(this.transfer(isDollars ? own : hot, random.pick(loans), random.int(1, 900)), random);
+    else if (draw <= 56) await this.#finish(this.deposit(hot, random.int(1, 999)), random);
+    else if (draw <= 61) await this.#finish(this.transfer(hot, random.pick(crossed), random.int(1, 500)), random);
     else if (draw <= 65) await this.#open(random);
     else if (draw <= 69) await this.#reverse(random);
-    else if (draw <= 71) await this.#finish(this.status(this.#accounts.frozen, random.pick(['Active', 'Frozen'])), random);
-    else if (draw <= 76) await this.#finish(this.deposit(random.pick([this.#accounts.frozen, ...this.#opened]), random.int(1, 999)), random);
+    else if (draw <= 71) await this.#finish(this.status(frozen, random.pick(['Active', 'Frozen'])), random);
+    else if (draw <= 76) await this.#finish(this.deposit(random.pick([frozen, ...this.#opened]), random.int(1, 999)), random);
     else if (draw <= 84) await this.read(`/accounts/${own}`, { account: own });
     else if (draw <= 90) await this.#readOther(random);
+    else if (client === 0 && draw <= 95) await this.#finish(this.patch(), random);
     else await this.#repeat(random);
   }
 
@@ -141,10 +176,13 @@ export class Load {
   }
 
   async #open(random: Random): Promise<void> {
-    const operation = this.opening(random.chance(0.7) ? random.int(1, 100_000) : 0);
+    const [type, currency] = random.pick([['Savings', 'USD'], ['Savings', 'USD'], ['Current', 'JPY'], ['Checking', 'KWD'], ['Loan', 'USD']]);
+    const operation = this.opening(random.chance(0.7) ? random.int(1, 100_000) : 0, type, currency);
     await this.#finish(operation, random);
     const account = accountOf(operation);
     if (account === undefined) return;
+    if (currency !== undefined) this.#accounts.currencies.set(account, currency);
+    if (type === 'Loan') return void this.#accounts.loans.push(account);
     this.#opened.push(account);
     if (this.#opened.length > keptAccounts) this.#opened.shift();
     // At once, through another gateway perhaps: it takes postings from its answer on.
@@ -167,26 +205,30 @@ export class Load {
     await this.read(`/accounts/${account}`, { account });
   }
 
-  /** An earlier key: with its own body, or, where its outcome is known, with another. */
+  /** An earlier key, unless it is Pending: with its own body, or, where its outcome is known, with another. */
   async #repeat(random: Random): Promise<void> {
-    const { operations } = this.#journal;
+    const mayRepeat = (one: Operation) => one.kind !== 'patch' && (one.decided !== undefined || pendingAt(one) === undefined);
+    const operations = this.#journal.operations.filter(mayRepeat);
     if (operations.length === 0) return;
     const operation = random.chance(0.5) ? random.pick(operations) : random.pick(operations.slice(-100));
     if (done(operation) && operation.kind !== 'status' && operation.kind !== 'reversal' && random.chance(0.3)) {
       const field = operation.kind === 'open_account' ? 'initial_deposit' : 'amount';
+      const currency = String(operation.body['currency'] ?? this.#currencyOf(operation.effects[0]?.account ?? ''));
       // In minor units: 15.74 + 1 is no amount.
-      const other = (Math.round(Number(operation.body[field]) * 100) + 100) / 100;
+      const other = Number(fromMinor(BigInt(minorUnits(operation.body[field], currency) + 1), currency));
       await this.send(operation, undefined, { ...operation.body, [field]: other });
     } else await this.send(operation);
   }
 
-  /** Sends it; where the outcome is not known, half of the clients ask and repeat at once, the others leave it open. */
+  /** Sends it; where the outcome is not known, half of the clients ask or repeat at once, the others leave it open. */
   async #finish(operation: Operation, random: Random): Promise<void> {
-    let attempt = await this.send(operation);
-    for (let repeats = 0; this.#running && repeats < 3 && !decides(attempt) && random.chance(0.5); repeats++) {
-      if (attempt.status === 202 && attempt.location !== undefined) await this.read(attempt.location, { pending: true });
+    await this.send(operation);
+    const mayLeave = operation.kind !== 'patch'; // the next one must not overtake it
+    for (let again = 0; this.#running && operation.decided === undefined; again++) {
+      if (mayLeave && (again === 3 || random.chance(0.5))) return;
       await sleep(random.int(50, 500));
-      attempt = await this.send(operation);
+      if (pendingAt(operation) === undefined) await this.send(operation);
+      else await this.ask(operation);
     }
   }
 }

@@ -15,8 +15,8 @@ import type { Random } from './random.ts';
 export interface Row {
   /** kebab-case; --only takes it. */
   name: string;
-  /** What is injected, as the table in docs/ says it. */
-  title: string;
+  /** What is injected, as the table in docs/ says it; `lasts` gives a duration as this run has it. */
+  title: string | ((lasts: (ms: number) => string) => string);
   /** What it hurts: in `simulate` rows overlap only when they have nothing in common. `all` excludes every other row. */
   touches: readonly (string | 'all')[];
   /** How long until all is normal again, from the cause being gone. */
@@ -40,6 +40,19 @@ export interface Row {
   check?(evidence: Evidence, bench: Bench): Promise<string[]>;
 }
 
+/** Thrown by `inject` where this machine cannot have the fault: says why. */
+export class Skipped extends Error {}
+
+/** So long does a fault last: as the issue has it, in the quick form at most 5 s. */
+export function durationIn(quick: boolean): (ms: number) => number {
+  return (ms) => (quick ? Math.min(ms, 5000) : ms);
+}
+
+/** The title of a row with the durations that the run has. */
+export function titleOf({ title }: Row, quick: boolean): string {
+  return typeof title === 'string' ? title : title((ms) => `${durationIn(quick)(ms) / 1000} s`);
+}
+
 /** What a row has at hand. */
 export interface Bench {
   cluster: Cluster;
@@ -54,7 +67,7 @@ export interface Bench {
   quick: boolean;
   /** By which bounds of time are multiplied (FAULTS_SLOWNESS). */
   slowness: number;
-  /** A duration of the issue: in the quick form at most 5 s. */
+  /** As durationIn. */
   duration(ms: number): number;
   /** Printed below the row. */
   say(line: string): void;

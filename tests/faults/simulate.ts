@@ -1,21 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { Campaign, type Result } from './campaign.ts';
 import { createRandom, type Random } from './random.ts';
 import { print, totals } from './report.ts';
-import type { Bench, Row } from './row.ts';
+import type { Row } from './row.ts';
 import { rows } from './rows/all.ts';
+import { together } from './rows/together.ts';
 
 /**
- * `npm run simulate -- [--seed N] [--hours H | --minutes M]`: rows drawn by the seed, alone or up to three at once, at random
- * moments, for hours; everything is checked after each round. The seed gives the same rounds and requests again; when they
- * meet is up to the machine.
+ * `npm run simulate -- [--seed N,M] [--hours H | --minutes M] [--write-docs]`: rows drawn by a seed, alone or up to three at once, at
+ * random moments, for hours (of real time) per seed; everything is checked after each round. The seed gives the same rounds and
+ * requests again; when they meet is up to the machine.
  */
-const { values: options } = parseArgs({ options: { seed: { type: 'string' }, hours: { type: 'string' }, minutes: { type: 'string' } } });
+const text = { type: 'string' } as const;
+const { values: options } = parseArgs({ options: { seed: text, hours: text, minutes: text, 'write-docs': { type: 'boolean', default: false } } });
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 const mostAtOnce = 3;
@@ -34,51 +35,69 @@ function draw(random: Random): Row {
   return chosen.length === 1 && only ? only : together(chosen, chosen.map(() => random.int(0, spreadMs)));
 }
 
-/** Each begins at its own moment; what callers may see is what any of them allows. */
-function together(chosen: Row[], delays: number[]): Row {
-  return {
-    name: chosen.map(({ name }) => name).join('+'),
-    title: chosen.map(({ title }) => title).join('; '),
-    touches: chosen.flatMap(({ touches }) => touches),
-    recoveryMs: Math.max(...chosen.map(({ recoveryMs }) => recoveryMs)),
-    callers: chosen.some(({ callers }) => callers === 'cut') ? 'cut' : undefined,
-    frozen: chosen.find(({ frozen }) => frozen !== undefined)?.frozen,
-    async inject(bench: Bench) {
-      const gone = await Promise.all(chosen.map(async (row, i) => {
-        await sleep(delays[i] ?? 0);
-        return (await row.inject(bench)) ?? performance.now();
-      }));
-      return Math.max(...gone);
-    },
-    check: async (evidence, bench) => (await Promise.all(chosen.map(async (row) => (await row.check?.(evidence, bench)) ?? []))).flat(),
-  };
+interface Simulation {
+  seed: string;
+  rounds: Result[];
+  minutes: number;
 }
 
-async function main(): Promise<Verdict> {
-  const seed = options.seed ?? String(Date.now() % 1_000_000_007);
-  const durationMs = options.minutes === undefined ? Number(options.hours ?? 1) * 3_600_000 : Number(options.minutes) * 60_000;
-  const dir = mkdtempSync(join(tmpdir(), 'core-banking-simulation-'));
-  say(`seed ${seed}, ${Math.round(durationMs / 60_000)} minutes; logs and journal in ${dir}`);
-  const slowness = Number(process.env['FAULTS_SLOWNESS'] ?? 1);
-  const campaign = await Campaign.start({ seed, quick: false, dir, slowness, say });
+/** Rounds until the time is over or something is found; then everything again. */
+async function simulate(seed: string, durationMs: number, dir: string): Promise<Simulation> {
+  const begun = performance.now();
+  const campaign = await Campaign.start({ seed, quick: false, dir, slowness: Number(process.env['FAULTS_SLOWNESS'] ?? 1), say });
   const random = createRandom(seed).fork('rounds');
-  const until = performance.now() + durationMs;
-  const results: Result[] = [];
+  const rounds: Result[] = [];
+  const take = (result: Result) => {
+    rounds.push(result);
+    print(result, say);
+  };
   try {
-    while (performance.now() < until && results.every(({ findings }) => findings.length === 0)) {
-      results.push(await campaign.run(draw(random)));
-      print(results.at(-1), say);
-    }
-    results.push(await campaign.verify());
-    print(results.at(-1), say);
+    const isClean = () => rounds.every(({ findings }) => findings.length === 0);
+    while (performance.now() < begun + durationMs && isClean()) take(await campaign.run(draw(random)));
+    take(await campaign.verify());
   } finally {
     await campaign.stop();
   }
+  say(totals(rounds));
+  return { seed, rounds, minutes: Math.round((performance.now() - begun) / 60_000) };
+}
+
+async function main(): Promise<Verdict> {
+  const seeds = (options.seed ?? String(Date.now() % 1_000_000_007)).split(',');
+  const durationMs = options.minutes === undefined ? Number(options.hours ?? 1) * 3_600_000 : Number(options.minutes) * 60_000;
+  const done: Simulation[] = [];
+  for (const seed of seeds) {
+    const dir = mkdtempSync(join(tmpdir(), 'core-banking-simulation-'));
+    say(`seed ${seed}, ${Math.round(durationMs / 60_000)} minutes; logs and journal in ${dir}`);
+    const simulation = await simulate(seed, durationMs, dir);
+    done.push(simulation);
+    if (simulation.rounds.every(({ findings }) => findings.length === 0)) rmSync(dir, { recursive: true, force: true });
+    else say(`the rounds again: npm run simulate -- --seed ${seed}; logs and journal are kept in ${dir}`);
+    if (options['write-docs']) writeSimulated(done);
+  }
+  const results = done.flatMap(({ rounds }) => rounds);
   const failed = results.filter(({ findings }) => findings.length > 0).length;
-  say(totals(results));
-  if (failed === 0) rmSync(dir, { recursive: true, force: true });
-  else say(`the rounds again: npm run simulate -- --seed ${seed}; logs and journal are kept in ${dir}`);
   return { passed: results.length - failed, failed };
+}
+
+/** Writes docs/faults-simulated.md. */
+function writeSimulated(done: Simulation[]): void {
+  const lines = done.map(({ seed, minutes, rounds }) => {
+    const findings = rounds.flatMap((round) => round.findings);
+    const slowest = Math.max(...rounds.map(({ recoveredMs }) => recoveredMs)) / 1000;
+    const shown = findings.length === 0 ? 'none' : findings.join('; ').replaceAll('|', '\\|');
+    return `| ${seed} | ${minutes} | ${rounds.length - 1} | ${totals(rounds)} | ${slowest.toFixed(1)} s | ${shown} |`;
+  });
+  const text = `# Faults, simulated
+
+Rows of [faults.md](faults.md) drawn by a seed, up to three at once and at random moments, at full length, each seed on a bank of its
+own. Time is real: a seed's minutes are minutes under load. Generated by \`npm run simulate -- --write-docs --hours H --seed A,B,C\`.
+
+| seed | minutes | rounds | operations | slowest recovery | findings |
+|---|---|---|---|---|---|
+${lines.join('\n')}
+`;
+  writeFileSync(join(import.meta.dirname, '..', '..', 'docs', 'faults-simulated.md'), text);
 }
 
 await reportVerdict(main);

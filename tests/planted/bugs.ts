@@ -13,9 +13,9 @@ const relayRead = 'libs/postgres/relay-read.ts';
 
 /** So that the write of a batch can begin a transaction of its own. */
 const poolReachesWrite: PlantedBug['edits'] = [
-  { file: engine, find: 'runOnce(client, finish, commands, slot));', replace: 'runOnce(client, finish, commands, slot, pool));' },
-  { file: engine, find: 'async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number, pool: Pool)' },
-  { file: engine, find: 'await write(client, finish, commands, decisions, books);', replace: 'await write(client, finish, commands, decisions, books, pool);' },
+  { file: engine, find: 'runOnce(client, commands, slot));', replace: 'runOnce(client, commands, slot, pool));' },
+  { file: engine, find: 'async function runOnce(client: Queries, commands: Command[], slot: number)', replace: 'async function runOnce(client: Queries, commands: Command[], slot: number, pool: Pool)' },
+  { file: engine, find: 'await write(client, commands, decisions, books);', replace: 'await write(client, commands, decisions, books, pool);' },
   { file: engine, find: 'decisions: Decision[], books: Books): Promise<CommittedBatch | undefined>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<CommittedBatch | undefined>' },
 ];
 
@@ -35,11 +35,11 @@ export const bugs: PlantedBug[] = [
       { file: 'services/ledger/migrations/0001-ledger.sql', find: 'create unique index transactions_id_key on', replace: 'create index transactions_id_key on' },
       {
         file: engine,
-        find: 'const outcome = await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot));',
+        find: 'const outcome = await transaction(pool, (client) => runOnce(client, commands, slot));',
         replace: `const early = await readTransactions(pool, commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)])));
-      const outcome = await transaction(pool, (client, finish) => runOnce(client, finish, commands, slot, early));`,
+      const outcome = await transaction(pool, (client) => runOnce(client, commands, slot, early));`,
       },
-      { file: engine, find: 'async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number)', replace: 'async function runOnce(client: Queries, finish: Finish, commands: Command[], slot: number, early: TransactionRecord[])' },
+      { file: engine, find: 'async function runOnce(client: Queries, commands: Command[], slot: number)', replace: 'async function runOnce(client: Queries, commands: Command[], slot: number, early: TransactionRecord[])' },
       { file: engine, find: 'await openBooks(client, commands, slot);', replace: 'await openBooks(client, commands, slot, early);' },
       { file: engine, find: 'async function openBooks(client: Queries, commands: Command[], slot: number)', replace: 'async function openBooks(client: Queries, commands: Command[], slot: number, early: TransactionRecord[])' },
       { file: engine, find: 'known.length === 0 ? [] : await readTransactions(client, known);', replace: 'early;' },
@@ -83,7 +83,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: 'no row lock',
-    edits: [{ file: 'services/ledger/store.ts', find: 'any($1::uuid[]) order by account_id for no key update', replace: 'any($1::uuid[]) order by account_id' }],
+    edits: [{ file: 'services/ledger/store.ts', find: 'and client_id is not null order by account_id for no key update', replace: 'and client_id is not null order by account_id' }],
     caughtBy: [{ file: lockTests, test: 'waits for who holds the account, and decides on what he commits' }],
   },
   {
@@ -97,8 +97,8 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: '[writeBatch(client, transactions, entries, moved)]',
-        replace: '[(setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), []))), writeBatch(client, transactions, entries.slice(0, -1), moved))]',
+        find: '&& writeBatch(client, transactions, entries, moved)',
+        replace: '&& (setImmediate(() => void transaction(pool, (other) => writeBatch(other, [], entries.slice(-1), []))), writeBatch(client, transactions, entries.slice(0, -1), moved))',
       },
     ],
     caughtBy: [{ file: batchTests, test: 'books openings, deposits, transfers, loans and reversals in one transaction, with their events' }],
@@ -120,7 +120,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: 'locks without order',
-    edits: [{ file: 'services/ledger/store.ts', find: 'any($1::uuid[]) order by account_id for no key update', replace: 'any($1::uuid[]) for no key update' }],
+    edits: [{ file: 'services/ledger/store.ts', find: 'and client_id is not null order by account_id for no key update', replace: 'and client_id is not null for no key update' }],
     caughtBy: [{ file: lockTests, test: 'locks accounts in id order, whatever order they lie in: while it waits for the first it holds no other' }],
   },
 ];

@@ -1,44 +1,16 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import setup from '../support/global-setup.ts';
 import { bugs, type PlantedBug } from './bugs.ts';
+import { copyCheckout, plant, root } from './plant.ts';
 
 /**
  * `npm run test:planted`: does the suite notice? Plants one bug after the other in a copy of this checkout and runs the
  * tests that are named to catch it: with the bug each must fail, without any bug each must pass. Arguments are parts of
  * names of bugs: only those. Exit code 0 only if every bug is caught.
  */
-const root = join(import.meta.dirname, '..', '..');
 const testRunMs = 1_800_000;
-
-/** What git would keep of this checkout, with its packages. */
-function copyCheckout(): string {
-  const copy = mkdtempSync(join(tmpdir(), 'core-banking-planted-'));
-  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
-  for (const file of new Set(files.split('\0').filter((name) => name !== ''))) {
-    mkdirSync(dirname(join(copy, file)), { recursive: true });
-    // Links are links: the chart has some, to a folder too.
-    cpSync(join(root, file), join(copy, file), { force: true, recursive: true, verbatimSymlinks: true });
-  }
-  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
-  return copy;
-}
-
-/** Plants the bug; returns what takes it out again. Throws where a text is not there exactly once. */
-function plant(copy: string, { name, edits }: PlantedBug): () => void {
-  const originals = new Map(edits.map(({ file }) => [file, readFileSync(join(copy, file), 'utf8')]));
-  const texts = new Map(originals);
-  for (const { file, find, replace } of edits) {
-    const parts = (texts.get(file) ?? '').split(find);
-    if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times: ${find}`);
-    texts.set(file, parts.join(replace));
-  }
-  const write = (contents: Map<string, string>) => contents.forEach((text, file) => writeFileSync(join(copy, file), text));
-  write(texts);
-  return () => write(originals);
-}
 
 type Outcome = 'passed' | 'failed' | 'not run';
 

@@ -1,4 +1,5 @@
 import type { Row } from '../row.ts';
+import { combined } from './combined.ts';
 import { disks } from './disks.ts';
 import { freezes } from './freezes.ts';
 import { kills } from './kills.ts';
@@ -11,4 +12,4 @@ import { starts } from './starts.ts';
 import { storms } from './storms.ts';
 
 /** Every row, in the order in which a run takes them. */
-export const rows: Row[] = [...kills, ...servers, ...rollouts, ...freezes, ...links, ...redelivery, ...oddMessages, ...disks, ...starts, ...storms];
+export const rows: Row[] = [...kills, ...servers, ...rollouts, ...freezes, ...links, ...redelivery, ...oddMessages, ...disks, ...starts, ...combined, ...storms];

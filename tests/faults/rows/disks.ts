@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Server } from '../cluster.ts';
 import { recovery } from '../probe.ts';
-import type { Bench, Row } from '../row.ts';
+import { type Bench, type Row, Skipped } from '../row.ts';
 
 /**
  * A full disk: the server's data move to a file system of their own (tmpfs, which only root can mount), which is then made as
@@ -23,14 +23,14 @@ function run(command: string, ...args: string[]): string | undefined {
   return status === 0 ? undefined : (error?.message ?? stderr).trim();
 }
 
-/** Moves the data once; says why where it cannot. */
-async function onOwnFileSystem(cluster: Cluster, server: Server, dir: string): Promise<string | undefined> {
-  if (mounted.has(dir)) return undefined;
-  if (process.getuid?.() !== 0) return 'only root can mount a file system';
+/** Moves the data once. */
+async function onOwnFileSystem(cluster: Cluster, server: Server, dir: string): Promise<void> {
+  if (mounted.has(dir)) return;
+  if (process.getuid?.() !== 0) throw new Skipped('only root can mount a file system');
   const trial = join(cluster.dir, 'trial');
   await mkdir(trial, { recursive: true });
   const refusal = run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', trial);
-  if (refusal !== undefined) return `a file system cannot be mounted here: ${refusal}`;
+  if (refusal !== undefined) throw new Skipped(`a file system cannot be mounted here: ${refusal}`);
   run('umount', trial);
   await server.stop();
   const before = `${dir}.before`;
@@ -51,7 +51,6 @@ async function onOwnFileSystem(cluster: Cluster, server: Server, dir: string): P
   }
   await rm(before, { recursive: true });
   await server.start();
-  return undefined;
 }
 
 function resize(dir: string, size: string | number): string | undefined {
@@ -84,11 +83,7 @@ interface Disk {
 async function diskFull(bench: Bench, { server, folder, press }: Disk): Promise<number> {
   const { cluster, duration, say } = bench;
   const dir = join(cluster.dir, folder);
-  const skipped = await onOwnFileSystem(cluster, server, dir);
-  if (skipped !== undefined) {
-    say(`       SKIPPED: ${skipped}`);
-    return performance.now();
-  }
+  await onOwnFileSystem(cluster, server, dir);
   // The move was a restart: what is to be seen is the full disk alone.
   await recovery(bench, performance.now(), fullMs);
   await shrink(dir);
@@ -103,13 +98,13 @@ async function diskFull(bench: Bench, { server, folder, press }: Disk): Promise<
     cluster.unexpectedExits.splice(0, Infinity, ...cluster.unexpectedExits.filter((exit) => !exit.startsWith(`${server.name} ended`)));
     await server.start();
   }
-  say(`       ${server.name} ${halted ? 'had halted, and was started again when there was room' : 'stayed'}`);
+  say(`${server.name} ${halted ? 'had halted, and was started again when there was room' : 'stayed'}`);
   return goneAt;
 }
 
 const kafkaFull: Row = {
   name: 'disk-full-kafka',
-  title: "Kafka's disk full for 30 s, then room again",
+  title: (lasts) => `Kafka's disk full for ${lasts(fullMs)}, then room again`,
   touches: ['kafka'],
   recoveryMs,
   inject: (bench) => diskFull(bench, { server: bench.cluster.broker, folder: 'kafka' }),
@@ -117,7 +112,7 @@ const kafkaFull: Row = {
 
 const postgresFull: Row = {
   name: 'disk-full-postgres',
-  title: "Postgres' disk full for 30 s (first for its tables, then for its log), then room again",
+  title: (lasts) => `Postgres' disk full for ${lasts(fullMs)} (first for its tables, then for its log), then room again`,
   touches: ['postgres'],
   recoveryMs,
   inject: (bench) => diskFull(bench, {

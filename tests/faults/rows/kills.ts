@@ -31,6 +31,51 @@ const killGateway: Row = {
   inject: (bench) => killAndStart(bench.random.pick(bench.cluster.gateways), bench),
 };
 
+const killsInTransaction = 3;
+/** Longer than the offsets wait to be committed. */
+const waitsMs = 1500;
+
+/** What it holds is not committed: another must take it up, from the offsets. */
+const killInTransaction: Row = {
+  name: 'kill-in-transaction',
+  title: `kill -9 of a ledger whose transaction has waited for ${waitsMs / 1000} s, ${killsInTransaction} times, started again after 0-3 s`,
+  touches: ['ledger', 'rows'],
+  recoveryMs: 5000,
+  async inject(bench) {
+    let goneAt = performance.now();
+    for (let kill = 0; kill < killsInTransaction; kill++) {
+      const node = await inTransaction(bench, async (waiting) => {
+        await sleep(waitsMs);
+        await waiting.kill();
+      });
+      await sleep(bench.random.int(0, 3000));
+      node.start();
+      goneAt = performance.now();
+      await node.ready();
+    }
+    return goneAt;
+  },
+};
+
+/** Makes a ledger wait for a row, does something to it there, and lets its transaction have the row. */
+export async function inTransaction({ pool, accounts, cluster }: Bench, use: (node: Node) => Promise<void>): Promise<Node> {
+  const client = await pool.connect();
+  try {
+    await client.query('set idle_in_transaction_session_timeout = 0');
+    await client.query('begin');
+    await client.query("select from accounts where 'acc_' || replace(account_id::text, '-', '') = $1 for update", [accounts.hot]);
+    const name = await eventually(async () => {
+      const { rows } = await pool.query<{ name: string }>("select application_name as name from pg_stat_activity where application_name like 'ledger ledger%' and cardinality(pg_blocking_pids(pid)) > 0 order by query_start");
+      return rows[0]?.name.replace('ledger ', '');
+    }, 10_000);
+    const node = cluster.node(name);
+    await use(node);
+    return node;
+  } finally {
+    await client.query('rollback').finally(() => client.release(true));
+  }
+}
+
 const openingsInFlight = 40;
 
 const killAccounts: Row = {
@@ -70,7 +115,7 @@ const killRelay: Row = {
       }
       await node.kill();
       await link?.heal();
-      say(`       ${unmarked} events were published and not marked when the relay was killed`);
+      say(`${unmarked} events were published and not marked when the relay was killed`);
       await sleep(bench.random.int(0, 3000));
       node.start();
       return performance.now();
@@ -96,4 +141,4 @@ function relayHolder({ cluster }: Bench): Node {
   return last.node;
 }
 
-export const kills: Row[] = [killLedger, killGateway, killAccounts, killRelay];
+export const kills: Row[] = [killLedger, killInTransaction, killGateway, killAccounts, killRelay];

@@ -6,10 +6,8 @@ import type { Bench, Row } from '../row.ts';
 /** What a network does to the link between one process and one server, or to all of them. */
 const recoveryMs = 5_000;
 const faultMs = 30_000;
-/** Longer than a session time-out: the partitions are lost. */
-const quickMs = 3_500;
 
-const faultTime = ({ quick }: Bench) => (quick ? quickMs : faultMs);
+const faultTime = ({ duration }: Bench) => duration(faultMs);
 
 function linkOf({ links }: Cluster, name: string): Proxy {
   const link = links.get(name);
@@ -22,7 +20,7 @@ function blackHole(node: string, server: 'kafka' | 'postgres', title: string): R
   const link = `${node}>${server}`;
   return {
     name: `black-hole-${node.replace(/-2$/, '')}-${server}`,
-    title: `black hole without reset for 30 s: ${title}`,
+    title: (lasts) => `black hole without reset for ${lasts(faultMs)}: ${title}`,
     touches: [link],
     recoveryMs,
     async inject(bench) {
@@ -37,10 +35,10 @@ function blackHole(node: string, server: 'kafka' | 'postgres', title: string): R
 const cutEveryMs = 250;
 
 /** The request is carried out, and whoever has sent it cannot know. */
-function cutAnswers(server: 'kafka' | 'postgres', title: string): Row {
+function cutAnswers(server: 'kafka' | 'postgres', what: string): Row {
   return {
     name: `cut-answers-${server}`,
-    title,
+    title: (lasts) => `${what} passed and their answers cut, on every link, four a second for ${lasts(faultMs)}`,
     touches: [server],
     recoveryMs,
     async inject(bench) {
@@ -53,7 +51,7 @@ function cutAnswers(server: 'kafka' | 'postgres', title: string): Row {
         await sleep(cutEveryMs);
       }
       for (const proxy of proxies) await proxy.heal();
-      say(`       ${cuts(proxies) - before} answers were cut`);
+      say(`${cuts(proxies) - before} answers were cut`);
       if (cuts(proxies) === before) throw new Error('no answer was cut');
     },
   };
@@ -68,10 +66,10 @@ function cuts(proxies: Proxy[]): number {
   return proxies.reduce((sum, proxy) => sum + proxy.cuts, 0);
 }
 
-function onAllLinks(name: string, title: string, fault: Parameters<Proxy['set']>[0]): Row {
+function onAllLinks(name: string, what: string, fault: Parameters<Proxy['set']>[0]): Row {
   return {
     name,
-    title,
+    title: (lasts) => `${what} for ${lasts(faultMs)}`,
     touches: ['all'],
     recoveryMs,
     async inject(bench) {
@@ -89,8 +87,8 @@ export const links: Row[] = [
   blackHole('accounts', 'kafka', 'accounts to Kafka'),
   blackHole('ledger-2', 'postgres', 'a ledger to Postgres'),
   blackHole('accounts', 'postgres', 'accounts to Postgres'),
-  cutAnswers('kafka', 'requests to Kafka passed and their answers cut, on every link, four a second for 30 s'),
-  cutAnswers('postgres', 'statements and COMMITs to Postgres passed and their answers cut, on every link, four a second for 30 s'),
-  onAllLinks('latency', '200 ± 200 ms of latency on every link and way for 30 s', { kind: 'latency', minMs: 0, maxMs: 400 }),
-  onAllLinks('sliced', 'bytes on every link slow and sliced (64 at a time, one slice per 2 ms) for 30 s', { kind: 'sliced', bytes: 64, everyMs: 2 }),
+  cutAnswers('kafka', 'requests to Kafka'),
+  cutAnswers('postgres', 'statements and COMMITs to Postgres'),
+  onAllLinks('latency', '200 ± 200 ms of latency on every link and way', { kind: 'latency', minMs: 0, maxMs: 400 }),
+  onAllLinks('sliced', 'bytes on every link slow and sliced (64 at a time, one slice per 2 ms)', { kind: 'sliced', bytes: 64, everyMs: 2 }),
 ];

@@ -64,7 +64,7 @@ const emptiedMs = 20_000;
 
 const repliesEmptied: Row = {
   name: 'empty-replies',
-  title: 'the reply topic emptied, twice a second for 20 s',
+  title: (lasts) => `the reply topic emptied, twice a second for ${lasts(emptiedMs)}`,
   touches: ['kafka'],
   recoveryMs: 15_000,
   async inject({ cluster, duration }: Bench) {

@@ -30,12 +30,12 @@ const againMs = 20_000;
 
 const commandsAgain: Row = {
   name: 'commands-again',
-  title: 'commands delivered again under load, byte-equal: in order, in another order, over and over for 20 s',
+  title: (lasts) => `commands delivered again under load, byte-equal: in order, in another order, over and over for ${lasts(againMs)}`,
   touches: ['kafka'],
   recoveryMs: 5_000,
   async inject(bench) {
-    const { random, quick, say } = bench;
-    const until = performance.now() + (quick ? 0 : againMs);
+    const { random, duration, say } = bench;
+    const until = performance.now() + duration(againMs);
     let delivered = 0;
     for (let round = 0; round < 2 || performance.now() < until; round++) {
       const past = (await newest(bench, copies)).map(again);
@@ -43,7 +43,7 @@ const commandsAgain: Row = {
       delivered += past.length;
       await sleep(100);
     }
-    say(`       ${delivered} commands were delivered again`);
+    say(`${delivered} commands were delivered again`);
   },
 };
 

@@ -29,17 +29,16 @@ const rollingRestart: Row = {
 };
 
 const everyMs = 20_000;
-const quickMs = 2_000;
 
 const rebalances: Row = {
   name: 'rebalances',
-  title: 'rebalances under load: ledgers 1, 3, 1, 3, 1, every 20 s',
+  title: (lasts) => `rebalances under load: ledgers 1, 3, 1, 3, 1, every ${lasts(everyMs)}`,
   touches: ['all'],
   recoveryMs: 5000,
   callers: 'nothing',
-  async inject({ cluster, quick }) {
+  async inject({ cluster, duration }) {
     const [second, third] = [cluster.node('ledger-2'), cluster.node('ledger-3')];
-    const rest = () => sleep(quick ? quickMs : everyMs);
+    const rest = () => sleep(duration(everyMs));
     const toOne = () => Promise.all([second.stop(), third.stop()]);
     const toThree = async () => {
       second.start();
@@ -47,7 +46,7 @@ const rebalances: Row = {
       await Promise.all([second.ready(), third.ready()]);
     };
     await toOne();
-    for (let i = 0; i < (quick ? 1 : 2); i++) {
+    for (let i = 0; i < 2; i++) {
       await rest();
       await toThree();
       await rest();

@@ -19,7 +19,7 @@ const awayMs = 60_000;
 
 const brokerAway: Row = {
   name: 'broker-away',
-  title: 'the broker away for 60 s',
+  title: (lasts) => `the broker away for ${lasts(awayMs)}`,
   touches: ['kafka'],
   recoveryMs: 3000,
   async inject({ cluster, duration }) {
@@ -73,7 +73,7 @@ const commitAnswerLost: Row = {
       await sleep(200);
     }
     for (const link of links) await link.heal();
-    say(`       answers to COMMIT lost: ${links.map((link, i) => `${link.name} ${cuts()[i]}`).join(', ')}`);
+    say(`answers to COMMIT lost: ${links.map((link, i) => `${link.name} ${cuts()[i]}`).join(', ')}`);
     if (cuts().every((count) => count === 0)) throw new Error('no answer to a COMMIT was cut');
   },
 };
@@ -82,7 +82,7 @@ const lockedMs = 30_000;
 
 const rowLocked: Row = {
   name: 'lock-rows',
-  title: 'rows of busy accounts locked for 30 s by someone else',
+  title: (lasts) => `rows of busy accounts locked for ${lasts(lockedMs)} by someone else`,
   touches: ['rows'],
   recoveryMs: 5000,
   async inject({ pool, accounts, duration }) {

@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { bugs } from '../planted/bugs.ts';
+import { copyCheckout, plant } from '../planted/plant.ts';
+import type { Verdict } from '../support/verdict.ts';
+import type { Result } from './campaign.ts';
+
+/**
+ * Does the campaign notice? It is run, in its quick form and with the rows that matter, against banks with bugs on purpose: copies
+ * of this checkout. Each bug must be found by a finding of its own; bugs of one bank are such that none can give another's finding.
+ */
+interface Planted {
+  name: string;
+  edits: { file: string; find: string; replace: string }[];
+  /** The finding that nothing else in its bank gives. */
+  found: RegExp;
+}
+
+const events = 'services/ledger/events.ts';
+
+const drops: Planted = {
+  name: 'a ledger that drops 2 % of the money commands, acknowledged and without a reply',
+  edits: [{
+    file: 'services/ledger/commands.ts',
+    find: "if ('command' in content) commands.push(",
+    replace: `if ('command' in content && content.command.name.startsWith('create_') && Math.random() < 0.02) continue;
+      else if ('command' in content) commands.push(`,
+  }],
+  found: /^I5: LOST: answered 202/,
+};
+
+const earlyOffset: Planted = {
+  name: 'an offset committed before the database',
+  edits: bugs.find(({ name }) => name === 'offset committed before the database')?.edits ?? [],
+  found: /^I5: LOST: answered 202/,
+};
+
+const centMore: Planted = {
+  name: 'events whose balance_after is a cent wrong',
+  edits: [{ file: events, find: 'fromMinor(own.balance_after_minor, ', replace: 'fromMinor(own.balance_after_minor + 1n, ' }],
+  found: /^I7: each event says what is booked: .*"differs_in":"balance_after"/,
+};
+
+const noTransfers: Planted = {
+  name: 'no events of transfers',
+  edits: [{ file: events, find: 'isTransferLeg(first)) events.push(', replace: 'isTransferLeg(first)) void (' }],
+  found: /^I7: each Completed and Failed transaction and each transfer has its event.*"of":"transfers"/,
+};
+
+const zeroBalances: Planted = {
+  name: 'messages in `balances` that all say 0.00',
+  edits: [{ file: events, find: 'balance: fromMinor(account.balance_minor, ', replace: 'balance: fromMinor(0n, ' }],
+  found: /^I7: each event says what is booked: .*"told":"0(\.0+)? /,
+};
+
+export const banks = [
+  { rows: 'storm', bugs: [drops, centMore, noTransfers] },
+  { rows: 'kill-in-transaction', bugs: [earlyOffset, zeroBalances] },
+];
+
+/** All banks at once: each waits most of the time. */
+export async function selfTest(): Promise<Verdict> {
+  const found = (await Promise.all(banks.map(campaignOn))).flat();
+  const lines = found.map(({ name, finding }) => `| ${name} | ${finding ?? 'NOT FOUND'} |`);
+  process.stdout.write(`| planted bug | found by |\n|---|---|\n${lines.join('\n')}\n`);
+  const passed = found.filter(({ finding }) => finding !== undefined).length;
+  return { passed, failed: found.length - passed };
+}
+
+async function campaignOn({ rows, bugs: planted }: (typeof banks)[number]): Promise<{ name: string; finding: string | undefined }[]> {
+  const copy = copyCheckout();
+  try {
+    for (const bug of planted) plant(copy, bug);
+    // The logs of a campaign that fails are kept: in here they go with the copy.
+    mkdirSync(join(copy, 'tmp'));
+    const report = join(copy, 'report.json');
+    const args = [join(copy, 'tests', 'faults', 'run.ts'), '--quick', '--only', rows, '--json', report];
+    const env = { ...process.env, TMPDIR: join(copy, 'tmp') };
+    const child = spawn(process.execPath, args, { cwd: copy, stdio: ['ignore', 'ignore', 'inherit'], env });
+    await new Promise((resolve) => child.once('exit', resolve));
+    const results = JSON.parse(readFileSync(report, 'utf8')) as Result[];
+    return planted.map(({ name, found }) => ({ name, finding: nameOf(results, found) }));
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+function nameOf(results: Result[], found: RegExp): string | undefined {
+  for (const { row, findings } of results) {
+    const finding = findings.find((text) => found.test(text));
+    if (finding !== undefined) return `${row.name}: ${finding.slice(0, 160)}`;
+  }
+  return undefined;
+}

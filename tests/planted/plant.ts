@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { PlantedBug } from './bugs.ts';
+
+export const root = join(import.meta.dirname, '..', '..');
+
+/** What git would keep of this checkout, with its packages. */
+export function copyCheckout(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'core-banking-planted-'));
+  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
+  for (const file of new Set(files.split('\0').filter((name) => name !== ''))) {
+    mkdirSync(dirname(join(copy, file)), { recursive: true });
+    // Links are links: the chart has some, to a folder too.
+    cpSync(join(root, file), join(copy, file), { force: true, recursive: true, verbatimSymlinks: true });
+  }
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  return copy;
+}
+
+type Bug = Pick<PlantedBug, 'name' | 'edits'>;
+type Texts = Map<string, string>;
+
+/** The files with the bug in them, by name. Throws where a text is not there exactly once. */
+export function withBug(dir: string, { name, edits }: Bug): { originals: Texts; texts: Texts } {
+  const originals = new Map(edits.map(({ file }) => [file, readFileSync(join(dir, file), 'utf8')]));
+  const texts = new Map(originals);
+  for (const { file, find, replace } of edits) {
+    const parts = (texts.get(file) ?? '').split(find);
+    if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times: ${find}`);
+    texts.set(file, parts.join(replace));
+  }
+  return { originals, texts };
+}
+
+/** Plants the bug; returns what takes it out again. */
+export function plant(copy: string, bug: Bug): () => void {
+  const { originals, texts } = withBug(copy, bug);
+  const write = (contents: Texts) => contents.forEach((text, file) => writeFileSync(join(copy, file), text));
+  write(texts);
+  return () => write(originals);
+}
