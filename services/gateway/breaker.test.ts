@@ -1,83 +1,82 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { afterEach, expect, test } from 'vitest';
-import { createBreaker } from './breaker.ts';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createBreaker, isRefused } from './breaker.ts';
 import type { Breaker } from './breaker.ts';
 
 const silence = new Error('no reply');
-const intervalMs = 20;
-let breaker: Breaker;
-afterEach(() => breaker.stop());
-
-function start(): void {
-  breaker = createBreaker({ name: 'test', logger: pino({ level: 'silent' }), isSilence: (error) => error === silence, intervalMs, silentIntervals: 3, halfOpenAfterMs: 60 });
-}
-
-const fail = (error: Error) => breaker.run(() => Promise.reject(error))?.catch(() => undefined);
-const reply = () => breaker.run(async () => 'reply');
-
-async function until(test: () => boolean): Promise<void> {
-  for (let i = 0; i < 200; i++) {
-    if (test()) return;
-    await sleep(5);
-  }
-  throw new Error('it did not come to that');
-}
-
-async function openIt(): Promise<void> {
-  for (let i = 0; i < 50 && !breaker.isOpen(); i++) {
-    await fail(silence);
-    await sleep(intervalMs / 2);
-  }
-  expect(breaker.isOpen()).toBe(true);
-}
-
-test('intervals without any reply open it: nothing is asked any more', async () => {
-  start();
-  await openIt();
-  expect(reply()).toBeUndefined();
+let breaker: Breaker<string>;
+beforeEach(() => {
+  vi.useFakeTimers();
+  breaker = createBreaker({ name: 'test', logger: pino({ level: 'silent' }), isSilence: (error) => error === silence });
+});
+afterEach(() => {
+  breaker.shutdown();
+  vi.useRealTimers();
 });
 
-test('one reply among many silences keeps it closed, and so do errors that are not silence', async () => {
-  start();
-  for (let i = 0; i < 20; i++) {
-    await Promise.all([fail(silence), fail(silence), reply()]);
-    await sleep(intervalMs / 2);
+const isRefusing = () => ask().then(() => false, isRefused);
+const ask = (answer: string | Error = 'reply') =>
+  breaker.fire(() => (answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)));
+const fail = (error: Error) => ask(error).catch(() => undefined);
+
+/** Requests every half second that fail so. */
+async function failFor(seconds: number, error: Error): Promise<void> {
+  for (let i = 0; i < 2 * seconds; i++) {
+    await fail(error);
+    vi.advanceTimersByTime(500);
   }
-  expect(breaker.isOpen()).toBe(false);
-  for (let i = 0; i < 20; i++) {
-    await fail(new Error('the broker is away'));
-    await sleep(intervalMs / 2);
-  }
-  expect(breaker.isOpen()).toBe(false);
+}
+
+async function open(): Promise<void> {
+  await failFor(3, silence);
+  expect(breaker.closed).toBe(true);
+  await fail(silence);
+  expect(breaker.opened).toBe(true);
+}
+
+test('three seconds of silence open it: nothing is asked any more', async () => {
+  await open();
+  expect(await isRefusing()).toBe(true);
 });
 
-test('a burst of silence within one interval does not open it', async () => {
-  start();
+test('one reply among many silences keeps it closed', async () => {
+  for (let i = 0; i < 20; i++) {
+    await Promise.all([fail(silence), fail(silence), ask()]);
+    vi.advanceTimersByTime(1_000);
+  }
+  expect(breaker.closed).toBe(true);
+});
+
+test('errors that are no silence keep it closed', async () => {
+  await failFor(20, new Error('the broker is away'));
+  expect(breaker.closed).toBe(true);
+});
+
+test('a burst of silence at one moment does not open it', async () => {
   await Promise.all(Array.from({ length: 100 }, () => fail(silence)));
-  await sleep(3 * intervalMs);
-  expect(breaker.isOpen()).toBe(false);
+  vi.advanceTimersByTime(10_000);
+  expect(await ask()).toBe('reply');
+  await fail(silence);
+  expect(breaker.closed).toBe(true);
 });
 
-test('half open it lets one through: silence opens it again, a reply closes it', async () => {
-  start();
-  await openIt();
-  let trial: Promise<unknown> | undefined;
-  await until(() => (trial = fail(silence)) !== undefined);
-  expect(reply()).toBeUndefined();
+test('after a second it lets one request through: silence opens it again, a reply closes it', async () => {
+  await open();
+  vi.advanceTimersByTime(1_000);
+  const trial = fail(silence);
+  expect(await isRefusing()).toBe(true);
   await trial;
-  expect(reply()).toBeUndefined();
-  await until(() => reply() !== undefined);
-  await until(() => !breaker.isOpen());
-  expect(await reply()).toBe('reply');
+  expect(await isRefusing()).toBe(true);
+  vi.advanceTimersByTime(1_000);
+  expect(await ask()).toBe('reply');
+  expect(breaker.closed).toBe(true);
 });
 
 test('a reply to an earlier request closes it at once', async () => {
-  start();
   const { promise, resolve } = Promise.withResolvers<string>();
-  const early = breaker.run(() => promise);
-  await openIt();
+  const early = breaker.fire(() => promise);
+  await open();
   resolve('late, but in time');
   expect(await early).toBe('late, but in time');
-  expect(breaker.isOpen()).toBe(false);
+  expect(breaker.closed).toBe(true);
 });

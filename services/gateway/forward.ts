@@ -13,7 +13,7 @@ import type { Reply, Requester } from '#libs/kafka/request-reply/request-reply.t
 import { isSampled } from '#libs/service/tracing.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import type { Admission } from './admission.ts';
-import { createBreaker } from './breaker.ts';
+import { createBreaker, isRefused } from './breaker.ts';
 import type { Breaker } from './breaker.ts';
 import type { Caller } from './caller.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
@@ -78,10 +78,10 @@ const isSilence = (error: unknown): boolean => error instanceof RequestError && 
 /** Turns requests into messages and their replies into outcomes. Never rejects. */
 export function createForwarder({ request, admission, now, prefix, logger, metrics, tracing }: ForwarderOptions): Forwarder {
   const breakers = {
-    ledger: createBreaker({ name: 'ledger', logger, isSilence }),
-    accounts: createBreaker({ name: 'accounts', logger, isSilence }),
+    ledger: createBreaker<Reply>({ name: 'ledger', logger, isSilence }),
+    accounts: createBreaker<Reply>({ name: 'accounts', logger, isSilence }),
   };
-  const breakerOf = (topic: TopicName): Breaker => (topic.startsWith('ledger') ? breakers.ledger : breakers.accounts);
+  const breakerOf = (topic: TopicName): Breaker<Reply> => (topic.startsWith('ledger') ? breakers.ledger : breakers.accounts);
   const nextQueryId = idSequence('qry_');
 
   const ask = async (name: MessageName, topic: TopicName, message: OutgoingMessage, { answerBy }: Origin): Promise<Outcome> => {
@@ -91,12 +91,11 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
     const leave = admission.enter(topic);
     let end: Parameters<typeof leave>[0] = 'unsent';
     try {
-      const reply = breakerOf(topic).run(() => request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }));
-      if (!reply) return notSent;
-      const answer = await reply;
+      const answer = await breakerOf(topic).fire(() => request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }));
       end = 'answered';
       return readReply(name, answer, message, logger);
     } catch (error) {
+      if (isRefused(error)) return notSent;
       const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
       if (stage !== 'not_sent') end = 'given up';
       logger.warn({ err: error, message: name, ...idsOf(message.headers), stage }, 'no reply');
@@ -128,10 +127,10 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
       const { topic } = messages[command.name];
       return traced(command.name, topic, command.id, origin, (from) => ask(command.name, topic, encodeCommand(command, from, prefix), from));
     },
-    breakers: () => (['ledger', 'accounts'] as const).map((service) => ({ service, state: breakers[service].isOpen() ? ('open' as const) : ('closed' as const) })),
+    breakers: () => (['ledger', 'accounts'] as const).map((service) => ({ service, state: breakers[service].closed ? ('closed' as const) : ('open' as const) })),
     stop() {
-      breakers.ledger.stop();
-      breakers.accounts.stop();
+      breakers.ledger.shutdown();
+      breakers.accounts.shutdown();
     },
   };
 }
