@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import fastifyJwt from '@fastify/jwt';
 import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Clock } from '#libs/service/clock.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
-import type { Admission } from './admission.ts';
 import { createAuthenticate } from './auth.ts';
 import { checkCodings, parseBody } from './body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
@@ -16,10 +14,10 @@ import { addDashboard } from './dashboard/dashboard.ts';
 import type { DashboardOptions } from './dashboard/dashboard.ts';
 import { addDocs } from './docs.ts';
 import { internalError, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
-import { createDoor } from './door.ts';
 import { checkRoute, createGate, undecodable } from './gate.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import { createLimiter } from './limits.ts';
+import type { LoadShedding } from './load-shedding.ts';
 import type { AuditRecords } from './audit-records.ts';
 import { addRoutes } from './routes.ts';
 import type { RouteDependencies } from './routes.ts';
@@ -28,7 +26,7 @@ import type { TokenOptions } from './tokens.ts';
 import { traceRequests } from './trace.ts';
 
 export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
-  admission: Pick<Admission, 'refuses' | 'hold'>;
+  loadShedding: Pick<LoadShedding, 'refuse'>;
   clock: Pick<Clock, 'now' | 'check'>;
   tokens: TokenOptions;
   rateLimitPerMinute: number;
@@ -84,9 +82,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   });
   app.decorateRequest('caller', null);
   app.decorateRequest('span', null);
-  // It verifies only: the secret, which it insists on, signs nothing.
-  await app.register(fastifyJwt, { secret: randomUUID() });
-  const verifyToken = createTokenVerifier(app.jwt, deps.tokens, now);
+  const verifyToken = createTokenVerifier(deps.tokens, now);
   const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
   const gate = createGate({
     authenticate: createAuthenticate(verifyToken, deps.apiKeys),
@@ -125,7 +121,6 @@ type AnswerError = ReturnType<typeof errorHandler>;
 /** What happens to a request before its route: headers of every answer, CORS, the gate, scope. */
 function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, answerError: AnswerError) {
   const cors = createCors(deps.corsOrigins);
-  const turnedAway = createDoor(deps);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);
@@ -138,7 +133,7 @@ function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGat
       begin(request, reply);
       if (cors.isPreflight(request)) return void cors.answerPreflight(request, reply);
       if (request.routeOptions.config.public === true) return done();
-      const refused = turnedAway(request, reply);
+      const refused = deps.loadShedding.refuse(request, reply);
       if (refused) return void answerError(refused, request, reply);
       gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
     },

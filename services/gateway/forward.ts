@@ -12,11 +12,11 @@ import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
 import type { Reply, Requester } from '#libs/kafka/request-reply/request-reply.ts';
 import { isSampled } from '#libs/service/tracing.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
-import type { Admission } from './admission.ts';
 import { createBreaker, isRefused } from './breaker.ts';
 import type { Breaker } from './breaker.ts';
 import type { Caller } from './caller.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
+import type { LoadShedding } from './load-shedding.ts';
 
 /** How long an answer may wait for its reply (contract: Idempotency and time-outs). */
 export const replyWaitMs = 5_000;
@@ -63,7 +63,7 @@ export interface Forwarder {
 
 export interface ForwarderOptions {
   request: Requester['request'];
-  admission: Pick<Admission, 'enter'>;
+  loadShedding: Pick<LoadShedding, 'enter'>;
   /** The bank's time, in ms since 1970. */
   now: () => number;
   prefix: string;
@@ -76,7 +76,7 @@ const notSent: Outcome = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
 
 /** Turns requests into messages and their replies into outcomes. Never rejects. */
-export function createForwarder({ request, admission, now, prefix, logger, metrics, tracing }: ForwarderOptions): Forwarder {
+export function createForwarder({ request, loadShedding, now, prefix, logger, metrics, tracing }: ForwarderOptions): Forwarder {
   const breakers = {
     ledger: createBreaker<Reply>({ name: 'ledger', logger, isSilence }),
     accounts: createBreaker<Reply>({ name: 'accounts', logger, isSilence }),
@@ -88,20 +88,19 @@ export function createForwarder({ request, admission, now, prefix, logger, metri
     const begun = performance.now();
     const waitMs = Math.min(replyWaitMs, answerBy - begun);
     if (waitMs <= 0) return notSent;
-    const leave = admission.enter(topic);
-    let end: Parameters<typeof leave>[0] = 'unsent';
+    const leave = loadShedding.enter(topic);
+    let isAnswered = false;
     try {
       const answer = await breakerOf(topic).fire(() => request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }));
-      end = 'answered';
+      isAnswered = true;
       return readReply(name, answer, message, logger);
     } catch (error) {
       if (isRefused(error)) return notSent;
       const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
-      if (stage !== 'not_sent') end = 'given up';
       logger.warn({ err: error, message: name, ...idsOf(message.headers), stage }, 'no reply');
       return { kind: 'failed', stage };
     } finally {
-      leave(end);
+      leave(isAnswered);
       metrics.replied(name, (performance.now() - begun) / 1000);
     }
   };

@@ -1,19 +1,10 @@
-import { createPublicKey } from 'node:crypto';
-import type { JsonWebKey } from 'node:crypto';
+import { createRemoteJWKSet, customFetch } from 'jose';
+import type { FetchImplementation, JWTVerifyGetKey } from 'jose';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 
-/**
- * The issuer's public keys. Ours rather than get-jwks, which fetches without a time-out and once per unknown kid, keeps
- * a key for a minute when the issuer is away, and whose PEM conversion knows no EdDSA.
- */
-export interface KeySet {
-  /**
-   * The key of that kid in PEM. Undefined when the issuer has none of that kid and algorithm. Rejects with
-   * KeysUnavailable when the kid is not known and the issuer cannot be asked.
-   */
-  find(kid: string, algorithm: string): Promise<string | undefined>;
-}
+/** Finds the issuer's key for a token's header. Rejects with KeysUnavailable when the issuer must be asked and cannot be. */
+export type KeySet = JWTVerifyGetKey;
 
 export class KeysUnavailable extends Error {
   override name = 'KeysUnavailable';
@@ -30,71 +21,40 @@ export interface KeySetOptions {
 }
 
 const maxBytes = 1_048_576;
-const jwksSchema = z.object({
-  keys: z.array(z.looseObject({ kid: z.string().optional(), kty: z.string(), use: z.string().optional(), alg: z.string().optional() })).max(100),
-});
+const jwksSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 
-interface Key {
-  pem: string;
-  algorithm: string | undefined;
-}
-
-/** Keys are fetched when first needed, kept while the issuer is away, and gone when it no longer publishes them. */
+/**
+ * The issuer's public keys: fetched when first needed and when a token names an unknown one, gone when the issuer no longer
+ * publishes them. Jose would stop using keys that are too old to be fresh; ours are refreshed in the background instead, and
+ * so are kept while the issuer is away.
+ */
 export function createKeySet({ url, logger, refreshMs = 300_000, cooldownMs = 5_000, timeoutMs = 3_000 }: KeySetOptions): KeySet {
-  let keys: Map<string, Key> | undefined;
   let triedAt = -Infinity;
-  let failed = false;
-  let fetching: Promise<void> | undefined;
-
-  const load = async (): Promise<void> => {
+  const fetchKeys: FetchImplementation = async (href, options) => {
+    // Jose's own cool-down begins with a fetch that succeeded.
+    if (performance.now() - triedAt < cooldownMs) throw new KeysUnavailable('the issuer was asked for its keys a moment ago');
+    triedAt = performance.now();
     try {
-      keys = await fetchKeys(url, timeoutMs, logger);
-      failed = false;
+      const response = await fetch(href, { ...options, redirect: 'error' });
+      if (!response.ok) throw new Error(`status ${response.status}`);
+      return Response.json(jwksSchema.parse(JSON.parse(await readBounded(response))));
     } catch (error) {
-      failed = true;
       logger.warn({ err: error, url }, 'the keys of the token issuer cannot be fetched');
+      throw new KeysUnavailable('the issuer cannot be asked for its keys', { cause: error });
     }
   };
-  const refetch = (minAgeMs: number): Promise<void> => {
-    const now = performance.now();
-    if (!fetching && now - triedAt >= minAgeMs) {
-      triedAt = now;
-      fetching = load().finally(() => {
-        fetching = undefined;
-      });
-    }
-    return fetching ?? Promise.resolve();
+  const keys = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: timeoutMs,
+    cooldownDuration: cooldownMs,
+    cacheMaxAge: Infinity,
+    [customFetch]: fetchKeys,
+  });
+  return (header, token) => {
+    const isDue = keys.jwks() !== undefined && performance.now() - triedAt >= refreshMs;
+    // A failure is logged above, and the known keys stay.
+    if (isDue) keys.reload().catch(() => undefined);
+    return keys(header, token);
   };
-
-  return {
-    async find(kid, algorithm) {
-      let key = keys?.get(kid);
-      if (key) void refetch(refreshMs);
-      else {
-        await refetch(cooldownMs);
-        key = keys?.get(kid);
-        if (!key && (failed || !keys)) throw new KeysUnavailable('the issuer cannot be asked for its keys');
-      }
-      return key && (key.algorithm === undefined || key.algorithm === algorithm) ? key.pem : undefined;
-    },
-  };
-}
-
-async function fetchKeys(url: string, timeoutMs: number, logger: Logger): Promise<Map<string, Key>> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs), redirect: 'error', headers: { accept: 'application/json' } });
-  if (!response.ok) throw new Error(`status ${response.status}`);
-  const { keys } = jwksSchema.parse(JSON.parse(await readBounded(response)));
-  const found = new Map<string, Key>();
-  for (const jwk of keys) {
-    if (jwk.kid === undefined || jwk.kty === 'oct' || (jwk.use !== undefined && jwk.use !== 'sig')) continue;
-    try {
-      const pem = createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString();
-      found.set(jwk.kid, { pem, algorithm: jwk.alg });
-    } catch (error) {
-      logger.warn({ err: error, kid: jwk.kid }, 'a key of the token issuer cannot be read');
-    }
-  }
-  return found;
 }
 
 async function readBounded(response: Response): Promise<string> {

@@ -11,13 +11,14 @@ import { scopes } from '#libs/contracts/scopes.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
-import { createAdmission } from './admission.ts';
 import { createApiKeys } from './api-keys.ts';
 import { createApp } from './app.ts';
 import type { AppDependencies } from './app.ts';
 import { createCursors } from './cursor.ts';
 import { createForwarder } from './forward.ts';
 import { createGatewayMetrics } from './gateway-metrics.ts';
+import { createLoadShedding } from './load-shedding.ts';
+import type { LoadShedding } from './load-shedding.ts';
 import { createAuditRecords } from './audit-records.ts';
 
 /** What a service would reply: a body, or why there is none. */
@@ -31,7 +32,7 @@ export const pepper = 'a pepper of sixteen';
 const silent = pino({ level: 'silent' });
 
 /** The app with services that are a function in this process. Everything else is what runs in production. */
-export async function testApp(service: Service = () => 'no_reply', options: Partial<AppDependencies> = {}) {
+export async function testApp(service: Service = () => 'no_reply', options: Partial<AppDependencies> & { loadShedding?: LoadShedding } = {}) {
   const sent: OutgoingMessage[] = [];
   const recorded: OutgoingMessage[] = [];
   const waits: number[] = [];
@@ -49,12 +50,11 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     return { headers: {}, value: Buffer.from(JSON.stringify(answer)) };
   };
   const apiKeys = createApiKeys({ pepper, logger: silent, onUse: () => undefined, now: Date.now });
-  // Its time stands still: a test that starves on a busy machine is no overload.
-  const admission = createAdmission(() => 0);
   const clock = { now: Date.now, check: () => ({ ok: true }), ...options.clock };
-  const forwarder = createForwarder({ request, admission, now: clock.now, prefix: 'test.', logger: silent, metrics });
+  const loadShedding = options.loadShedding ?? createLoadShedding({ clock, metrics });
+  const forwarder = createForwarder({ request, loadShedding, now: clock.now, prefix: 'test.', logger: silent, metrics });
   const app = await createApp({
-    admission,
+    loadShedding,
     forwarder,
     consumerLag: async () => [],
     apiKeys,
@@ -74,10 +74,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     ...options,
     clock,
   });
-  app.addHook('onClose', async () => {
-    forwarder.stop();
-    admission.stop();
-  });
+  app.addHook('onClose', async () => forwarder.stop());
 
   const takeKey = (state: Partial<EventData<'corebanking.api_key.v1'>> & { key_id: string; secret_hash: string }): void => {
     const full = { family_id: state.key_id, scopes: [...scopes], environment: 'live', client_id: null, expires_at: '2999-01-01T00:00:00.000Z', revoked_at: null, version: 1, ...state };

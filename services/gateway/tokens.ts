@@ -1,4 +1,5 @@
-import type { JWT } from '@fastify/jwt';
+import { decodeJwt, jwtVerify } from 'jose';
+import type { JWTVerifyGetKey } from 'jose';
 import { z } from 'zod';
 import type { Caller } from './caller.ts';
 import { KeysUnavailable } from './jwks.ts';
@@ -23,7 +24,7 @@ export interface TokenOptions {
  */
 export type VerifyToken = (token: string) => Caller | Promise<Caller | undefined>;
 
-const skewMs = 30_000;
+const skewS = 30;
 const maxRemembered = 10_000;
 /** A token is looked at again after this time, so that a key withdrawn by the issuer ends what it signed. */
 const rememberMs = 300_000;
@@ -40,29 +41,19 @@ const claimsSchema = z.object({
   /** A malformed binding is no credential: it must never turn into an unbound one. */
   bank_client_id: z.string().min(1).max(64).optional(),
 });
-const headerSchema = z.object({
-  alg: z.string(),
-  kid: z.string().optional(),
-  /** RFC 7515, 4.1.11: whoever understands no extension refuses every token that needs one. */
-  crit: z.never().optional(),
-});
-
 interface Remembered {
   caller: Caller;
   untilMs: number;
 }
 
-/**
- * Verifies with @fastify/jwt, told everything that it takes for granted otherwise: algorithms, issuer, audience and a
- * numeric exp. Headers that name a key (jku, x5u, jwk) are never followed. Valid tokens are remembered until they expire.
- */
-export function createTokenVerifier(jwt: JWT, options: TokenOptions, now: () => number = Date.now): VerifyToken {
+/** Verifies tokens. Headers that bring a key (jku, x5u, jwk) are ignored. Valid tokens are remembered until they expire. */
+export function createTokenVerifier(options: TokenOptions, now: () => number = Date.now): VerifyToken {
   const remembered = new Map<string, Remembered>();
 
   const remember = (token: string, caller: Caller, expiresMs: number): void => {
     const oldest = remembered.size >= maxRemembered ? remembered.keys().next().value : undefined;
     if (oldest !== undefined) remembered.delete(oldest);
-    remembered.set(token, { caller, untilMs: Math.min(expiresMs + skewMs, now() + rememberMs) });
+    remembered.set(token, { caller, untilMs: Math.min(expiresMs + skewS * 1000, now() + rememberMs) });
   };
 
   return (token) => {
@@ -75,7 +66,7 @@ export function createTokenVerifier(jwt: JWT, options: TokenOptions, now: () => 
         return known.caller;
       }
     }
-    return verifyToken(jwt, options, token, now()).then((claims) => {
+    return verifyToken(options, token, now()).then((claims) => {
       if (!claims) return undefined;
       const caller = callerOf(claims);
       remember(token, caller, claims.exp * 1000);
@@ -86,40 +77,34 @@ export function createTokenVerifier(jwt: JWT, options: TokenOptions, now: () => 
 
 type Claims = z.output<typeof claimsSchema>;
 
-async function verifyToken(jwt: JWT, options: TokenOptions, token: string, now: number): Promise<Claims | undefined> {
+async function verifyToken(options: TokenOptions, token: string, now: number): Promise<Claims | undefined> {
   try {
-    const decoded = jwt.decode<{ header: unknown; payload: { iss?: unknown } }>(token, { complete: true });
-    const header = headerSchema.parse(decoded?.header);
-    // What is not even said to be from our issuer does not make us ask it for keys.
-    if (decoded?.payload.iss !== options.issuer) return undefined;
-    const found = await keyFor(header, options);
-    if (!found) return undefined;
-    const claims = jwt.verify(token, {
-      key: found.key,
-      algorithms: found.algorithms,
-      allowedIss: options.issuer,
-      allowedAud: options.audience,
+    // A token that does not even claim to be from our issuer does not make us ask it for keys.
+    if (decodeJwt(token).iss !== options.issuer) return undefined;
+    const { payload } = await jwtVerify(token, keyFor(options), {
+      algorithms: options.hs256Secret === undefined ? [...options.algorithms] : ['HS256', ...options.algorithms],
+      issuer: options.issuer,
+      audience: options.audience,
       requiredClaims: ['iss', 'aud', 'exp', 'sub'],
-      clockTolerance: skewMs,
-      clockTimestamp: now,
-      cache: false,
+      clockTolerance: skewS,
+      currentDate: new Date(now),
     });
-    return claimsSchema.parse(claims);
+    return claimsSchema.parse(payload);
   } catch (error) {
     if (error instanceof KeysUnavailable) throw error;
     return undefined;
   }
 }
 
-type Header = z.output<typeof headerSchema>;
-
 /** A key never meets an algorithm of the other kind: that is how a public key becomes an HMAC secret. */
-async function keyFor({ alg, kid }: Header, { algorithms, keySet, hs256Secret }: TokenOptions): Promise<{ key: string; algorithms: ('HS256' | TokenAlgorithm)[] } | undefined> {
-  if (alg === 'HS256') return hs256Secret === undefined ? undefined : { key: hs256Secret, algorithms: ['HS256'] };
-  const algorithm = algorithms.find((allowed) => allowed === alg);
-  if (algorithm === undefined || kid === undefined) return undefined;
-  const key = await keySet?.find(kid, algorithm);
-  return key === undefined ? undefined : { key, algorithms: [algorithm] };
+function keyFor({ keySet, hs256Secret }: TokenOptions): JWTVerifyGetKey {
+  return (header, token) => {
+    // No issuer of access tokens needs an extension of JWS (RFC 7515, 4.1.11).
+    if (header.crit !== undefined) throw new Error('the token needs an extension');
+    if (header.alg === 'HS256') return Buffer.from(hs256Secret ?? '');
+    if (header.kid === undefined || keySet === undefined) throw new Error('the token names no key that is known');
+    return keySet(header, token);
+  };
 }
 
 function callerOf({ iss, sub, scope, client_id, azp, bank_client_id }: Claims): Caller {
