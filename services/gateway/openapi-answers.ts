@@ -53,7 +53,7 @@ const deadLetter = {
 
 /** One resource, or the items of a list. */
 const answers: Record<EndpointName, Record<string, Json>> = {
-  health: { running: { status: 'success', message: 'the service is running', apiVersion: '0.1.0' } },
+  health: { running: { status: 'success', message: 'the service is running', apiVersion: '0.2.0' } },
   list_clients: { Retail: retail, Corporate: corporate },
   search_client_by_ussd: { Retail: retail },
   get_client: { Retail: retail, Corporate: corporate },
