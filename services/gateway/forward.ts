@@ -21,7 +21,7 @@ import type { LoadShedding } from './load-shedding.ts';
 /** How long an answer may wait for its reply (contract: Idempotency and time-outs). */
 export const replyWaitMs = 5_000;
 /** Until when the first service may begin a command. */
-export const deadlineMs = 30_000;
+const deadlineMs = 30_000;
 
 /** Whose request a message belongs to. */
 export interface Origin {

@@ -28,7 +28,7 @@ export type Service = (message: { name: MessageName; data: Record<string, unknow
 export const ok = (data: unknown): ReplyBody => ({ ok: true, data });
 export const refused = (code: ErrorCode, message = 'refused', details?: Record<string, unknown>): ReplyBody => ({ ok: false, refusal: refusal(code, message, { details }) });
 
-export const pepper = 'a pepper of sixteen';
+const pepper = 'a pepper of sixteen';
 const silent = pino({ level: 'silent' });
 
 /** The app with services that are a function in this process. Everything else is what runs in production. */

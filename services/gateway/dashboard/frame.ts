@@ -46,7 +46,7 @@ export interface Visit {
 /** What is answered: a page, or where to go on. */
 export type Shown = { content: Html; title?: string; status?: number; assets?: readonly AssetName[] } | { goTo: string };
 
-export const contentPolicy = [
+const contentPolicy = [
   "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
 ].join('; ');
 
