@@ -5,13 +5,13 @@ import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { collectSeldom } from '#libs/service/run.ts';
-import { createApiKeys } from '#services/gateway/api-keys.ts';
-import { createApp } from '#services/gateway/app.ts';
-import { createCursors } from '#services/gateway/cursor.ts';
-import { createForwarder } from '#services/gateway/forward.ts';
-import { createGatewayMetrics } from '#services/gateway/gateway-metrics.ts';
-import { createLoadShedding } from '#services/gateway/load-shedding.ts';
-import { createAuditRecords } from '#services/gateway/audit-records.ts';
+import { createApiKeys } from '#services/gateway/access/api-keys.ts';
+import { createApp } from '#services/gateway/http/app.ts';
+import { createCursors } from '#services/gateway/api/cursor.ts';
+import { createForwarder } from '#services/gateway/api/forward.ts';
+import { createGatewayMetrics } from '#services/gateway/observe/gateway-metrics.ts';
+import { createLoadShedding } from '#services/gateway/overload/load-shedding.ts';
+import { createAuditRecords } from '#services/gateway/access/audit-records.ts';
 
 /**
  * The gateway answering itself: all that a request passes in it (credential, limits, validation, command, reply), and

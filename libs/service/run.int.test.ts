@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
-const fixture = fileURLToPath(new URL('./run.fixture.ts', import.meta.url));
+const fixture = fileURLToPath(new URL('./test/run.fixture.ts', import.meta.url));
 
 interface Outcome {
   code: number | null;

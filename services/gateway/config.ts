@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { flag, kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import { createCursors } from './cursor.ts';
-import { createKeySet } from './jwks.ts';
-import { asymmetricAlgorithms } from './tokens.ts';
+import { createCursors } from './api/cursor.ts';
+import { createKeySet } from './access/jwks.ts';
+import { asymmetricAlgorithms } from './access/tokens.ts';
 
 const secret = z.string().min(16, 'must have at least 16 characters');
 

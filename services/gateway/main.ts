@@ -8,14 +8,14 @@ import { measureClock } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import { createTracing } from '#libs/service/tracing.ts';
-import { createApp } from './app.ts';
-import { createAuditRecords } from './audit-records.ts';
-import { createTimeReader } from './bank-time.ts';
+import { createApp } from './http/app.ts';
+import { createAuditRecords } from './access/audit-records.ts';
+import { createTimeReader } from './api/bank-time.ts';
 import { appSettings, loadGatewayConfig } from './config.ts';
-import { createConsumerLag } from './consumer-lag.ts';
-import { createForwarder } from './forward.ts';
-import { createGatewayMetrics, measureGateway } from './gateway-metrics.ts';
-import { createLoadShedding } from './load-shedding.ts';
+import { createConsumerLag } from './observe/consumer-lag.ts';
+import { createForwarder } from './api/forward.ts';
+import { createGatewayMetrics, measureGateway } from './observe/gateway-metrics.ts';
+import { createLoadShedding } from './overload/load-shedding.ts';
 import { createMessaging } from './messaging.ts';
 
 /** Starts the gateway. It is stopped in reverse order: readiness, HTTP server, breakers, requester, followers, publisher, probes. */

@@ -8,13 +8,13 @@ import type { Follower } from '#libs/kafka/consume/follow.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { createRequester } from '#libs/kafka/request-reply/request-reply.ts';
-import { createApiKeys } from './api-keys.ts';
+import { createApiKeys } from './access/api-keys.ts';
 import type { GatewayConfig } from './config.ts';
 import type { DashboardOptions } from './dashboard/dashboard.ts';
-import { createEndedSessions } from './dashboard/ended-sessions.ts';
-import { encodeNotice } from './forward.ts';
-import type { GatewayMetrics } from './gateway-metrics.ts';
-import type { LoadShedding } from './load-shedding.ts';
+import { createEndedSessions } from './dashboard/session/ended-sessions.ts';
+import { encodeNotice } from './api/forward.ts';
+import type { GatewayMetrics } from './observe/gateway-metrics.ts';
+import type { LoadShedding } from './overload/load-shedding.ts';
 
 export interface MessagingDependencies {
   logger: Logger;
