@@ -7,7 +7,7 @@ import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
-import { derivedBits, fingerprint } from '#services/gateway/ids.ts';
+import { derivedBits, fingerprint } from '#services/gateway/api/ids.ts';
 import { type Answer, expectError, newKey, type RestAccount, type RestTransaction, type RestTransfer, retail, unknownId } from './support/client.ts';
 import { caughtUp, publish } from './support/kafka.ts';
 import { eventually, useBank } from './support/world.ts';

@@ -10,6 +10,8 @@ const root = join(import.meta.dirname, '..');
 const runBy: Record<string, string> = {
   'npm ci && npm start': 'deploy/local/start.e2e.test.ts',
   'npm ci && npm test': 'not within itself: it is what runs this',
+  'npm ci': 'not within itself: .ci/run begins with it',
+  'npm run check': 'not within itself: it runs this',
   'docker compose up --wait': 'deploy/check/compose.ts',
   'docker compose run --rm --no-deps api-key': 'deploy/check/compose.ts',
   'docker build -f deploy/Dockerfile -t core-banking .': 'deploy/check/image.ts',

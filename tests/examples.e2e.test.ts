@@ -15,7 +15,7 @@ import { eventually, together, useBank } from './support/world.ts';
 const world = useBank();
 const { api } = world;
 const root = join(import.meta.dirname, '..');
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const guide = readFileSync(join(root, 'docs/guides/downstream-team.md'), 'utf8');
 const started: Example[] = [];
 let database: TestDatabase;
 let pool: Pool;
@@ -88,8 +88,8 @@ describe.concurrent('examples', () => {
     expect(rows).toEqual(entries.map(booked).sort((a, b) => (a.account_id === b.account_id ? a.sequence - b.sequence : a.account_id < b.account_id ? -1 : 1)));
   });
 
-  it("notifier, by README's command: a line per transaction and frozen account; fraud-watcher: an alert per suspicion; both stop at SIGTERM", async () => {
-    const [, command = ''] = /```sh\n(npm run --silent example notifier\.ts)\n```\n```text\n/.exec(readme) ?? [];
+  it("notifier, by the guide's command: a line per transaction and frozen account; fraud-watcher: an alert per suspicion; both stop at SIGTERM", async () => {
+    const [, command = ''] = /```sh\n(npm run --silent example notifier\.ts)\n```\n```text\n/.exec(guide) ?? [];
     const notifier = new Example('bash', ['-c', command]);
     const shown = /^(acc_[0-9a-f]{32}): (.+) \[(.+)\]$/;
     const told = () => notifier.lines.map((line) => shown.exec(line)?.[3]?.replaceAll('-', '') ?? '');
@@ -102,7 +102,7 @@ describe.concurrent('examples', () => {
     await eventually(async () => transactions.every(({ transaction_id }) => told().includes(transaction_id.slice(4))) && notifier.lines.some((line) => line.includes('frozen')) && watcher.lines.length >= 2, 40_000);
     expect(await watcher.end('SIGTERM')).toEqual([0, '']);
     await notifier.end('SIGTERM');
-    const example = /```text\n([\s\S]*?)\n```/.exec(readme)?.[1]?.split('\n') ?? [];
+    const example = /```text\n([\s\S]*?)\n```/.exec(guide)?.[1]?.split('\n') ?? [];
     for (const line of [...notifier.lines, ...example]) expect(line).toMatch(shown);
     for (const { transaction_id } of transactions) expect(told().filter((event) => event === transaction_id.slice(4))).toHaveLength(1);
     expect(notifier.lines.filter((line) => line.includes('frozen: fraud'))).toHaveLength(1);

@@ -10,7 +10,7 @@ import { silent } from '#libs/postgres/test-database.ts';
 import { createTestProxy } from '#libs/postgres/test-proxy.ts';
 import { newId, startHarness } from '../services/accounts/harness.ts';
 import { schema as accountsSchema } from '../services/accounts/schema.ts';
-import { createApiKeys } from '../services/gateway/api-keys.ts';
+import { createApiKeys } from '../services/gateway/access/api-keys.ts';
 import { startLedger } from '../services/ledger/harness.ts';
 import { restateBalances } from '../services/ledger/restate.ts';
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 /** Who may import whom (docs/architecture.md): the structure, kept by a test. */
 const root = join(import.meta.dirname, '..');
 
-const isTest = (file: string) => /\.(test|fixture)\.ts$|(^|\/)test\/|test-database\.ts$/.test(file);
+const isTest = (file: string) => /\.(test|fixture)\.ts$|\/test\/|(^|\/)test\/|test-database\.ts$/.test(file);
 
 function sources(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -84,6 +84,17 @@ describe('layout', () => {
     for (const file of pure) {
       expect(importsOf(file).filter((name) => !name.startsWith('libs/contracts/') && !pure.includes(name) && name !== 'node:crypto')).toEqual([]);
     }
+  });
+
+  it('the folders of the gateway: arrows point one way', () => {
+    const gateway = 'services/gateway';
+    const outside = (folder: string, others: string[]) => wrong(`${gateway}/${folder}`, (name) => !others.some((other) => name.startsWith(`${gateway}/${other}/`)));
+    expect(outside('overload', ['access', 'api', 'openapi', 'dashboard'])).toEqual([]);
+    expect(outside('access', ['overload', 'openapi', 'dashboard'])).toEqual([]);
+    expect(outside('api', ['openapi', 'dashboard'])).toEqual([]);
+    expect(outside('observe', ['access', 'overload', 'openapi', 'dashboard'])).toEqual([]);
+    expect(outside('dashboard/html', ['dashboard/pages'])).toEqual([]);
+    expect(outside('dashboard/session', ['dashboard/pages'])).toEqual([]);
   });
 
   it('process.env is read in one place', () => {

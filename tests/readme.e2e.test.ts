@@ -6,11 +6,10 @@ import { describeInBrowser, useDashboard } from './support/browser.ts';
 import { useBank } from './support/world.ts';
 
 /**
- * What a newcomer tries, tried: README's requests in order, their answers compared with those printed there (with
- * UPDATE_README=1 it writes the answers into README instead); those of requests.http; and the pages at /docs.
+ * What a newcomer tries, tried: the requests of the quick start and of README in order, their answers compared with those
+ * printed there (with UPDATE_README=1 it writes the answers instead); those of requests.http; and the pages at /docs.
  */
 const root = join(import.meta.dirname, '..');
-const file = join(root, 'README.md');
 const example = /```sh\n([^`]*)```\n```json\n([^`]*)```/g;
 
 const world = useBank();
@@ -32,11 +31,11 @@ function remember(answer: Record<string, unknown>, variables: Record<string, str
   else if (typeof data['client_type'] === 'string') variables['CLIENT_ID'] = String(data['client_id']);
 }
 
-it('gives the answers that README shows', () => {
-  const readme = readFileSync(file, 'utf8');
+it.each([['docs/quick-start.md', 12], ['README.md', 1]])('gives the answers that %s shows', (name, count) => {
+  const file = join(root, name);
   const variables: Record<string, string> = { BASE_URL: world.api.baseUrl, API_KEY: world.bank.api_key };
   let examples = 0;
-  const updated = readme.replace(example, (_, command: string, shown: string) => {
+  const updated = readFileSync(file, 'utf8').replace(example, (_, command: string, shown: string) => {
     const output = execFileSync('bash', ['-c', command], { env: { ...process.env, ...variables }, encoding: 'utf8', timeout: 20_000 });
     const answer = JSON.parse(output) as Record<string, unknown>;
     remember(answer, variables);
@@ -44,7 +43,7 @@ it('gives the answers that README shows', () => {
     if (process.env['UPDATE_README'] !== '1') expect(stable(answer), command).toEqual(stable(JSON.parse(shown)));
     return `\`\`\`sh\n${command}\`\`\`\n\`\`\`json\n${JSON.stringify(answer, null, 2)}\n\`\`\``;
   });
-  expect(examples).toBeGreaterThanOrEqual(9);
+  expect(examples).toBe(count);
   if (process.env['UPDATE_README'] === '1') writeFileSync(file, updated);
 });
 

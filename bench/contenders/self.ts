@@ -5,13 +5,13 @@ import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { collectSeldom } from '#libs/service/run.ts';
-import { createAdmission } from '#services/gateway/admission.ts';
-import { createApiKeys } from '#services/gateway/api-keys.ts';
-import { createApp } from '#services/gateway/app.ts';
-import { createCursors } from '#services/gateway/cursor.ts';
-import { createForwarder } from '#services/gateway/forward.ts';
-import { createGatewayMetrics } from '#services/gateway/gateway-metrics.ts';
-import { createAuditRecords } from '#services/gateway/audit-records.ts';
+import { createApiKeys } from '#services/gateway/access/api-keys.ts';
+import { createApp } from '#services/gateway/http/app.ts';
+import { createCursors } from '#services/gateway/api/cursor.ts';
+import { createForwarder } from '#services/gateway/api/forward.ts';
+import { createGatewayMetrics } from '#services/gateway/observe/gateway-metrics.ts';
+import { createLoadShedding } from '#services/gateway/overload/load-shedding.ts';
+import { createAuditRecords } from '#services/gateway/access/audit-records.ts';
 
 /**
  * The gateway answering itself: all that a request passes in it (credential, limits, validation, command, reply), and
@@ -36,14 +36,15 @@ const keyId = parseApiKey(API_KEY)?.key_id ?? '';
 const known = { key_id: keyId, family_id: keyId, scopes: [...scopes], environment: 'test', client_id: null, expires_at: '2999-01-01T00:00:00.000Z', revoked_at: null, version: 1, secret_hash: hashApiKey(API_KEY_PEPPER, API_KEY) };
 apiKeys.take(keyId, Buffer.from(JSON.stringify(known)));
 
-const admission = createAdmission();
+const clock = { now: Date.now, check: () => ({ ok: true }) };
+const loadShedding = createLoadShedding({ clock, metrics });
 const app = await createApp({
-  admission,
-  forwarder: createForwarder({ request, admission, now: Date.now, prefix, logger, metrics }),
+  loadShedding,
+  forwarder: createForwarder({ request, loadShedding, now: Date.now, prefix, logger, metrics }),
   consumerLag: async () => [],
   apiKeys,
   auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger, now: Date.now }),
-  clock: { now: Date.now, check: () => ({ ok: true }) },
+  clock,
   pepper: API_KEY_PEPPER,
   cursors: createCursors(API_KEY_PEPPER),
   idempotencySecret: API_KEY_PEPPER,

@@ -100,7 +100,7 @@ function reasonOf({ message, cause }: TypeError | DOMException): string {
 /** How long to wait before the request is sent again, in ms; undefined where it must not be. */
 function repeatAfter(outcome: BankError | NoAnswerError, { method }: Request, attempt: number): number | undefined {
   const status = outcome instanceof BankError ? outcome.status : 0;
-  // Turned away with nothing done: anything may be sent again. Else a PATCH, which has no key, could undo what others did meanwhile.
+  // Refused with nothing done: anything may be sent again. Else a PATCH, which has no key, could undo what others did meanwhile.
   const mayRepeat = status === 429 || status === 503 || (method !== 'PATCH' && (status === 0 || status === 504));
   if (!mayRepeat) return undefined;
   const grown = Math.min(longestWaitMs, firstWaitMs * 2 ** attempt) * (0.5 + Math.random() / 2);

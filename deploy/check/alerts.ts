@@ -120,7 +120,7 @@ const faults: Fault[] = [
   },
   {
     name: 'the clock of a gateway is an hour ahead',
-    fires: ['BankClockWrong', 'BankTurnsAway'],
+    fires: ['BankClockWrong', 'BankShedsLoad'],
     async inject(scene, over) {
       const gateway = scene.cluster.node('gateway-2');
       await gateway.stop();

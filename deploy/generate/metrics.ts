@@ -2,7 +2,7 @@ import { createMetrics } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { handlingMetrics, measureBacklogs } from '#services/accounts/measure.ts';
-import { createGatewayMetrics, measureGateway } from '#services/gateway/gateway-metrics.ts';
+import { createGatewayMetrics, measureGateway } from '#services/gateway/observe/gateway-metrics.ts';
 import { batchMetrics, measureBooks } from '#services/ledger/measure.ts';
 
 /** Nothing of it is read: nobody scrapes here. */

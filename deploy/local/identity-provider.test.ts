@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
-import { createKeySet } from '#services/gateway/jwks.ts';
-import { testApp } from '#services/gateway/test-app.ts';
-import { createTokenVerifier } from '#services/gateway/tokens.ts';
+import { createKeySet } from '#services/gateway/access/jwks.ts';
+import { createTokenVerifier } from '#services/gateway/access/tokens.ts';
 import { authorization, Browser, claimsOf, type Parameters, redeem, redirectUri, type Tokens } from '../../tests/support/sign-in.ts';
 import { AUDIENCE, MAIN_CLIENT, startIdentityProvider } from './bank.ts';
 import { freePort } from './ports.ts';
@@ -64,11 +63,9 @@ describe('signing in', () => {
     expect(claimsOf(access_token)).toMatchObject({ iss: issuer, aud: AUDIENCE, sub: user_name, name, client_id: 'dashboard', scope });
     expect(claimsOf(id_token)).toMatchObject({ iss: issuer, aud: 'dashboard', sub: user_name, name, nonce });
 
-    const { app } = await testApp();
     const keySet = createKeySet({ url: `${issuer}/jwks`, logger: pino({ level: 'silent' }) });
-    const caller = await createTokenVerifier(app.jwt, { issuer, audience: AUDIENCE, algorithms: ['RS256'], keySet })(access_token);
+    const caller = await createTokenVerifier({ issuer, audience: AUDIENCE, algorithms: ['RS256'], keySet })(access_token);
     expect(caller).toEqual({ actor: `jwt:${issuer}|${user_name}`, scopes: new Set(own), boundClientId: undefined, isStaff: true });
-    await app.close();
   });
 
   test('a token carries no more than was asked for', async () => {

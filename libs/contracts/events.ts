@@ -9,7 +9,7 @@ import type { TopicName } from './topics.ts';
  */
 const reversalFree = transactionSchema.omit({ reversed_by_transaction_id: true });
 
-export const transactionCompletedSchema = z.object({
+const transactionCompletedSchema = z.object({
   transaction: reversalFree,
   /** Gap-free per account: the sequence of this account's entry. */
   sequence: z.number().int(),

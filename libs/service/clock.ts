@@ -30,7 +30,7 @@ export interface Clock {
 }
 
 /** From here on a host's clock counts as wrong. */
-export const maxSkewMs = 5_000;
+const maxSkewMs = 5_000;
 const everyMs = 5_000;
 const retryMs = 1_000;
 /** Two clocks may part by so much from one look to the next: 200 ppm. */

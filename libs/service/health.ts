@@ -95,7 +95,7 @@ function send(response: ServerResponse, status: number, contentType: string, bod
 }
 
 /** Runs all checks at once, each bounded. */
-export async function runChecks(checks: Record<string, Check>): Promise<Record<string, CheckResult>> {
+async function runChecks(checks: Record<string, Check>): Promise<Record<string, CheckResult>> {
   const results = await Promise.all(Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check)] as const));
   return Object.fromEntries(results);
 }

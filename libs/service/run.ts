@@ -66,7 +66,7 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
 }
 
 /**
- * Collections of the whole heap, of which a small one that lets go of much would see one a second (docs/performance.md, Promoted).
+ * Collections of the whole heap, of which a small one that lets go of much would see one a second (docs/performance/experiments.md, Promoted).
  * - V8 makes in the old generation at once what it saw grow old (arrays of parameters, say, in slow seconds). What these hold, the
  *   bytes of each request, is then freed by such collections alone: it is told not to.
  * - They come when the heap has grown to three times what the last one left, which is within V8's own range (1.3 to 4 times).

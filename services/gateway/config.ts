@@ -1,7 +1,11 @@
+import type { Logger } from 'pino';
 import { z } from 'zod';
 import { flag, kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
-import { asymmetricAlgorithms } from './tokens.ts';
+import packageJson from '../../package.json' with { type: 'json' };
+import { createCursors } from './api/cursor.ts';
+import { createKeySet } from './access/jwks.ts';
+import { asymmetricAlgorithms } from './access/tokens.ts';
 
 const secret = z.string().min(16, 'must have at least 16 characters');
 
@@ -47,4 +51,26 @@ export type GatewayConfig = z.output<typeof gatewayConfig>;
 
 export function loadGatewayConfig(): GatewayConfig {
   return loadConfig(gatewayConfig);
+}
+
+/** What createApp takes, of that which follows from the configuration alone. */
+export function appSettings(config: GatewayConfig, logger: Logger) {
+  return {
+    apiVersion: packageJson.version,
+    pepper: config.API_KEY_PEPPER,
+    cursors: createCursors(config.IDEMPOTENCY_SECRET),
+    idempotencySecret: config.IDEMPOTENCY_SECRET,
+    tokens: {
+      issuer: config.JWT_ISSUER ?? '',
+      audience: config.JWT_AUDIENCE ?? '',
+      algorithms: config.JWT_ALGORITHMS,
+      keySet: config.JWKS_URL === undefined ? undefined : createKeySet({ url: config.JWKS_URL, logger }),
+      hs256Secret: config.JWT_HS256_SECRET,
+    },
+    rateLimitPerMinute: config.RATE_LIMIT_PER_MINUTE,
+    authFailuresPerMinute: config.AUTH_FAILURES_PER_MINUTE,
+    trustProxy: config.TRUST_PROXY,
+    corsOrigins: config.CORS_ORIGINS,
+    docs: config.DOCS,
+  };
 }

@@ -72,7 +72,7 @@ export class Journal {
     return begun;
   }
 
-  /** These were turned away, and are not followed any more: that one of them was booked all the same is a finding. */
+  /** These were refused, and are not followed any more: that one of them was booked all the same is a finding. */
   forget(keys: ReadonlySet<string>): void {
     for (const key of keys) this.byKey.delete(key);
     this.operations.splice(0, this.operations.length, ...this.operations.filter(({ key }) => !keys.has(key)));

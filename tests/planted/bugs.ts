@@ -105,8 +105,8 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: '"Failed" on time-out',
-    edits: [{ file: 'services/gateway/commands.ts', find: "pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),", replace: "pending: () => ({ ...data, status: 'Failed', created_at: acceptedAt.toISOString(), direction }) as never," }],
-    caughtBy: [{ file: 'services/gateway/replies.test.ts', test: 'no reply in time: 202 Pending for transactions and transfers, and then GET never answers 404' }],
+    edits: [{ file: 'services/gateway/api/commands.ts', find: "pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),", replace: "pending: () => ({ ...data, status: 'Failed', created_at: acceptedAt.toISOString(), direction }) as never," }],
+    caughtBy: [{ file: 'services/gateway/api/replies.test.ts', test: 'no reply in time: 202 Pending for transactions and transfers, and then GET never answers 404' }],
   },
   {
     name: 'stale balance read',

@@ -138,7 +138,7 @@ export class Api {
     const items: T[] = [];
     for (let next: string | undefined = path; next !== undefined;) {
       const page: Answer = await this.get(next);
-      expect(page.status, page.text).toBe(200);
+      mustBe(page, 200);
       items.push(...page.list<T>());
       next = page.next;
     }
@@ -162,7 +162,7 @@ export class Api {
 
   async transact(accountId: string, type: 'Deposit' | 'Withdrawal', amount: number, fields: Record<string, unknown> = {}): Promise<RestTransaction> {
     const answer = await this.post('/transactions', { account_id: accountId, transaction_type: type, amount, ...fields });
-    expect(answer.status, answer.text).toBe(201);
+    mustBe(answer, 201);
     return answer.body as RestTransaction;
   }
 
@@ -188,7 +188,7 @@ export class Api {
 }
 
 function done<T>(answer: Answer, status = 201): T {
-  expect(answer.status, answer.text).toBe(status);
+  mustBe(answer, status);
   return answer.data<T>();
 }
 
@@ -220,6 +220,11 @@ export function newKey(): string {
 }
 
 export const unknownId = (prefix: string): string => `${prefix}_${randomUUID().replaceAll('-', '')}`;
+
+/** Throws for an answer of another status; no assertion, so that `eventually` asks again where a service may still be away. */
+function mustBe({ status, text }: Answer, expected: number): void {
+  if (status !== expected) throw new Error(`the answer is ${status} instead of ${expected}: ${text}`);
+}
 
 /** Asserts an error of the contract: status, code, and the error body's shape. */
 export function expectError(answer: Answer, status: number, code: string, message?: RegExp): ErrorBody {

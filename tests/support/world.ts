@@ -68,7 +68,7 @@ function fail(): never {
 
 /**
  * The calls side by side, `atOnce` of them under way: by default fewer than a gateway takes however slow the machine is
- * (`alwaysTaken` of services/gateway/admission.ts), so that none is turned away.
+ * (`enough` of services/gateway/overload/load-shedding.ts), so that none is refused.
  */
 export async function together<T>(count: number, call: (index: number) => Promise<T>, atOnce = 50): Promise<T[]> {
   const answers: T[] = [];

@@ -3,12 +3,12 @@ import type { Logger } from 'pino';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import { internalError, refusalOf, unavailable } from '../errors.ts';
-import { KeysUnavailable } from '../jwks.ts';
-import type { AuditRecords } from '../audit-records.ts';
+import { internalError, refusalOf, unavailable } from '../http/errors.ts';
+import { KeysUnavailable } from '../access/jwks.ts';
+import type { AuditRecords } from '../access/audit-records.ts';
 import { ApiRefused } from './api.ts';
-import { ForeignForm, sendPage } from './frame.ts';
-import { renderPage } from './layout.ts';
+import { ForeignForm, sendPage } from './html/frame.ts';
+import { renderPage } from './html/layout.ts';
 
 /** Whatever goes wrong is a page that says what to do next. */
 

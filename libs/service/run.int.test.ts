@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const fixture = fileURLToPath(new URL('./test/run.fixture.ts', import.meta.url));
+
+interface Outcome {
+  code: number | null;
+  out: string[];
+  err: string;
+}
+
+/** Runs the fixture; `signals` are sent 50 ms apart once it has started. */
+async function outcome(behaviour: string, signals: NodeJS.Signals[] = [], env: Record<string, string> = {}): Promise<Outcome> {
+  const child = spawn(process.execPath, [fixture, behaviour], { env: { ...process.env, LOG_LEVEL: 'info', INSTANCE: 'i', ...env } });
+  let out = '';
+  let err = '';
+  child.stderr.on('data', (data: Buffer) => (err += data.toString()));
+  child.stdout.on('data', (data: Buffer) => {
+    const had = out.includes('"started"');
+    out += data.toString();
+    if (!had && out.includes('"started"')) signals.forEach((signal, n) => setTimeout(() => child.kill(signal), n * 50));
+  });
+  const guard = setTimeout(() => child.kill('SIGKILL'), 15_000);
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  clearTimeout(guard);
+  const messages = out.trim().split('\n').filter((line) => line !== '').map((line) => String((JSON.parse(line) as { msg: string }).msg));
+  return { code, out: messages, err };
+}
+
+describe.concurrent('run', { timeout: 40_000 }, () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s stops in reverse order and exits with 0', async (signal) => {
+    const { code, out, err } = await outcome('', [signal]);
+    expect(out).toEqual(['started', 'stopping', 'second stopped', 'first stopped', 'stopped']);
+    expect([code, err]).toEqual([0, '']);
+  });
+
+  test('further signals do not cut the stop short', async () => {
+    const { code, out } = await outcome('slow', ['SIGINT', 'SIGTERM', 'SIGINT']);
+    expect(out).toEqual(['started', 'stopping', 'second stopped', 'first stopped', 'stopped']);
+    expect(code).toBe(0);
+  });
+
+  test('a part that fails to stop, or hangs, does not keep the others from stopping', async () => {
+    const failed = await outcome('stop-fails', ['SIGTERM']);
+    expect(failed.out).toEqual(['started', 'stopping', 'a part did not stop cleanly', 'first stopped', 'stopped']);
+    const hung = await outcome('hang', ['SIGTERM']);
+    expect(hung.out).toEqual(['started', 'stopping', 'a part did not stop cleanly', 'first stopped', 'stopped']);
+    expect([failed.code, hung.code]).toEqual([0, 0]);
+  });
+
+  test.each(['uncaught', 'unhandled'])('an %s error is logged, everything is stopped, exit 1', async (behaviour) => {
+    const { code, out } = await outcome(behaviour);
+    expect(out).toEqual(['started', 'uncaught error, stopping', 'second stopped', 'first stopped', 'stopped']);
+    expect(code).toBe(1);
+  });
+
+  test('a failed start prints why, stops what was started, exit 1', async () => {
+    const { code, out, err } = await outcome('start-fails');
+    expect(err).toBe('fixture cannot start: connect ECONNREFUSED 127.0.0.1:1\n');
+    expect(out).toEqual(['second stopped', 'first stopped']);
+    expect(code).toBe(1);
+  });
+
+  test('a bad configuration is named, of the process itself too', async () => {
+    const own = await outcome('bad-config');
+    expect(own.err).toBe('fixture cannot start: the configuration is not valid:\n  RATE: must be a whole number\n  OTHER: is missing\n');
+    const common = await outcome('', [], { LOG_LEVEL: 'loud' });
+    expect(common.err).toContain('fixture cannot start: the configuration is not valid:\n  LOG_LEVEL: ');
+    expect([own.code, common.code]).toEqual([1, 1]);
+  });
+});

@@ -1,0 +1,252 @@
+import { createHmac, createSign, generateKeyPairSync, sign } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createKeySet } from './jwks.ts';
+import { testApp } from '../test/test-app.ts';
+import { asymmetricAlgorithms } from './tokens.ts';
+
+const issuer = 'https://issuer.example';
+const audience = 'core-banking';
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const ed = generateKeyPairSync('ed25519');
+const hmacSecret = 'a secret of more than thirty-two characters';
+
+const jwk = (key: KeyObject, rest: object) => ({ ...key.export({ format: 'jwk' }), use: 'sig', ...rest });
+let published: object[] = [];
+let away = false;
+let fetches = 0;
+/** A real issuer: publishes what `published` holds, or hangs up while `away`. */
+const server = createServer((request, response) => {
+  fetches += 1;
+  if (away) return void request.socket.destroy();
+  response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys: published }));
+});
+let url = '';
+
+const part = (value: unknown) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+type Signer = (input: string) => Buffer;
+const signers: Record<string, Signer> = {
+  RS256: (input) => createSign('sha256').update(input).sign(rsa.privateKey),
+  PS256: (input) => createSign('sha256').update(input).sign({ key: rsa.privateKey, padding: 6, saltLength: 32 }),
+  ES256: (input) => createSign('sha256').update(input).sign({ key: ec.privateKey, dsaEncoding: 'ieee-p1363' }),
+  EdDSA: (input) => sign(null, Buffer.from(input), ed.privateKey),
+  HS256: (input) => createHmac('sha256', hmacSecret).update(input).digest(),
+};
+const kids: Record<string, string> = { RS256: 'rsa', PS256: 'rsa', ES256: 'ec', EdDSA: 'ed' };
+const nowS = Math.floor(Date.now() / 1000);
+const goodClaims = { iss: issuer, aud: audience, sub: 'me', exp: nowS + 300, scope: 'accounts:read clients:read' };
+
+function token(options: { alg?: string; header?: object; claims?: unknown; signer?: Signer } = {}): string {
+  const alg = options.alg ?? 'RS256';
+  const header = { alg, typ: 'JWT', kid: kids[alg], ...options.header };
+  const input = `${part(header)}.${part(options.claims ?? goodClaims)}`;
+  return `${input}.${(options.signer ?? signers[alg] ?? (() => Buffer.alloc(0)))(input).toString('base64url')}`;
+}
+
+const silent = pino({ level: 'silent' });
+const tokenOptions = () => ({ issuer, audience, algorithms: asymmetricAlgorithms, keySet: createKeySet({ url, logger: silent, cooldownMs: 100, refreshMs: 200, timeoutMs: 500 }) });
+
+async function start(options: Partial<ReturnType<typeof tokenOptions>> & { hs256Secret?: string } = {}, now?: () => number) {
+  const { app } = await testApp(undefined, { tokens: { ...tokenOptions(), ...options }, ...(now ? { clock: { now, check: () => ({ ok: true }) } } : {}) });
+  const status = async (bearer: string, path = '/') => (await app.inject({ method: 'GET', url: path, headers: { authorization: `Bearer ${bearer}` } })).statusCode;
+  return { app, status };
+}
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`;
+});
+afterAll(() => new Promise((resolve) => {
+  server.closeAllConnections();
+  server.close(resolve);
+}));
+beforeEach(() => {
+  away = false;
+  fetches = 0;
+  published = [jwk(rsa.publicKey, { kid: 'rsa' }), jwk(ec.publicKey, { kid: 'ec', alg: 'ES256' }), jwk(ed.publicKey, { kid: 'ed' })];
+});
+
+describe('valid tokens', () => {
+  test.each(asymmetricAlgorithms)('%s', async (alg) => {
+    const { status } = await start();
+    expect(await status(token({ alg }))).toBe(200);
+    expect(await status(token({ alg }), '/nowhere')).toBe(404);
+  });
+
+  test('an aud list, a scope-less token, 30 s of skew either way', async () => {
+    const { status } = await start();
+    expect(await status(token({ claims: { ...goodClaims, aud: ['other', audience] } }))).toBe(200);
+    expect(await status(token({ claims: { ...goodClaims, exp: nowS - 5 } }))).toBe(200);
+    expect(await status(token({ claims: { ...goodClaims, nbf: nowS + 20 } }))).toBe(200);
+    for (const scope of [undefined, null, ['clients:read'], 7, '']) {
+      expect(await status(token({ claims: { ...goodClaims, scope } }), '/clients')).toBe(403);
+    }
+  });
+
+  test('caller and binding come from iss, sub and bank_client_id; client_id is ignored', async () => {
+    const { app } = await testApp(({ headers }) => {
+      seen.push([headers['actor'], headers['bound-client-id']]);
+      return 'not_sent';
+    }, { tokens: tokenOptions() });
+    const seen: unknown[] = [];
+    for (const claims of [{ ...goodClaims, client_id: 'cli_x' }, { ...goodClaims, bank_client_id: 'cli_y' }]) {
+      await app.inject({ method: 'GET', url: `/clients/cli_${'a'.repeat(32)}`, headers: { authorization: `bearer  ${token({ claims })}` } });
+    }
+    expect(seen).toEqual([[`jwt:${issuer}|me`, undefined], [`jwt:${issuer}|me`, 'cli_y']]);
+  });
+
+  test('HS256 only by explicit configuration, and then for nothing but HS256', async () => {
+    expect(await (await start()).status(token({ alg: 'HS256' }))).toBe(401);
+    const { status } = await start({ hs256Secret: hmacSecret });
+    expect(await status(token({ alg: 'HS256' }))).toBe(200);
+    expect(await status(token({ alg: 'HS256', signer: (input) => createHmac('sha256', 'x').update(input).digest() }))).toBe(401);
+    expect(await status(token())).toBe(200);
+  });
+});
+
+const publicPem = rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString();
+const hmacWith = (secret: string): Signer => (input) => createHmac('sha256', secret).update(input).digest();
+const byStranger: Signer = (input) => createSign('sha256').update(input).sign(stranger.privateKey);
+const embedded = jwk(stranger.publicKey, { kid: 'stranger' });
+const good = token();
+const claims = (changes: object) => token({ claims: { ...goodClaims, ...changes } });
+
+describe('forgeries and faults are 401, never 500', () => {
+  test.each<[string, () => string]>([
+    ['alg none', () => token({ alg: 'none', header: { kid: 'rsa' } })],
+    ['alg None, signed', () => token({ alg: 'nOnE', header: { kid: 'rsa' }, signer: signers['RS256'] })],
+    ['no signature', () => good.split('.').slice(0, 2).join('.') + '.'],
+    ['two parts', () => good.split('.').slice(0, 2).join('.')],
+    ['five parts', () => `${good}.a.b`],
+    ['the public key as HMAC secret', () => token({ alg: 'HS256', header: { kid: 'rsa' }, signer: hmacWith(publicPem) })],
+    ['the trimmed public key as HMAC secret', () => token({ alg: 'HS256', header: { kid: 'rsa' }, signer: hmacWith(publicPem.trim()) })],
+    ['HS512', () => token({ alg: 'HS512', header: { kid: 'rsa' }, signer: (input) => createHmac('sha512', publicPem).update(input).digest() })],
+    ['an algorithm that is not allowed', () => token({ alg: 'RS384', header: { kid: 'rsa' }, signer: (input) => createSign('sha384').update(input).sign(rsa.privateKey) })],
+    ['another algorithm than the key has', () => token({ alg: 'ES256', header: { kid: 'rsa' } })],
+    ['RS256 with an EC key', () => token({ header: { kid: 'ec' } })],
+    ['a stranger\'s signature', () => token({ signer: byStranger })],
+    ['a changed payload', () => [good.split('.')[0], part({ ...goodClaims, sub: 'you' }), good.split('.')[2]].join('.')],
+    ['an unknown kid', () => token({ header: { kid: 'stranger' }, signer: byStranger })],
+    ['no kid', () => token({ header: { kid: undefined } })],
+    ['a kid that is no text', () => token({ header: { kid: { a: 1 } } })],
+    ['a kid that is a path', () => token({ header: { kid: '../../etc/passwd' } })],
+    ['an embedded key (jwk)', () => token({ header: { kid: 'stranger', jwk: embedded }, signer: byStranger })],
+    ['a jku of one\'s own', () => token({ header: { kid: 'stranger', jku: url }, signer: byStranger })],
+    ['an x5u of one\'s own', () => token({ header: { kid: 'stranger', x5u: url, x5c: ['AAAA'] }, signer: byStranger })],
+    ['an unknown crit', () => token({ header: { crit: ['exp'] } })],
+    ['a crit that is not understood', () => token({ header: { crit: ['x'], x: 1 } })],
+    ['a wrong iss', () => claims({ iss: `${issuer}/` })],
+    ['a list as iss', () => claims({ iss: [issuer] })],
+    ['no iss', () => claims({ iss: undefined })],
+    ['a wrong aud', () => claims({ aud: 'other' })],
+    ['no aud', () => claims({ aud: undefined })],
+    ['no exp', () => claims({ exp: undefined })],
+    ['an exp that is a text', () => claims({ exp: String(nowS + 300) })],
+    ['an exp that is null', () => claims({ exp: null })],
+    ['an exp that is a list', () => claims({ exp: [nowS + 300] })],
+    ['expired', () => claims({ exp: nowS - 300 })],
+    ['not yet valid', () => claims({ nbf: nowS + 300 })],
+    ['an nbf that is a text', () => claims({ nbf: 'soon' })],
+    ['no sub', () => claims({ sub: undefined })],
+    ['an empty sub', () => claims({ sub: '' })],
+    ['a sub with a NUL', () => claims({ sub: 'a\u0000b' })],
+    ['a binding that is no text', () => claims({ bank_client_id: null })],
+    ['an empty binding', () => claims({ bank_client_id: '' })],
+    ['a payload that is a list', () => token({ claims: [goodClaims] })],
+    ['a payload that is a text', () => token({ claims: '"x"' })],
+    ['a payload that is null', () => token({ claims: 'null' })],
+    ['a payload that is no JSON', () => token({ claims: '{' })],
+    ['a header that is no JSON', () => `${part('{')}.${part(goodClaims)}.AAAA`],
+    ['a header that is null', () => `${part('null')}.${part(goodClaims)}.AAAA`],
+    ['dots', () => '..'],
+    ['a signature in another encoding', () => `${good}=`],
+    ['16 KB of nothing', () => 'A'.repeat(16_000)],
+  ])('%s', async (_what, make) => {
+    const { app } = await start();
+    const response = await app.inject({ method: 'GET', url: '/', headers: { authorization: `Bearer ${make()}` } });
+    expect([response.statusCode, response.json().code, response.json().message]).toEqual([401, 'invalid_credentials', 'the credentials are not valid']);
+    expect(response.headers['www-authenticate']).toContain('Bearer');
+  });
+});
+
+describe('the issuer\'s keys', () => {
+  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  test('are fetched once, and again when a new kid appears', async () => {
+    const { status } = await start();
+    await Promise.all([status(token()), status(token({ claims: { ...goodClaims, sub: 'a' } })), status(token({ alg: 'ES256' }))]);
+    expect(fetches).toBe(1);
+    published = [jwk(rsa.publicKey, { kid: 'rsa' }), jwk(stranger.publicKey, { kid: 'new' })];
+    await sleep(110);
+    expect(await status(token({ header: { kid: 'new' }, signer: byStranger }))).toBe(200);
+    expect(fetches).toBe(2);
+  });
+
+  test('made-up kids do not flood the issuer', async () => {
+    const { status } = await start();
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => status(token({ header: { kid: `k${i}` } }))));
+    expect(new Set(answers)).toEqual(new Set([401]));
+    expect(fetches).toBe(1);
+  });
+
+  test('tokens that do not even claim to be the issuer\'s do not make us ask it', async () => {
+    const { status } = await start();
+    expect(await status(claims({ iss: 'https://other.example' }))).toBe(401);
+    expect(fetches).toBe(0);
+  });
+
+  test('are kept while the issuer is away, and gone when it withdraws them', async () => {
+    const { status } = await start();
+    expect(await status(token())).toBe(200);
+    away = true;
+    await sleep(250);
+    for (const sub of ['a', 'b', 'c']) {
+      expect(await status(token({ claims: { ...goodClaims, sub } }))).toBe(200);
+      await sleep(20);
+    }
+    away = false;
+    published = [];
+    await sleep(250);
+    await status(token({ claims: { ...goodClaims, sub: 'd' } }));
+    await sleep(50);
+    expect(await status(token({ claims: { ...goodClaims, sub: 'e' } }))).toBe(401);
+  });
+
+  test('an issuer that was never reached makes a plausible token 503, and junk still 401', async () => {
+    away = true;
+    const { app, status } = await start();
+    const response = await app.inject({ method: 'GET', url: '/', headers: { authorization: `Bearer ${token()}` } });
+    expect([response.statusCode, response.json().code, response.headers['retry-after']]).toEqual([503, 'service_unavailable', '1']);
+    expect(await status('a.b.c')).toBe(401);
+    away = false;
+    await sleep(110);
+    expect(await status(token())).toBe(200);
+  });
+
+  test('keys that cannot be read, and those for encryption, are passed over', async () => {
+    published = [{ kty: 'RSA', kid: 'broken', n: '!', e: 'AQAB' }, { kty: 'oct', kid: 'oct', k: 'AAAA' }, jwk(stranger.publicKey, { kid: 'enc', use: 'enc' }), jwk(rsa.publicKey, { kid: 'rsa' })];
+    const { status } = await start();
+    expect(await status(token())).toBe(200);
+    expect(await status(token({ header: { kid: 'enc' }, signer: byStranger }))).toBe(401);
+    expect(await status(token({ alg: 'HS256', header: { kid: 'oct' }, signer: hmacWith('') }))).toBe(401);
+  });
+});
+
+test('a remembered token ends with its exp and the skew', async () => {
+  let now = nowS * 1000;
+  let verified = 0;
+  const keySet = async () => (verified++, rsa.publicKey);
+  const { status } = await start({ keySet }, () => now);
+  const mine = claims({ exp: nowS + 10 });
+  for (const [later, expected] of [[0, 200], [35_000, 200], [6_000, 401]] as const) {
+    now += later;
+    expect(await status(mine)).toBe(expected);
+  }
+  // The third time it was looked at anew.
+  expect(verified).toBe(2);
+});

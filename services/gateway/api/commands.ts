@@ -1,0 +1,194 @@
+import type { z } from 'zod';
+import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { administrationBodies } from '#libs/contracts/administration.ts';
+import type { bodies } from '#libs/contracts/fields.ts';
+import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { ApiKey, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { scopes as allScopes } from '#libs/contracts/scopes.ts';
+import type { ApiKeys } from '../access/api-keys.ts';
+import type { Caller } from '../access/caller.ts';
+import { refuse, refuseViolations } from '../http/errors.ts';
+import { knownForm } from './unknown-ids.ts';
+
+/** What a writing request becomes: one entry per command endpoint. */
+export interface Plan<N extends MessageName = MessageName> {
+  name: N;
+  /** ce_id, and the idempotency record. */
+  id: string;
+  key: string;
+  /** Where the key's own bucket is not the one to wait in. */
+  bucket?: number;
+  data: MessageData<N>;
+  /** What a caller is told of a command whose outcome is not known. */
+  resource: Record<string, string>;
+  location?: string;
+  /** The resource as it is shown until the outcome is known. */
+  pending?(): Transaction | Transfer;
+  /** Runs before a success is answered, and may add to what is shown. */
+  finish?(data: unknown, replayed: boolean): Promise<unknown>;
+}
+
+interface Input<B = unknown> {
+  params: Record<string, string>;
+  body: B;
+  caller: Caller;
+  /** 128 bits that name the command: see ids.ts. */
+  bits: string;
+  acceptedAt: Date;
+}
+
+type Body<S extends z.ZodType> = z.output<S>;
+
+export interface CommandDependencies {
+  pepper: string;
+  apiKeys: ApiKeys;
+}
+
+/** How long a write of an API key waits until this gateway has seen it (contract: effective on every gateway within 2 s). */
+const seenWithinMs = 2_000;
+const keyLifetimeMs = 365 * 24 * 60 * 60 * 1000;
+
+export function createPlanners({ pepper, apiKeys }: CommandDependencies) {
+  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...keyPlanners(pepper, apiKeys) };
+}
+
+const clientPlanners = {
+  create_client({ body, bits, caller }: Input<Body<typeof bodies.createClient>>): Plan<'create_client'> {
+    if (caller.boundClientId !== undefined) throw refuse('insufficient_scope', 'credentials bound to one client cannot create clients');
+    const client_id = idOf('client', bits);
+    return { name: 'create_client', id: client_id, key: client_id, data: { client_id, client: body }, resource: { client_id }, location: `/clients/${client_id}` };
+  },
+  update_client({ params, body, bits }: Input<Body<typeof bodies.updateClient>>): Plan<'update_client'> {
+    const client_id = knownForm('client', params['client_id']);
+    return { name: 'update_client', id: `cmd_${bits}`, key: client_id, data: { client_id, changes: body }, resource: { client_id } };
+  },
+};
+
+const accountPlanners = {
+  open_account({ body, bits }: Input<Body<typeof bodies.openAccount>>): Plan<'open_account'> {
+    knownForm('client', body.client_id);
+    const account_id = idOf('account', bits);
+    return { name: 'open_account', id: account_id, key: account_id, data: { account_id, ...body }, resource: { account_id }, location: `/accounts/${account_id}` };
+  },
+  change_account_status({ params, body, bits }: Input<Body<typeof bodies.changeStatus>>): Plan<'change_account_status'> {
+    const account_id = knownForm('account', params['account_id']);
+    const transition_id = idOf('transition', bits);
+    const data = { transition_id, account_id, status: body.status, reason: body.reason ?? null, note: body.note ?? null };
+    return { name: 'change_account_status', id: transition_id, key: account_id, data, resource: { account_id, transition_id } };
+  },
+};
+
+const moneyPlanners = {
+  create_transaction({ body, bits, acceptedAt }: Input<Body<typeof bodies.createTransaction>>): Plan<'create_transaction'> {
+    const account_id = knownForm('account', body.account_id);
+    const transaction_id = idOf('transaction', withBucket(bits, account_id));
+    const { transaction_type, amount, currency = null, description = null, reference = null } = body;
+    const data = { transaction_id, account_id, transaction_type, amount, currency, description, reference };
+    const direction = transaction_type === 'Deposit' ? ('credit' as const) : ('debit' as const);
+    return {
+      name: 'create_transaction', id: transaction_id, key: account_id, data, resource: { transaction_id }, location: `/transactions/${transaction_id}`,
+      pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),
+    };
+  },
+  create_transfer({ body, bits, acceptedAt }: Input<Body<typeof bodies.createTransfer>>): Plan<'create_transfer'> {
+    const from_account_id = knownForm('account', body.from_account_id);
+    const to_account_id = knownForm('account', body.to_account_id);
+    const transfer_id = idOf('transfer', withBucket(bits, from_account_id));
+    const { amount, currency = null, description = null } = body;
+    const data = { transfer_id, from_account_id, to_account_id, amount, currency, description };
+    return {
+      name: 'create_transfer', id: transfer_id, key: from_account_id, data, resource: { transfer_id }, location: `/transfers/${transfer_id}`,
+      pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString() }),
+    };
+  },
+  reverse_transaction({ params, body, bits }: Input<Body<typeof bodies.reverse>>): Plan<'reverse_transaction'> {
+    const original = knownForm('transaction', params['transaction_id']);
+    // Behind the original, which may still wait in its bucket.
+    const bucket = bucketOfId(original);
+    const transaction_id = idOf('transaction', inBucket(bits, bucket));
+    const data = { transaction_id, reverses_transaction_id: original, reason: body.reason };
+    return { name: 'reverse_transaction', id: transaction_id, key: original, bucket, data, resource: { transaction_id }, location: `/transactions/${transaction_id}` };
+  },
+};
+
+const deadLetterPlanners = {
+  redrive_dead_letter({ params, body, bits }: Input<Body<typeof administrationBodies.redriveDeadLetter>>): Plan<'redrive_dead_letter'> {
+    const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
+    const { renew_deadline } = body;
+    return { name: 'redrive_dead_letter', id: `cmd_${bits}`, key: dead_letter_id, data: { dead_letter_id, renew_deadline }, resource: { dead_letter_id } };
+  },
+  drop_dead_letter({ params, body, bits }: Input<Body<typeof administrationBodies.dropDeadLetter>>): Plan<'drop_dead_letter'> {
+    const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
+    return { name: 'drop_dead_letter', id: `cmd_${bits}`, key: dead_letter_id, data: { dead_letter_id, reason: body.reason ?? null }, resource: { dead_letter_id } };
+  },
+};
+
+const bookPlanners = {
+  verify_books({ bits }: Input): Plan<'verify_books'> {
+    const verification_id = idOf('verification', bits);
+    return { name: 'verify_books', id: verification_id, key: verification_id, data: { verification_id }, resource: { verification_id } };
+  },
+};
+
+/** The secret is made here and shown once; only its hash travels. A replay answers the same body without it. */
+function keyPlanners(pepper: string, apiKeys: ApiKeys) {
+  const withSecret = (apiKey: string, data: unknown, replayed: boolean): unknown => (replayed ? data : { ...(data as ApiKey), api_key: apiKey });
+  return {
+    create_api_key({ body, bits, caller, acceptedAt }: Input<Body<typeof bodies.createKey>>): Plan<'create_api_key'> {
+      const { name, environment } = body;
+      const scopes = [...new Set(body.scopes)];
+      const lacking = scopes.filter((scope) => !caller.scopes.has(scope));
+      if (lacking.length > 0) throw refuse('insufficient_scope', `a key cannot have scopes that its maker lacks: ${lacking.join(', ')}`);
+      const client_id = body.client_id ?? caller.boundClientId ?? null;
+      if (caller.boundClientId !== undefined && client_id !== caller.boundClientId) {
+        throw refuse('insufficient_scope', 'credentials bound to one client can only make keys bound to it');
+      }
+      if (client_id !== null) knownForm('client', client_id);
+      const key_id = idOf('key', bits);
+      const apiKey = makeApiKey(environment, key_id);
+      const expires_at = body.expires_at ?? new Date(acceptedAt.getTime() + keyLifetimeMs).toISOString();
+      if (Date.parse(expires_at) <= acceptedAt.getTime()) throw refuseViolations([{ field: 'expires_at', code: 'validation_failed', message: 'expires_at must be in the future' }]);
+      return {
+        name: 'create_api_key', id: key_id, key: key_id, resource: { key_id }, location: `/admin/api-keys/${key_id}`,
+        data: { key_id, name, scopes, environment, client_id, expires_at, secret_hash: hashApiKey(pepper, apiKey) },
+        async finish(data, replayed) {
+          await apiKeys.seen(key_id, () => true, seenWithinMs);
+          return withSecret(apiKey, data, replayed);
+        },
+      };
+    },
+    rotate_api_key({ params, body, bits, caller, acceptedAt }: Input<Body<typeof bodies.rotateKey>>): Plan<'rotate_api_key'> {
+      const rotates_key_id = knownForm('key', params['key_id']);
+      const key_id = idOf('key', bits);
+      // Its environment is the old key's: known here as soon as that key is.
+      const apiKey = makeApiKey(apiKeys.environment(rotates_key_id) ?? 'live', key_id);
+      const maker_scopes = allScopes.filter((scope) => caller.scopes.has(scope));
+      const endsMs = acceptedAt.getTime() + body.overlap_seconds * 1000 + seenWithinMs;
+      return {
+        name: 'rotate_api_key', id: key_id, key: rotates_key_id, resource: { key_id }, location: `/admin/api-keys/${key_id}`,
+        data: { key_id, rotates_key_id, overlap_seconds: body.overlap_seconds, maker_scopes, secret_hash: hashApiKey(pepper, apiKey) },
+        async finish(data, replayed) {
+          await Promise.all([
+            apiKeys.seen(key_id, () => true, seenWithinMs),
+            apiKeys.seen(rotates_key_id, (old) => old.revoked_at !== null || Date.parse(old.expires_at) <= endsMs, seenWithinMs),
+          ]);
+          return withSecret(apiKey, data, replayed);
+        },
+      };
+    },
+    revoke_api_key({ params, bits }: Input): Plan<'revoke_api_key'> {
+      const key_id = knownForm('key', params['key_id']);
+      return {
+        name: 'revoke_api_key', id: `cmd_${bits}`, key: key_id, data: { key_id }, resource: { key_id },
+        async finish(data) {
+          await apiKeys.seen(key_id, (state) => state.revoked_at !== null, seenWithinMs);
+          return data;
+        },
+      };
+    },
+  };
+}
+
+/** The planners as the routes call them: the body has been parsed by the endpoint's own schema. */
+export type Planner = (input: Input) => Plan;

@@ -1,0 +1,197 @@
+import { randomBytes } from 'node:crypto';
+import type { Logger } from 'pino';
+import { idsOf, replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
+import { bucketOf } from '#libs/contracts/ids.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import type { TopicName } from '#libs/contracts/topics.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
+import type { Reply, Requester } from '#libs/kafka/request-reply/request-reply.ts';
+import { isSampled } from '#libs/service/tracing.ts';
+import type { Tracing } from '#libs/service/tracing.ts';
+import { createBreaker, isRefused } from '../overload/breaker.ts';
+import type { Breaker } from '../overload/breaker.ts';
+import type { Caller } from '../access/caller.ts';
+import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+import type { LoadShedding } from '../overload/load-shedding.ts';
+
+/** How long an answer may wait for its reply (contract: Idempotency and time-outs). */
+export const replyWaitMs = 5_000;
+/** Until when the first service may begin a command. */
+const deadlineMs = 30_000;
+
+/** Whose request a message belongs to. */
+export interface Origin {
+  caller: Caller;
+  requestId: string;
+  traceparent: string | undefined;
+  /** Until when its answer may wait for replies (performance.now), however many it takes. */
+  answerBy: number;
+  idempotencyKey?: string | undefined;
+  fingerprint?: string | undefined;
+}
+
+export interface Command {
+  name: MessageName;
+  /** ce_id: the same on every repeat. */
+  id: string;
+  /** What decides its order: commands of one key are taken one after the other. */
+  key: string;
+  /** Default: that of the key. */
+  bucket?: number | undefined;
+  data: unknown;
+  /** The moment of acceptance: becomes created_at. */
+  acceptedAt: Date;
+}
+
+export type Outcome =
+  | { kind: 'done'; data: unknown; replayed: boolean }
+  | { kind: 'refused'; refusal: Refusal; replayed: boolean }
+  /** not_sent: nothing was or will be executed. no_reply: the broker has it. unacknowledged, malformed: not known. */
+  | { kind: 'failed'; stage: 'not_sent' | 'unacknowledged' | 'no_reply' | 'malformed' };
+
+export interface Forwarder {
+  /** Asks for data. `bucket`: into this bucket of the ledger's commands, to be answered behind what waits there. */
+  query<N extends MessageName>(name: N, data: MessageData<N>, key: string, origin: Origin, bucket?: number): Promise<Outcome>;
+  command(command: Command, origin: Origin): Promise<Outcome>;
+  breakers(): { service: 'ledger' | 'accounts'; state: 'closed' | 'open' }[];
+  stop(): void;
+}
+
+export interface ForwarderOptions {
+  request: Requester['request'];
+  loadShedding: Pick<LoadShedding, 'enter'>;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
+  prefix: string;
+  logger: Logger;
+  metrics: GatewayMetrics;
+  tracing?: Tracing | undefined;
+}
+
+const notSent: Outcome = { kind: 'failed', stage: 'not_sent' };
+const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
+
+/** Turns requests into messages and their replies into outcomes. Never rejects. */
+export function createForwarder({ request, loadShedding, now, prefix, logger, metrics, tracing }: ForwarderOptions): Forwarder {
+  const breakers = {
+    ledger: createBreaker<Reply>({ name: 'ledger', logger, isSilence }),
+    accounts: createBreaker<Reply>({ name: 'accounts', logger, isSilence }),
+  };
+  const breakerOf = (topic: TopicName): Breaker<Reply> => (topic.startsWith('ledger') ? breakers.ledger : breakers.accounts);
+  const nextQueryId = idSequence('qry_');
+
+  const ask = async (name: MessageName, topic: TopicName, message: OutgoingMessage, { answerBy }: Origin): Promise<Outcome> => {
+    const begun = performance.now();
+    const waitMs = Math.min(replyWaitMs, answerBy - begun);
+    if (waitMs <= 0) return notSent;
+    const leave = loadShedding.enter(topic);
+    let isAnswered = false;
+    try {
+      const answer = await breakerOf(topic).fire(() => request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }));
+      isAnswered = true;
+      return readReply(name, answer, message, logger);
+    } catch (error) {
+      if (isRefused(error)) return notSent;
+      const stage = error instanceof RequestError ? error.stage : 'unacknowledged';
+      logger.warn({ err: error, message: name, ...idsOf(message.headers), stage }, 'no reply');
+      return { kind: 'failed', stage };
+    } finally {
+      leave(isAnswered);
+      metrics.replied(name, (performance.now() - begun) / 1000);
+    }
+  };
+
+  /** The wait for a reply as a span of its own, below which everything lies that the message sets off. */
+  const traced = async (name: MessageName, topic: TopicName, id: string, origin: Origin, send: (origin: Origin) => Promise<Outcome>): Promise<Outcome> => {
+    if (!tracing || !isSampled(origin.traceparent)) return send(origin);
+    const attributes = { 'messaging.system': 'kafka', 'messaging.destination.name': topic, 'messaging.message.id': id, request_id: origin.requestId };
+    const span = tracing.begin(`request ${name}`, { kind: 'client', traceparent: origin.traceparent, attributes });
+    const outcome = await send({ ...origin, traceparent: span.traceparent });
+    span.end(outcome.kind === 'failed' ? { failed: outcome.stage } : { attributes: { outcome: outcome.kind === 'refused' ? outcome.refusal.code : 'done' } });
+    return outcome;
+  };
+
+  return {
+    query(name, data, key, origin, bucket) {
+      const topic = bucket === undefined ? messages[name].topic : 'ledger.commands';
+      const partition = commandPartition(bucket ?? bucketOf(key));
+      const query = { name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) };
+      return traced(name, topic, query.id, origin, (from) => ask(name, topic, encode(query, from, topicName(prefix, topic), partition), from));
+    },
+    command(command, origin) {
+      const { topic } = messages[command.name];
+      return traced(command.name, topic, command.id, origin, (from) => ask(command.name, topic, encodeCommand(command, from, prefix), from));
+    },
+    breakers: () => (['ledger', 'accounts'] as const).map((service) => ({ service, state: breakers[service].closed ? ('closed' as const) : ('open' as const) })),
+    stop() {
+      breakers.ledger.shutdown();
+      breakers.accounts.shutdown();
+    },
+  };
+}
+
+function idSequence(prefix: string): () => string {
+  const origin = `${prefix}${randomBytes(9).toString('base64url')}-`;
+  let count = 0;
+  return () => origin + (count++).toString(36);
+}
+
+const nobody: Caller = { actor: '', scopes: new Set(), boundClientId: undefined };
+
+/** A command of the gateway's own, for whose reply nobody waits. */
+export function encodeNotice(command: Command, requestId: string, prefix: string): OutgoingMessage {
+  return encodeCommand(command, { caller: nobody, requestId, traceparent: undefined }, prefix);
+}
+
+function encodeCommand(command: Command, origin: Omit<Origin, 'answerBy'>, prefix: string): OutgoingMessage {
+  return encode(command, origin, topicName(prefix, messages[command.name].topic), commandPartition(command.bucket ?? bucketOf(command.key)));
+}
+
+/** Times as text. At full load several messages share a millisecond. */
+function timeText(): (ms: number) => string {
+  let [known, text] = [Number.NaN, ''];
+  return (ms) => {
+    if (ms !== known) [known, text] = [ms, new Date(ms).toISOString()];
+    return text;
+  };
+}
+
+const [acceptedText, deadlineText, replyByText] = [timeText(), timeText(), timeText()];
+
+/** A command or query as a message. Where the reply goes is added by the requester. */
+function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origin, 'answerBy'>, topic: string, partition: number): OutgoingMessage {
+  const ms = acceptedAt.getTime();
+  const headers = toHeaders({
+    message_id: id,
+    type: messageType(name),
+    source: source.gateway,
+    time: acceptedText(ms),
+    subject: key,
+    request_id: origin.requestId,
+    actor: origin.caller.actor,
+    deadline: deadlineText(ms + deadlineMs),
+    reply_by: messages[name].kind === 'query' ? replyByText(ms + replyWaitMs) : undefined,
+    idempotency_key: origin.idempotencyKey,
+    fingerprint: origin.fingerprint,
+    staff: origin.caller.isStaff === true ? 'true' : undefined,
+    bound_client_id: origin.caller.boundClientId,
+    traceparent: origin.traceparent,
+  });
+  return { topic, partition, key, value: JSON.stringify(data), headers };
+}
+
+function readReply(name: MessageName, { value, headers }: Reply, request: OutgoingMessage, logger: Logger): Outcome {
+  try {
+    const reply = replySchema.parse(JSON.parse(value === null ? '' : value.toString()));
+    const replayed = reply.replayed === true;
+    if (!reply.ok) return { kind: 'refused', refusal: reply.refusal, replayed };
+    return { kind: 'done', data: messages[name].result.parse(reply.data), replayed };
+  } catch (error) {
+    logger.error({ err: error, message: name, ...idsOf(request.headers), correlation_id: headers['correlation-id'] }, 'a reply cannot be read');
+    return { kind: 'failed', stage: 'malformed' };
+  }
+}

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import type { z } from 'zod';
+import { bodies, parameters } from '#libs/contracts/fields.ts';
+import { NumberText } from '#libs/contracts/money.ts';
+import { Refused } from '../http/errors.ts';
+import { parseFields, parseQuery } from './input.ts';
+
+function refusal(parse: () => unknown) {
+  try {
+    parse();
+  } catch (error) {
+    if (error instanceof Refused) return error.refusal;
+    throw error;
+  }
+  throw new Error('was not refused');
+}
+
+const body = (schema: z.ZodType, value: unknown) => refusal(() => parseFields(schema, value));
+const query = (schema: z.ZodType, value: Record<string, unknown>) => refusal(() => parseQuery(schema, value));
+
+test('every violation is named at once, with its field and rule', () => {
+  const { code, errors, message } = body(bodies.createClient, { client_type: 'Retail', company_name: 'x', first_name: new NumberText('5'), email: 'no', last_name: ' ', contact_number: null });
+  expect(code).toBe('validation_failed');
+  expect(errors).toEqual([
+    { field: 'first_name', code: 'validation_failed', message: 'first_name must be a string' },
+    { field: 'last_name', code: 'validation_failed', message: 'last_name must have 1 to 100 characters' },
+    { field: 'email', code: 'validation_failed', message: 'email must be an e-mail address' },
+    { field: 'contact_number', code: 'validation_failed', message: 'contact_number is required' },
+    { field: 'company_name', code: 'unknown_field', message: 'company_name is not a known field' },
+  ]);
+  expect(message).toContain('5 violations');
+});
+
+test('the code is that of the violations when all agree', () => {
+  const fields = { account_id: 'a', transaction_type: 'Deposit', amount: new NumberText('1') };
+  expect(body(bodies.createTransaction, { ...fields, foo: 1, bar: 2 }).code).toBe('unknown_field');
+  expect(body(bodies.createTransaction, { ...fields, amount: '1' }).code).toBe('invalid_amount');
+  expect(body(bodies.createTransaction, { ...fields, amount: '1', foo: 1 }).code).toBe('validation_failed');
+  expect(body(bodies.createTransaction, { ...fields, amount: new NumberText('10.005'), currency: 'USD' }).code).toBe('invalid_amount_precision');
+  expect(body(bodies.createTransaction, { ...fields, transaction_type: 'Transfer' }).code).toBe('invalid_transaction_type');
+});
+
+test('rules over several fields are applied although others are wrong too', () => {
+  const codes = (schema: z.ZodType, value: unknown) => body(schema, value).errors?.map(({ field, code }) => `${field} ${code}`);
+  expect(codes(bodies.createTransaction, { amount: new NumberText('10.005'), currency: 'USD', x: 1 })).toEqual([
+    'account_id validation_failed', 'transaction_type validation_failed', 'x unknown_field', 'amount invalid_amount_precision',
+  ]);
+  expect(codes(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'a', amount: new NumberText('1e15'), currency: 'JPY', description: 5 })).toEqual([
+    'description validation_failed', 'amount amount_too_large', 'to_account_id same_account',
+  ]);
+  expect(codes(bodies.createTransfer, {})).toEqual(['from_account_id validation_failed', 'to_account_id validation_failed', 'amount validation_failed']);
+  expect(codes(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'b', amount: '1', currency: 'usd' })).toEqual(['amount invalid_amount', 'currency unsupported_currency']);
+  expect(codes(bodies.changeStatus, { status: 'Frozen', x: 1 })).toEqual(['x unknown_field', 'reason validation_failed']);
+  expect(codes(bodies.createClient, { client_type: 'Retail', ussd_status: 'active', first_name: 'a', last_name: 'b', email: 'a@b.cc' })).toEqual(['contact_number validation_failed', 'ussd_phone_number validation_failed']);
+  expect(codes(bodies.createClient, { client_type: 'Retail', ussd_status: 'active', ussd_phone_number: 'x', first_name: 'a', last_name: 'b', email: 'a@b.cc', contact_number: '+254700000001' })).toEqual(['ussd_phone_number validation_failed']);
+  expect(codes(bodies.openAccount, { client_id: 'c', account_type: 'Savings', currency: 'JPY', initial_deposit: new NumberText('1.5') })).toEqual(['initial_deposit invalid_amount_precision']);
+});
+
+test.each([
+  [bodies.createClient, {}, 'client_type is required'],
+  [bodies.createClient, { client_type: 'Other' }, 'client_type must be one of Retail, Corporate'],
+  [bodies.createTransaction, [], 'the body must be a JSON object'],
+  [bodies.createTransaction, 'x', 'the body must be a JSON object'],
+  [bodies.updateClient, {}, 'the body must change at least one field'],
+  [bodies.updateClient, null, 'the body must be a JSON object'],
+  [bodies.updateClient, new NumberText('1'), 'the body must be a JSON object'],
+  [bodies.updateClient, { '': 'x' }, '"" is not a known field'],
+  [bodies.changeStatus, { status: 'Closed' }, 'status must be one of Active, Inactive, Frozen'],
+  [bodies.changeStatus, { status: 'Frozen' }, 'reason is required to freeze an account'],
+  [bodies.createKey, { name: 'x', scopes: ['clients:read', 'all'] }, 'scopes.1 must be one of clients:read'],
+  [bodies.createKey, { name: 'x', scopes: Array(13).fill('clients:read') }, 'scopes must have at most 12 items'],
+])('messages name the field and the rule (%#)', (schema, value, message) => {
+  expect(body(schema, value).message).toContain(message);
+});
+
+test('a field is named once, with the first rule that it breaks', () => {
+  expect(body(bodies.changeStatus, { status: 'Frozen', reason: 'boredom' }).errors).toHaveLength(1);
+  expect(body(bodies.createKey, { name: 'x', scopes: ['clients:read'], expires_at: 'soon' }).errors).toHaveLength(1);
+  expect(body(bodies.createKey, { name: 'x', scopes: '' }).errors).toEqual([{ field: 'scopes', code: 'validation_failed', message: 'scopes must be an array' }]);
+});
+
+test('query parameters: unknown, repeated and unreadable ones are named', () => {
+  expect(query(parameters.listClients, { cleint_type: 'Retail' })).toMatchObject({ code: 'unknown_parameter', errors: [{ field: 'cleint_type' }] });
+  expect(query(parameters.listClients, { limit: ['1', '2'], order: 'up' }).errors?.map(({ message }) => message)).toEqual([
+    'limit is given more than once',
+    'order must be one of asc, desc',
+  ]);
+  expect(query(parameters.listTransactions, { reference: 'a\u0000b' }).message).toBe('reference must not contain NUL');
+  expect(query(parameters.none, JSON.parse('{"__proto__":"x"}')).code).toBe('unknown_parameter');
+  expect(query(parameters.searchUssd, {}).message).toBe('ussd_phone is required');
+});
+
+test('a plus that arrived as a blank is a plus', () => {
+  expect(parseQuery(parameters.searchUssd, { ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
+});

@@ -1,0 +1,85 @@
+import type { z } from 'zod';
+import { errorCodeSchema } from '#libs/contracts/errors.ts';
+import type { ErrorCode, Violation } from '#libs/contracts/errors.ts';
+import { NumberText } from '#libs/contracts/money.ts';
+import { refuseViolations } from '../http/errors.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** The validated, normalised body. Throws a Refused that names every violation. */
+export function parseFields<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
+  // A number is an object here, so that no digit is lost; as the whole body it is as wrong as a text.
+  const parsed = schema.safeParse(body instanceof NumberText ? body.text : body);
+  if (parsed.success) return parsed.data;
+  throw refuseViolations(allViolations(parsed.error, body, 'unknown_field'));
+}
+
+/** The validated query parameters. One that is unknown, given twice, or holds a NUL is refused by name. */
+export function parseQuery<S extends z.ZodType>(schema: S, query: Record<string, unknown>): z.output<S> {
+  const bad: Violation[] = [];
+  for (const name in query) {
+    const value = query[name];
+    if (Array.isArray(value)) bad.push(violation([name], 'validation_failed', 'is given more than once'));
+    else if (typeof value === 'string' && value.includes('\u0000')) bad.push(violation([name], 'validation_failed', 'must not contain NUL'));
+  }
+  const parsed = schema.safeParse(query);
+  if (parsed.success && bad.length === 0) return parsed.data;
+  const named = new Set(bad.map(({ field }) => field));
+  const issues = parsed.error ? allViolations(parsed.error, query, 'unknown_parameter') : [];
+  throw refuseViolations([...bad, ...issues.filter(({ field }) => !named.has(field))]);
+}
+
+/** Every field once, with the first rule that it breaks: what follows from that (a text has too few items) is not true of it. */
+function allViolations({ issues }: z.ZodError, input: unknown, unknownCode: ErrorCode): Violation[] {
+  const named = new Set<string>();
+  return issues.flatMap((issue) => {
+    const field = issue.path.join('.');
+    if (issue.path.length > 0 && named.has(field)) return [];
+    named.add(field);
+    return violations(issue, input, unknownCode);
+  });
+}
+
+function violations(issue: Issue, input: unknown, unknownCode: ErrorCode): Violation[] {
+  const path = issue.path.map(String);
+  if (issue.code === 'unrecognized_keys') {
+    const what = unknownCode === 'unknown_field' ? 'a known field' : 'a known parameter';
+    return issue.keys.slice(0, 100).map((key) => violation([...path, key], unknownCode, `is not ${what}`));
+  }
+  const given = issue.code === 'custom' ? errorCodeSchema.safeParse(issue.params?.['code']) : undefined;
+  return [violation(path, given?.success ? given.data : 'validation_failed', rule(issue, valueAt(input, issue.path)))];
+}
+
+function violation(path: string[], code: ErrorCode, words: string): Violation {
+  const field = path.join('.').slice(0, 200).toWellFormed();
+  const subject = path.length === 0 ? 'the body' : field === '' ? '""' : field;
+  return { field, code, message: `${subject} ${words}` };
+}
+
+function valueAt(input: unknown, path: PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined), input);
+}
+
+const kinds: Record<string, string> = { object: 'a JSON object', array: 'an array', string: 'a string', boolean: 'true or false', number: 'a number' };
+
+/** The rule that was broken, in words that follow the field's name. */
+function rule(issue: Issue, value: unknown): string {
+  if (issue.code === 'custom') return issue.message;
+  if ((value === undefined || value === null) && issue.path.length > 0) return 'is required';
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${kinds[issue.expected] ?? issue.expected}`;
+    case 'invalid_value':
+      return oneOf(issue.values);
+    case 'invalid_union':
+      return 'options' in issue && Array.isArray(issue.options) ? oneOf(issue.options) : 'is not valid';
+    case 'too_big':
+      return issue.message.startsWith('Too') ? `must have at most ${issue.maximum} ${issue.origin === 'array' ? 'items' : 'characters'}` : issue.message;
+    default:
+      return issue.message;
+  }
+}
+
+function oneOf(values: readonly unknown[]): string {
+  return `must be ${values.length > 1 ? 'one of ' : ''}${values.map(String).join(', ')}`;
+}

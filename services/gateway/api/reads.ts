@@ -1,0 +1,123 @@
+import { bucketOfId, isId } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageName, MessageResult, Position } from '#libs/contracts/messages.ts';
+import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
+import { dataOf, isNotFound } from './answer.ts';
+import type { ConsumerLag } from '../observe/consumer-lag.ts';
+import { Refused, refuse, unavailable } from '../http/errors.ts';
+import type { Forwarder, Origin } from './forward.ts';
+import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+import { kindOfField, knownForm, numberNotFound } from './unknown-ids.ts';
+
+/** Reads, each made of one query or two. They answer data, or throw a Refused. */
+
+export interface ReadDependencies {
+  forwarder: Forwarder;
+  consumerLag: ConsumerLag;
+  metrics: Pick<GatewayMetrics, 'recent'>;
+}
+
+export interface ReadInput {
+  params: Record<string, string>;
+  query: Record<string, unknown>;
+  /** The place that the cursor names. */
+  after: Position | undefined;
+  origin: Origin;
+}
+
+export interface Page {
+  items: unknown[];
+  next?: Position;
+}
+
+/** One resource of which a part is a page. */
+export interface Document {
+  item: unknown;
+  next?: Position;
+}
+
+/** The ids of the path, all well formed. Throws the resource's own 404 otherwise. */
+function pathIds(params: Record<string, string>): Record<string, string> {
+  for (const name in params) {
+    const kind = kindOfField[name];
+    if (kind) knownForm(kind, params[name]);
+  }
+  return params;
+}
+
+/** A filter by an id that cannot exist: nothing is found, and nobody needs to be asked. */
+function findsNothing(query: Record<string, unknown>): boolean {
+  return Object.entries(query).some(([name, value]) => {
+    const kind = kindOfField[name];
+    return kind !== undefined && typeof value === 'string' && !isId(kind, value);
+  });
+}
+
+/** A read that is one query: what it asks with are the path's ids and the parameters. */
+export async function readOne(name: MessageName, { params, query, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
+  const data = { ...query, ...pathIds(params) };
+  return dataOf(await forwarder.query(name, data as MessageData<MessageName>, Object.values(params)[0] ?? name, origin));
+}
+
+export async function readPage(name: MessageName, input: ReadInput, deps: ReadDependencies): Promise<Page> {
+  const { params, query, after, origin } = input;
+  if (findsNothing(query)) return { items: [] };
+  const { cursor: _cursor, ...filters } = query;
+  const data = { ...filters, ...pathIds(params), after };
+  return dataOf(await deps.forwarder.query(name, data as MessageData<MessageName>, Object.values(params)[0] ?? origin.requestId, origin)) as Page;
+}
+
+/** Master data from accounts, balance and the status that decides from the ledger, asked at the same time. */
+export async function readAccount({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<Account> {
+  const account_id = knownForm('account', params['account_id']);
+  const [master, balances] = await Promise.all([
+    forwarder.query('get_account', { account_id }, account_id, origin),
+    forwarder.query('get_ledger_accounts', { account_ids: [account_id] }, account_id, origin),
+  ]);
+  const account = dataOf(master) as AccountMaster;
+  return withBalances([account], dataOf(balances) as LedgerAccount[])[0] as Account;
+}
+
+/** Accounts chooses the page, then one query gives every balance of it. */
+export async function readAccounts(input: ReadInput, deps: ReadDependencies): Promise<Page> {
+  const page = (await readPage('list_accounts', input, deps)) as MessageResult<'list_accounts'>;
+  if (page.items.length === 0) return page;
+  const account_ids = page.items.map(({ account_id }) => account_id);
+  const balances = await deps.forwarder.query('get_ledger_accounts', { account_ids }, account_ids[0] ?? '', input.origin);
+  return { ...page, items: withBalances(page.items, dataOf(balances) as LedgerAccount[]) };
+}
+
+/** Never a balance left out: one that is missing is 503 for all (contract: Lists). */
+function withBalances(accounts: AccountMaster[], balances: LedgerAccount[]): Account[] {
+  const byId = new Map(balances.map((balance) => [balance.account_id, balance]));
+  return accounts.map((account) => {
+    const known = byId.get(account.account_id);
+    if (!known) throw new Refused(unavailable);
+    return { ...account, status: known.status, balance: known.balance };
+  });
+}
+
+/** Every failure to fetch is a 500 with this message; only what the caller did wrong is answered otherwise. */
+export async function readBalance({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
+  const account_number = params['accountNumber'] ?? '';
+  if (!/^[\x21-\x7e]{1,64}$/.test(account_number)) throw numberNotFound(account_number);
+  const outcome = await forwarder.query('get_balance_by_number', { account_number }, account_number, origin);
+  if (outcome.kind === 'done') return outcome.data;
+  throw isNotFound(outcome) ? numberNotFound(account_number) : refuse('internal_error', 'An error occurred while fetching the balance');
+}
+
+/**
+ * A transaction or transfer. One that the ledger does not know is asked for once more behind the commands of its bucket,
+ * where the command that makes it may still wait. What has been there has left a record, if only that it was dead-lettered:
+ * so an id that was answered 202 is never a 404, whichever gateway is asked.
+ */
+export async function readPosting(kind: 'transaction' | 'transfer', { params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
+  const id = knownForm(kind, params[`${kind}_id`]);
+  const ask = (bucket?: number) =>
+    kind === 'transaction'
+      ? forwarder.query('get_transaction', { transaction_id: id }, id, origin, bucket)
+      : forwarder.query('get_transfer', { transfer_id: id }, id, origin, bucket);
+  let outcome = await ask();
+  if (isNotFound(outcome)) outcome = await ask(bucketOfId(id));
+  return dataOf(outcome);
+}
+

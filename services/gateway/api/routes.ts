@@ -1,0 +1,194 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { endpoints, isPaged } from '#libs/contracts/endpoints.ts';
+import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import type { Violation } from '#libs/contracts/errors.ts';
+import type { Span } from '#libs/service/tracing.ts';
+import { outcomeUnknown, send } from './answer.ts';
+import type { Caller } from '../access/caller.ts';
+import { createPlanners } from './commands.ts';
+import type { CommandDependencies, Plan, Planner } from './commands.ts';
+import { listName } from './cursor.ts';
+import type { Cursors } from './cursor.ts';
+import { Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
+import { type Origin, type Outcome, replyWaitMs } from './forward.ts';
+import { derivedBits, fingerprint, freshBits } from './ids.ts';
+import { parseFields, parseQuery } from './input.ts';
+import { givenTraceparent } from '../http/trace.ts';
+import { readOperations } from './operations.ts';
+import { presenterOf } from './present.ts';
+import { readAccount, readAccounts, readBalance, readOne, readPage, readPosting } from './reads.ts';
+import type { Document, Page, ReadDependencies, ReadInput } from './reads.ts';
+import { search } from './search.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the gate before anything else looks at the request. */
+    caller: Caller | null;
+    /** Where requests are traced. */
+    span: Span | null;
+  }
+  interface FastifyContextConfig {
+    endpoint?: EndpointName;
+    scope?: string | null;
+    /** Answered without the credentials of the API: what holds no data, and the dashboard's pages, which ask for their session themselves. */
+    public?: boolean;
+  }
+}
+
+export interface RouteDependencies extends ReadDependencies, CommandDependencies {
+  cursors: Cursors;
+  idempotencySecret: string;
+  apiVersion: string;
+  now: () => number;
+}
+
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+
+/** One route per row of the endpoints table. */
+export function addRoutes(app: FastifyInstance, deps: RouteDependencies): void {
+  const planners = createPlanners(deps) as unknown as Record<string, Planner | undefined>;
+  for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
+    const planner = planners[name];
+    const handler = name === 'health' ? health(deps) : planner ? write(endpoint, planner, deps) : read(name, endpoint, deps);
+    app.route({ method: endpoint.method, url: endpoint.path, config: { endpoint: name, scope: endpoint.scope }, handler });
+  }
+}
+
+function health({ apiVersion }: RouteDependencies): Handler {
+  const body = { status: 'success', message: 'the service is running', apiVersion };
+  return async (request, reply) => {
+    parseQuery(endpoints.health.query, request.query as Record<string, unknown>);
+    send(reply, 200, body, true);
+  };
+}
+
+/** The caller that the gate has let in. */
+function callerOf(request: FastifyRequest): Caller {
+  if (!request.caller) throw new TypeError('a route was reached without authentication');
+  return request.caller;
+}
+
+function originOf(request: FastifyRequest, idempotencyKey?: string, bodyFingerprint?: string): Origin {
+  return { caller: callerOf(request), requestId: request.id, traceparent: request.span?.traceparent ?? givenTraceparent(request), answerBy: performance.now() + replyWaitMs, idempotencyKey, fingerprint: bodyFingerprint };
+}
+
+function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): Handler {
+  const present = presenterOf(endpoint.result);
+  const ask = reader(name, endpoint);
+  return async (request, reply) => {
+    const query = parseQuery(endpoint.query, request.query as Record<string, unknown>) as Record<string, unknown>;
+    const origin = originOf(request);
+    const params = request.params as Record<string, string>;
+    if (!isPaged(endpoint)) {
+      const data = await ask({ params, query, after: undefined, origin }, deps);
+      const show = present && (endpoint.shape === 'list' ? (items: unknown) => (items as unknown[]).map(present) : present);
+      return void send(reply, endpoint.success, show ? show(data) : data);
+    }
+    const path = request.url.split('?', 1)[0] ?? '';
+    const list = listName(path, query);
+    const cursor = query['cursor'];
+    const after = typeof cursor === 'string' ? deps.cursors.read(list, cursor) : undefined;
+    const page = (await ask({ params, query, after, origin }, deps)) as Page | Document;
+    if (page.next) reply.header('link', nextLink(path, request.url, deps.cursors.make(list, page.next)));
+    if ('item' in page) return void send(reply, endpoint.success, present ? present(page.item) : page.item);
+    send(reply, endpoint.success, present ? page.items.map(present) : page.items);
+  };
+}
+
+type Ask = (input: ReadInput, deps: ReadDependencies) => Promise<unknown>;
+
+/** How an endpoint reads: the composed ones by hand, the rest by their message. */
+function reader(name: EndpointName, endpoint: Endpoint): Ask {
+  switch (name) {
+    case 'get_account':
+      return readAccount;
+    case 'list_accounts':
+      return readAccounts;
+    case 'get_balance_by_number':
+      return readBalance;
+    case 'get_transaction':
+      return (input, deps) => readPosting('transaction', input, deps);
+    case 'get_operations':
+      return readOperations;
+    case 'search':
+      return search;
+    case 'get_transfer':
+      return (input, deps) => readPosting('transfer', input, deps);
+  }
+  const { message } = endpoint;
+  if (message === null) throw new TypeError(`endpoint ${name} has no message`);
+  return (input, deps) => (isPaged(endpoint) ? readPage : readOne)(message, input, deps);
+}
+
+/** The same request with the cursor of the next page (RFC 8288; relative to the request's URL). */
+function nextLink(path: string, url: string, cursor: string): string {
+  const parameters = new URLSearchParams(url.slice(path.length));
+  parameters.set('cursor', cursor);
+  return `<${path}?${parameters.toString()}>; rel="next"`;
+}
+
+/** Runs a check; its violations join those of the others, so that a caller is told all of them at once. */
+function collect<T>(wrong: Violation[], check: () => T): T | undefined {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof Refused) || error.refusal.errors === undefined) throw error;
+    wrong.push(...error.refusal.errors);
+    return undefined;
+  }
+}
+
+function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Handler {
+  const route = `${endpoint.method} ${endpoint.path}`;
+  const schema = endpoint.body;
+  if (!schema) throw new TypeError(`${route} has no body`);
+  const needsBody = !schema.safeParse({}).success;
+  const present = presenterOf(endpoint.result);
+  const show = (data: unknown): unknown => (present ? present(data) : data);
+  return async (request, reply) => {
+    const acceptedAt = new Date(deps.now());
+    if (request.body === undefined && needsBody) throw refuse('validation_failed', 'the request needs a JSON body');
+    const wrong: Violation[] = [];
+    collect(wrong, () => parseQuery(endpoint.query, request.query as Record<string, unknown>));
+    const idempotencyKey = endpoint.method === 'POST' ? collect(wrong, () => idempotencyKeyOf(request)) : undefined;
+    const body = collect(wrong, () => parseFields(schema, request.body === undefined ? {} : request.body));
+    if (wrong.length > 0) throw refuseViolations(wrong);
+    const params = request.params as Record<string, string>;
+    const caller = callerOf(request);
+    const bits = idempotencyKey === undefined ? freshBits() : derivedBits(deps.idempotencySecret, caller.actor, route, idempotencyKey);
+    const planned = plan({ params, body, caller, bits, acceptedAt });
+    const origin = originOf(request, idempotencyKey, idempotencyKey === undefined ? undefined : fingerprint(params, body));
+    const outcome = await deps.forwarder.command({ ...planned, acceptedAt }, origin);
+    if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
+    if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
+    if (outcome.kind === 'failed') return void answerFailed(reply, endpoint, planned, outcome, { hasKey: idempotencyKey !== undefined, show });
+    if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
+    const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed) : outcome.data;
+    send(reply, endpoint.success, show(data), endpoint.shape === 'bare');
+  };
+}
+
+interface FailedContext {
+  hasKey: boolean;
+  show: (data: unknown) => unknown;
+}
+
+/** 503 when nothing was sent, 202 where the broker has the command and the endpoint knows Pending, else 504. */
+function answerFailed(reply: FastifyReply, endpoint: Endpoint, plan: Plan, { stage }: Outcome & { kind: 'failed' }, context: FailedContext): FastifyReply {
+  if (stage === 'not_sent') throw new Refused(unavailable);
+  if (stage !== 'no_reply' || !plan.pending || !endpoint.pending) throw outcomeUnknown(plan.resource, context.hasKey);
+  reply.headers({ location: plan.location, 'retry-after': '1' });
+  return send(reply, 202, context.show(plan.pending()), endpoint.shape === 'bare');
+}
+
+const keyForm = /^[\x20-\x7e]{1,255}$/;
+
+function idempotencyKeyOf(request: FastifyRequest): string | undefined {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) return undefined;
+  const wrong = (rule: string) => refuseViolations([{ field: 'Idempotency-Key', code: 'validation_failed', message: `Idempotency-Key ${rule}` }]);
+  if (typeof key !== 'string' || !keyForm.test(key)) throw wrong('must have 1 to 255 printable ASCII characters');
+  // Several ones arrive joined by commas.
+  if (key.includes(',') && request.raw.headersDistinct['idempotency-key']?.length !== 1) throw wrong('is given more than once');
+  return key;
+}

@@ -1,0 +1,42 @@
+import { isId } from '#libs/contracts/ids.ts';
+import { quote, refuse } from '../http/errors.ts';
+import type { Refused } from '../http/errors.ts';
+
+/** A malformed id is an unknown one (contract: Envelope, ids, time): 404, without asking anybody. */
+
+const notFoundCodes = {
+  client: 'client_not_found',
+  account: 'account_not_found',
+  transaction: 'transaction_not_found',
+  transfer: 'transfer_not_found',
+  key: 'api_key_not_found',
+  deadLetter: 'dead_letter_not_found',
+} as const;
+
+export type ResourceKind = keyof typeof notFoundCodes;
+
+/** Which resource a parameter of that name names. */
+export const kindOfField: Record<string, ResourceKind | undefined> = {
+  client_id: 'client',
+  account_id: 'account',
+  transaction_id: 'transaction',
+  transfer_id: 'transfer',
+  key_id: 'key',
+  dead_letter_id: 'deadLetter',
+};
+
+const spoken: Partial<Record<ResourceKind, string>> = { key: 'API key', deadLetter: 'dead letter' };
+
+export function notFound(kind: ResourceKind, id: string): Refused {
+  return refuse(notFoundCodes[kind], `${spoken[kind] ?? kind} ${quote(id)} not found`);
+}
+
+export function numberNotFound(accountNumber: string): Refused {
+  return refuse('account_not_found', `account number ${quote(accountNumber)} not found`);
+}
+
+/** The id itself, if it has the form of one; else throws its 404. */
+export function knownForm(kind: ResourceKind, id: string | undefined): string {
+  if (id === undefined || !isId(kind, id)) throw notFound(kind, id ?? '');
+  return id;
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import type { Api } from '../api.ts';
+import { ApiRefused } from '../api.ts';
+import { csvLine, csvOf, maxRows } from './csv.ts';
+
+/** A list of so many rows, as the API gives it; from `refusedAt` on it gives nothing. */
+function listOf(rows: number, refusedAt = Infinity): { api: Api; asked: string[] } {
+  const asked: string[] = [];
+  const get = async <T>(path: string) => {
+    asked.push(path);
+    const query = new URL(path, 'http://x').searchParams;
+    const [at, limit] = [Number(query.get('cursor') ?? 0), Number(query.get('limit'))];
+    if (at >= refusedAt) throw new ApiRefused(429, { code: 'rate_limited', message: 'too many' });
+    const end = Math.min(rows, at + limit);
+    return { data: Array.from({ length: end - at }, (_, n) => ({ id: String(at + n) })) as T, next: end < rows ? String(end) : undefined };
+  };
+  const never = () => Promise.reject(new Error('an export changes nothing'));
+  return { api: { get, post: never, patch: never }, asked };
+}
+
+async function make(api: Api): Promise<string> {
+  let text = '';
+  for await (const part of await csvOf<{ id: string }>(api, { path: '/list', parameters: new URLSearchParams('x=1&cursor=old&limit=50'), columns: [{ title: 'id', value: ({ id }) => id }] })) text += part;
+  return text;
+}
+
+describe('a list as CSV', () => {
+  it('holds every page from the first on, with its filters', async () => {
+    const { api, asked } = listOf(1_001);
+    const lines = (await make(api)).split('\r\n');
+    expect([lines[0], lines[1], lines[1_001], lines[1_002], lines.length]).toEqual(['\ufeffid', '0', '1000', '', 1_003]);
+    expect(asked).toEqual(['/list?x=1&limit=500', '/list?x=1&limit=500&cursor=500', '/list?x=1&limit=500&cursor=1000']);
+  });
+
+  it('ends at its bound, and says so', async () => {
+    const lines = (await make(listOf(maxRows + 1).api)).trimEnd().split('\r\n');
+    expect(lines).toHaveLength(1 + maxRows + 1);
+    expect(lines.at(-1)).toBe(`Cut after ${maxRows} rows: there are more. Narrow the filters.`);
+    expect((await make(listOf(maxRows).api)).trimEnd().split('\r\n').at(-1)).toBe(String(maxRows - 1));
+  });
+
+  it('says where the API gave no more; what it refuses at once throws', async () => {
+    expect((await make(listOf(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual(['499', 'Cut after 500 rows: the bank did not give the rest. Take the file again.']);
+    await expect(make(listOf(1, 0).api)).rejects.toThrow('too many');
+  });
+});
+
+it.each([
+  ['=1+1', "'=1+1"], ['+254700000001', "'+254700000001"], ['-1.50', '-1.50'], ['-cmd', "'-cmd"], ['@SUM(A1)', "'@SUM(A1)"], ['\t=1', "'\t=1"], [' =1', "' =1"],
+  ['a,b', '"a,b"'], ['say "x"', '"say ""x"""'], ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`], ['10.50', '10.50'], [null, ''], [undefined, ''], ['Høpper', 'Høpper'],
+])('%j becomes %s', (value, written) => {
+  expect(csvLine([value])).toBe(`${written}\r\n`);
+});

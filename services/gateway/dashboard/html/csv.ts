@@ -1,0 +1,69 @@
+import type { Api } from '../api.ts';
+
+/** Lists as CSV (RFC 4180), for spreadsheets. */
+
+export interface CsvColumn<Row> {
+  title: string;
+  value: (row: Row) => string | null | undefined;
+}
+
+export interface Export<Row> {
+  /** Of the API: a list, with its filters; a page is asked for after the other. */
+  path: string;
+  parameters: URLSearchParams;
+  columns: readonly CsvColumn<Row>[];
+  /** Where the rows are in an answer that is no list. */
+  rowsOf?: (data: unknown) => readonly Row[];
+}
+
+/** Rows of one file at most. */
+export const maxRows = 50_000;
+const pageSize = 500;
+
+/**
+ * The whole list, a page of the API at a time, so that it is never in memory as a whole. Asks for the first page before it
+ * returns: what the API refuses throws here. Where the file does not hold everything, because it is too long or the API
+ * refused a later page, its last line says so.
+ */
+export async function csvOf<Row>(api: Api, { path, parameters, columns, rowsOf = (data) => data as readonly Row[] }: Export<Row>): Promise<AsyncIterable<string>> {
+  const page = async (cursor?: string) => {
+    const asked = new URLSearchParams(parameters);
+    asked.set('limit', String(pageSize));
+    asked.delete('cursor');
+    if (cursor !== undefined) asked.set('cursor', cursor);
+    const { data, next } = await api.get<unknown>(`${path}?${asked}`);
+    return { rows: rowsOf(data), next };
+  };
+  const first = await page();
+  const linesOf = (rows: readonly Row[]) => rows.map((row) => csvLine(columns.map(({ value }) => value(row)))).join('');
+  return (async function* (): AsyncGenerator<string, void> {
+    yield `\ufeff${csvLine(columns.map(({ title }) => title))}`;
+    let { rows, next } = first;
+    let written = 0;
+    for (;;) {
+      yield linesOf(rows);
+      written += rows.length;
+      if (next === undefined) return;
+      if (written >= maxRows) {
+        yield csvLine([`Cut after ${written} rows: there are more. Narrow the filters.`]);
+        return;
+      }
+      try {
+        ({ rows, next } = await page(next));
+      } catch {
+        yield csvLine([`Cut after ${written} rows: the bank did not give the rest. Take the file again.`]);
+        return;
+      }
+    }
+  })();
+}
+
+/** One line. A text that a spreadsheet would take for a formula gets an apostrophe in front; plain numbers stay what they are. */
+export function csvLine(values: readonly (string | null | undefined)[]): string {
+  return `${values.map((value) => cell(value ?? '')).join(',')}\r\n`;
+}
+
+function cell(text: string): string {
+  const safe = /^\s*[=+\-@\t\r]/.test(text) && !/^-?\d+(\.\d+)?$/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

@@ -1,0 +1,164 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Scope } from '#libs/contracts/scopes.ts';
+import type { Html } from '#libs/service/html.ts';
+import { refuse } from '../../http/errors.ts';
+import type { VerifyToken } from '../../access/tokens.ts';
+import { createApi } from '../api.ts';
+import type { Api } from '../api.ts';
+import type { AssetName } from './assets.ts';
+import type { Cookies } from '../session/cookies.ts';
+import { renderPage } from './layout.ts';
+import type { Person } from './layout.ts';
+import { sameToken } from '../session/session.ts';
+import type { Session, Sessions } from '../session/session.ts';
+
+/** What every page and form of a signed-in person goes through. */
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Of the dashboard: served without a session. Holds no data. */
+    open?: boolean;
+    page?: PageOptions;
+  }
+  interface FastifyRequest {
+    visit: Visit | null;
+  }
+}
+
+interface PageOptions {
+  title: string;
+  /** null: for everybody who is signed in. */
+  scope: Scope | null;
+}
+
+/** One request of a signed-in person. */
+export interface Visit {
+  person: Person;
+  session: Session;
+  api: Api;
+  params: Record<string, string>;
+  query: URLSearchParams;
+  /** What a form sent; empty on a page. */
+  fields: URLSearchParams;
+}
+
+/** What is answered: a page, or where to go on. */
+export type Shown = { content: Html; title?: string; status?: number; assets?: readonly AssetName[] } | { goTo: string };
+
+const contentPolicy = [
+  "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
+].join('; ');
+
+export interface FrameOptions {
+  sessions: Sessions;
+  cookie: Cookies;
+  verifyToken: VerifyToken;
+  /** Origin of the public URL: besides the request's own host, where forms may come from. */
+  origin: string;
+}
+
+/** Headers of every answer of the dashboard, then the session of those that need one. */
+export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyToken }: FrameOptions) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    // With no-referrer a browser says of its own forms that they come from nowhere.
+    reply.headers({ 'content-security-policy': contentPolicy, 'referrer-policy': 'same-origin', 'cross-origin-opener-policy': 'same-origin' });
+    for (const header of ['access-control-allow-origin', 'access-control-expose-headers']) reply.removeHeader(header);
+    if (request.routeOptions.config.open === true) return;
+    const sealed = cookie.read(request.headers);
+    const session = sealed === undefined ? undefined : sessions.open(sealed);
+    const caller = session && (await verifyToken(session.token));
+    if (!session || !caller) {
+      if (sealed !== undefined) cookie.clear(reply);
+      return toSignIn(request, reply);
+    }
+    request.caller = caller;
+    const { scopes } = caller;
+    const url = new URL(request.url, 'http://dashboard');
+    request.visit = {
+      person: { name: session.name, scopes, csrf: session.csrf },
+      session,
+      api: createApi(app, request, session.token),
+      params: (request.params ?? {}) as Record<string, string>,
+      query: url.searchParams,
+      fields: new URLSearchParams(),
+    };
+    // A page that refreshes itself is no use by a person: the session still ends when nobody is there.
+    const touched = request.headers['hx-request'] === undefined ? sessions.touch(session) : undefined;
+    const resealed = touched && sessions.seal(touched);
+    if (resealed !== undefined) cookie.write(reply, resealed);
+  };
+}
+
+/** To the sign-in page, and afterwards back to the page that was asked for. */
+function toSignIn(request: FastifyRequest, reply: FastifyReply): void {
+  // What htmx fetches becomes a part of the page, redirects included; this way the whole page goes.
+  if (request.headers['hx-request'] !== undefined) return void reply.code(204).header('hx-redirect', '/admin/login').send();
+  void reply.redirect(`/admin/login${request.method === 'GET' ? `?to=${encodeURIComponent(request.url)}` : ''}`, 303);
+}
+
+export function visitOf(request: FastifyRequest): Visit {
+  if (!request.visit) throw new TypeError('a page was reached without a session');
+  return request.visit;
+}
+
+/** How a refusal of it is recorded: `page:api-keys/new`. An address that is no page of ours has no name. */
+function actionOf(kind: 'page' | 'form', url: string): { action?: string } {
+  return url.includes('*') ? {} : { action: `${kind}:${url.replace(/^\/admin\/ui\/?/, '')}` };
+}
+
+/** A page; it changes nothing. */
+export function addPage(app: FastifyInstance, url: string, page: PageOptions, show: (visit: Visit) => Shown | Promise<Shown>): void {
+  app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
+    const visit = visitOf(request);
+    checkScope(visit.person, page.scope);
+    return answer(request, reply, visit, page.title, await show(visit));
+  });
+}
+
+/** A file of a list, made while it is sent. What `make` throws is a page that says so. */
+export function addDownload(app: FastifyInstance, url: string, page: PageOptions, make: (visit: Visit) => Promise<AsyncIterable<string>>): void {
+  app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
+    const visit = visitOf(request);
+    checkScope(visit.person, page.scope);
+    const lines = await make(visit);
+    const fileName = `${page.title.toLowerCase().replace(/[^a-z0-9]+/g, '-')}.csv`;
+    return reply.headers({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${fileName}"` }).send(Readable.from(lines));
+  });
+}
+
+/** What a form is sent to. */
+export function addForm(app: FastifyInstance, url: string, page: PageOptions, take: (visit: Visit) => Shown | Promise<Shown>, { origin }: Pick<FrameOptions, 'origin'>): void {
+  app.post(url, { config: { page, ...actionOf('form', url) } }, async (request, reply) => {
+    const visit = visitOf(request);
+    visit.fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+    checkOwnForm(request, visit, origin);
+    checkScope(visit.person, page.scope);
+    return answer(request, reply, visit, page.title, await take(visit));
+  });
+}
+
+function answer(request: FastifyRequest, reply: FastifyReply, { person }: Visit, title: string, shown: Shown): FastifyReply {
+  if ('goTo' in shown) return reply.redirect(shown.goTo, 303);
+  const path = request.url.split('?', 1)[0] ?? '';
+  return sendPage(reply, shown.status ?? 200, renderPage({ title: shown.title ?? title, content: shown.content, assets: shown.assets, person, path }));
+}
+
+export function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {
+  return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page);
+}
+
+function checkScope({ scopes }: Person, scope: Scope | null): void {
+  if (scope !== null && !scopes.has(scope)) throw refuse('insufficient_scope', `the scope ${scope} is required`);
+}
+
+/** A form was sent by our own page: browsers say where it comes from, and no other page knows the session's token. */
+export function checkOwnForm(request: FastifyRequest, { session, fields }: Visit, origin: string): void {
+  const { 'sec-fetch-site': site, origin: from, host } = request.headers;
+  const isForeign = (site !== undefined && site !== 'same-origin') || (from !== undefined && from !== origin && from.replace(/^https?:\/\//, '') !== host);
+  if (isForeign || !sameToken(fields.get('csrf_token') ?? '', session.csrf)) throw new ForeignForm();
+}
+
+export class ForeignForm extends Error {
+  override name = 'ForeignForm';
+}

@@ -1,0 +1,118 @@
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
+import { ApiRefused } from '../api.ts';
+import type { Visit } from './frame.ts';
+import { pager } from './show.ts';
+
+/** Lists of the API as pages: filters in the address, a page at a time by cursor, in either order. */
+
+export interface Filter {
+  name: string;
+  label: string;
+  hint?: string;
+  /** What can be chosen, besides any. */
+  options?: readonly string[];
+}
+
+export interface List<Row> {
+  /** Of the page. */
+  url: string;
+  /** Of the API, with what always narrows it. */
+  path: string;
+  fixed?: Record<string, string>;
+  filters: readonly Filter[];
+  /** From and to a day. */
+  hasDays?: boolean;
+  pageSize?: number;
+  /** It can be taken along as CSV, from the page's address with `.csv`. */
+  hasCsv?: boolean;
+  show: (rows: readonly Row[], sorting: Sorting) => Html | Promise<Html>;
+}
+
+/** Which end of time a list begins at, and the same list from the other one. */
+export interface Sorting {
+  direction: 'ascending' | 'descending';
+  href: string;
+}
+
+const dayMs = 86_400_000;
+const orders = [['desc', 'newest first'], ['asc', 'oldest first']] as const;
+
+/** The list's page; filters that the API refuses are told above them. */
+export async function showList<Row>({ api, query }: Visit, list: List<Row>): Promise<{ status?: number; content: Html }> {
+  const given = keptFilters(list, query);
+  try {
+    const { data, next } = await api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
+    return { content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given))}${pager(list.url, given, next)}${list.hasCsv === true && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}` };
+  } catch (error) {
+    if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
+    const reasons = error.problem.errors?.map(({ field, message }) => inWords(list, field, message)).join('; ') ?? error.problem.message;
+    return { status: 400, content: html`${filterForm(list, given)}<p class="notice wrong" role="alert">These filters were not taken: ${reasons}.</p>` };
+  }
+}
+
+/** People know a filter by its label. */
+function inWords({ filters }: Pick<List<unknown>, 'filters'>, field: string, message: string): string {
+  const label = filters.find(({ name }) => name === field)?.label;
+  return label !== undefined && message.startsWith(`${field} `) ? `${label}${message.slice(field.length)}` : message;
+}
+
+type Filters = Pick<List<unknown>, 'filters' | 'hasDays' | 'pageSize' | 'fixed' | 'url'>;
+
+/** What is filtered by, without what was left empty. */
+export function keptFilters({ filters, hasDays }: Filters, query: URLSearchParams): URLSearchParams {
+  const names = [...filters.map(({ name }) => name), ...(hasDays === true ? ['from_day', 'to_day'] : []), 'order', 'cursor'];
+  return new URLSearchParams([...query].map(([name, value]) => [name, value.trim()]).filter(([name, value]) => names.includes(name ?? '') && value !== '') as [string, string][]);
+}
+
+/** As the API takes them: days as moments, from the beginning of the one to the end of the other. */
+export function parametersOf({ pageSize = 50, fixed = {} }: Filters, given: URLSearchParams): URLSearchParams {
+  const parameters = without(given, 'from_day', 'to_day');
+  const [from, to] = [given.get('from_day'), given.get('to_day')];
+  parameters.set('limit', String(pageSize));
+  if (from !== null) parameters.set('from', momentOf(from, 0));
+  if (to !== null) parameters.set('to', momentOf(to, dayMs));
+  for (const [name, value] of Object.entries(fixed)) parameters.set(name, value);
+  return parameters;
+}
+
+/** The beginning of a day in UTC, or its end. What is no day goes to the API as it is, which says so. */
+export function momentOf(day: string, plusMs: number): string {
+  const ms = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(day) : Number.NaN;
+  return Number.isNaN(ms) ? day : new Date(ms + plusMs).toISOString();
+}
+/** The end of a day in UTC. */
+export const endOf = (day: string): string => momentOf(day, dayMs);
+
+function without(given: URLSearchParams, ...names: string[]): URLSearchParams {
+  return new URLSearchParams([...given].filter(([name]) => !names.includes(name)));
+}
+
+function addressOf(url: string, parameters: URLSearchParams): string {
+  const text = parameters.toString();
+  return text === '' ? url : `${url}?${text}`;
+}
+
+function sortingOf({ url }: Filters, given: URLSearchParams): Sorting {
+  const isAscending = given.get('order') === 'asc';
+  const turned = without(given, 'cursor', 'order');
+  if (!isAscending) turned.set('order', 'asc');
+  return { direction: isAscending ? 'ascending' : 'descending', href: addressOf(url, turned) };
+}
+
+function filterForm({ filters, hasDays, url }: Filters, given: URLSearchParams): Html {
+  const isFiltered = [...given.keys()].some((name) => name !== 'cursor' && name !== 'order');
+  const option = (value: string, text: string, chosen: string | null) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`;
+  const control = ({ name, hint, options }: Filter) =>
+    options
+      ? html`<select name="${name}">${option('', 'any', given.get(name))}${options.map((value) => option(value, value, given.get(name)))}</select>`
+      : html`<input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off">`;
+  // What has no filter is turned around by its column.
+  if (filters.length === 0 && hasDays !== true) return html``;
+  return html`<details class="filter"${isFiltered && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
+${filters.map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
+${hasDays === true && html`<label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label><label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>`}
+<label>Order <select name="order">${orders.map(([value, text]) => option(value, text, given.get('order')))}</select></label>
+<p class="actions"><button>Filter</button> <a href="${url}">Clear</a></p>
+</form></details>`;
+}

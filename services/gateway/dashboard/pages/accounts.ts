@@ -1,0 +1,165 @@
+import type { FastifyInstance } from 'fastify';
+import { currencies } from '#libs/contracts/money.ts';
+import { accountStatus, accountType, transactionStatus, transactionType } from '#libs/contracts/resources.ts';
+import type { Account, Client, Entry, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import { accountFacts, accountParts, accountTable, changes, entryTable, historyTable, openingForm, statusActions, statusChanges, statusForm, transactionTable } from './account-views.ts';
+import type { StatusChange } from './account-views.ts';
+import { keyNamesOf } from '../html/actors.ts';
+import { nameOf } from './client-views.ts';
+import { csvOf } from '../html/csv.ts';
+import type { CsvColumn } from '../html/csv.ts';
+import { enteredIn, idempotencyKeyOf, orForm, unconfirmed } from '../html/forms.ts';
+import { addDownload, addForm, addPage } from '../html/frame.ts';
+import type { FrameOptions, Visit } from '../html/frame.ts';
+import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import type { List } from '../html/lists.ts';
+import { plainMoney } from '../html/show.ts';
+
+const url = '/admin/ui/accounts';
+
+const list: List<Account> = {
+  url, path: '/accounts', hasCsv: true, show: accountTable,
+  filters: [
+    { name: 'account_type', label: 'Type', options: accountType.options }, { name: 'status', label: 'Status', options: accountStatus.options },
+    { name: 'currency', label: 'Currency', options: currencies }, { name: 'client_id', label: 'Client', hint: 'cli_…' },
+  ],
+};
+
+const columns: CsvColumn<Account>[] = [
+  { title: 'account_id', value: (row) => row.account_id }, { title: 'account_number', value: (row) => row.account_number }, { title: 'client_id', value: (row) => row.client_id },
+  { title: 'account_type', value: (row) => row.account_type }, { title: 'status', value: (row) => row.status }, { title: 'balance', value: (row) => plainMoney(row.balance, row.currency) },
+  { title: 'currency', value: (row) => row.currency }, { title: 'created_at', value: (row) => row.created_at },
+];
+
+/** Accounts: list, open, details with transactions, entries and status history; changes of status. */
+export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+  addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
+    const { status = 200, content } = await showList(visit, list);
+    return { status, content: html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}${content}<p class="quiet">Times are UTC.</p>` };
+  });
+  addDownload(app, `${url}.csv`, { title: 'Accounts', scope: 'accounts:read' }, (visit) => csvOf(visit.api, { path: list.path, parameters: parametersOf(list, keptFilters(list, visit.query)), columns }));
+  addOpening(app, options);
+  addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
+  addPart(app, { part: '/transactions', title: 'Transactions', scope: 'transactions:read', columns: transactionColumns }, transactionsOf);
+  addPart(app, { part: '/entries', title: 'Entries', scope: 'transactions:read', columns: entryColumns }, ({ params }) => ({ url: `${url}/${idIn(params)}/entries`, path: `/accounts/${idIn(params)}/entries`, filters: [], hasCsv: true, show: entryTable }));
+  addPart(app, { part: '/history', title: 'Status history', scope: 'accounts:read', columns: historyColumns }, (visit) => ({
+    url: `${url}/${idIn(visit.params)}/history`, path: `/accounts/${idIn(visit.params)}/status-transitions`, filters: [], hasCsv: true,
+    show: async (rows, sort) => historyTable(rows, await keyNamesOf(visit, rows.map(({ actor }) => actor)), sort),
+  }));
+  for (const change of statusChanges) addStatusChange(app, change, options);
+}
+
+const idIn = (params: Record<string, string>) => encodeURIComponent(params['account_id'] ?? '');
+
+export async function accountOf({ api, params }: Visit): Promise<Account> {
+  return (await api.get<Account>(`/accounts/${idIn(params)}`)).data;
+}
+
+/** Whose account it is, for those who may see clients; the API keeps a record that they did. */
+export async function holderOf({ api, person }: Visit, { client_id }: Account): Promise<Client | undefined> {
+  return person.scopes.has('clients:read') ? (await api.get<Client>(`/clients/${client_id}`)).data : undefined;
+}
+
+const latest = 10;
+
+async function showAccount(visit: Visit) {
+  const { api, person, query } = visit;
+  const account = await accountOf(visit);
+  const id = account.account_id;
+  const [holder, transactions, history] = await Promise.all([
+    holderOf(visit, account),
+    person.scopes.has('transactions:read') ? api.get<Transaction[]>(`/transactions?account_id=${id}&limit=${latest}`) : undefined,
+    api.get<StatusTransition[]>(`/accounts/${id}/status-transitions?limit=${latest}`),
+  ]);
+  const more = (part: string, text: string, next: string | undefined) => next !== undefined && html`<p><a href="${url}/${id}/${part}">${text}</a></p>`;
+  return {
+    title: `Account ${account.account_number}`,
+    content: html`${accountParts(id, '', person)}${query.has('saved') && html`<p class="notice" role="status">It is done.</p>`}
+${accountFacts(account, holder && nameOf(holder))}${statusActions(account, person)}
+${transactions && html`<h2>Latest transactions</h2>${transactionTable(transactions.data)}${more('transactions', 'All transactions', transactions.next)}`}
+<h2>Status history</h2>${historyTable(history.data, await keyNamesOf(visit, history.data.map(({ actor }) => actor)))}${more('history', 'Whole history', history.next)}`,
+  };
+}
+
+interface Part<Row> {
+  part: string;
+  title: string;
+  scope: 'accounts:read' | 'transactions:read';
+  columns: readonly CsvColumn<Row>[];
+}
+
+/** A list of one account: its page, and the same as CSV. */
+function addPart<Row>(app: FastifyInstance, { part, title, scope, columns: csv }: Part<Row>, listOf: (visit: Visit) => List<Row>): void {
+  addPage(app, `${url}/:account_id${part}`, { title, scope }, async (visit) => {
+    const { account_id, account_number } = await accountOf(visit);
+    const { status = 200, content } = await showList(visit, listOf(visit));
+    return { status, title: `${title} of account ${account_number}`, content: html`${accountParts(account_id, part, visit.person)}${content}<p class="quiet">Times are UTC.</p>` };
+  });
+  addDownload(app, `${url}/:account_id${part}.csv`, { title, scope }, (visit) => {
+    const from = listOf(visit);
+    return csvOf(visit.api, { path: from.path, parameters: parametersOf(from, keptFilters(from, visit.query)), columns: csv });
+  });
+}
+
+function transactionsOf({ params }: Visit): List<Transaction> {
+  return {
+    url: `${url}/${idIn(params)}/transactions`, path: '/transactions', fixed: { account_id: params['account_id'] ?? '' }, hasDays: true, hasCsv: true, show: transactionTable,
+    filters: [
+      { name: 'transaction_type', label: 'Type', options: transactionType.options }, { name: 'status', label: 'Status', options: transactionStatus.options },
+      { name: 'min_amount', label: 'Amount from', hint: '10.00' }, { name: 'max_amount', label: 'Amount to', hint: '100.00' }, { name: 'reference', label: 'Reference', hint: '' },
+    ],
+  };
+}
+
+const transactionColumns: CsvColumn<Transaction>[] = [
+  { title: 'transaction_id', value: (row) => row.transaction_id }, { title: 'created_at', value: (row) => row.created_at }, { title: 'transaction_type', value: (row) => row.transaction_type },
+  { title: 'direction', value: (row) => row.direction }, { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) }, { title: 'currency', value: (row) => row.currency },
+  { title: 'status', value: (row) => row.status }, { title: 'failure_code', value: (row) => row.failure_code }, { title: 'reference', value: (row) => row.reference },
+  { title: 'description', value: (row) => row.description }, { title: 'counterparty_account_id', value: (row) => row.counterparty_account_id }, { title: 'transfer_id', value: (row) => row.transfer_id },
+];
+
+export const entryColumns: CsvColumn<Entry>[] = [
+  { title: 'sequence', value: (row) => String(row.sequence) }, { title: 'created_at', value: (row) => row.created_at }, { title: 'side', value: (row) => row.side },
+  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) }, { title: 'currency', value: (row) => row.currency }, { title: 'balance_after', value: (row) => plainMoney(row.balance_after, row.currency) },
+  { title: 'transaction_id', value: (row) => row.transaction_id }, { title: 'operation_id', value: (row) => row.operation_id }, { title: 'entry_id', value: (row) => row.entry_id },
+];
+
+const historyColumns: CsvColumn<StatusTransition>[] = [
+  { title: 'created_at', value: (row) => row.created_at }, { title: 'from_status', value: (row) => row.from_status }, { title: 'to_status', value: (row) => row.to_status },
+  { title: 'reason', value: (row) => row.reason }, { title: 'note', value: (row) => row.note }, { title: 'actor', value: (row) => row.actor },
+];
+
+/** A JSON number of just these digits; what is none goes to the API as a text, which says so. */
+function amountIn(text: string): unknown {
+  return /^(0|[1-9]\d*)(\.\d+)?$/.test(text) ? (JSON as typeof JSON & { rawJSON(text: string): unknown }).rawJSON(text) : text;
+}
+
+function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
+  const page = { title: 'Open an account', scope: 'accounts:write' } as const;
+  addPage(app, `${url}/new`, page, ({ person, query }) => ({ content: openingForm(person, new URLSearchParams({ client_id: query.get('client_id') ?? '' }), {}) }));
+  addForm(app, `${url}/new`, page, ({ api, person, fields }) => orForm(
+    async () => {
+      const { initial_deposit, currency = '', ...rest } = enteredIn(['client_id', 'account_type', 'currency', 'initial_deposit'], fields);
+      const body = { ...rest, currency: currency.toUpperCase(), ...(initial_deposit === undefined ? {} : { initial_deposit: amountIn(initial_deposit) }) };
+      return { goTo: `${url}/${(await api.post<Account>('/accounts', body, idempotencyKeyOf(fields))).data.account_id}?saved` };
+    },
+    (wrong) => openingForm(person, fields, wrong),
+  ), options);
+}
+
+function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pick<FrameOptions, 'origin'>): void {
+  const page = { title: `${changes[change].verb} an account`, scope: 'accounts:status' } as const;
+  addPage(app, `${url}/:account_id/${change}`, page, async (visit) => ({ content: statusForm(visit.person, await accountOf(visit), change, new URLSearchParams(), {}) }));
+  addForm(app, `${url}/:account_id/${change}`, page, (visit) => {
+    const { api, params, person, fields } = visit;
+    const again = async (wrong: Parameters<typeof statusForm>[4]) => statusForm(person, await accountOf(visit), change, fields, wrong);
+    return orForm(async () => {
+      const wrong = unconfirmed(fields);
+      if (wrong) return { status: 400, content: await again(wrong) };
+      const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
+      await api.post<Account>(`/accounts/${idIn(params)}/status-transitions`, body, idempotencyKeyOf(fields));
+      return { goTo: `${url}/${idIn(params)}?saved` };
+    }, again);
+  }, options);
+}

@@ -1,0 +1,62 @@
+import type { FastifyInstance } from 'fastify';
+import type { Operations } from '#libs/contracts/administration.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
+import { deadLettersUrl } from './dead-letter-views.ts';
+import { addPage } from '../html/frame.ts';
+import { table, timeOf } from '../html/show.ts';
+
+const url = '/admin/ui/operations';
+
+type Service = Operations['services'][number];
+type Lag = NonNullable<Operations['consumer_lag']>[number];
+
+/** How the bank runs, as far as each part answers. Refreshes itself. */
+export function addOperations(app: FastifyInstance, { now }: { now: () => number }): void {
+  addPage(app, url, { title: 'Operations', scope: 'ops:manage' }, async ({ api }) => {
+    const { data } = await api.get<Operations>('/admin/operations');
+    return { content: html`<div id="operations" hx-get="${url}" hx-trigger="every 10s, refresh" hx-select="#operations" hx-swap="outerHTML">
+<h2>Services</h2>${services(data)}
+<h2>Requests of this gateway</h2>${requests(data.requests)}
+<h2>Dead letters</h2>${deadLetters(data.dead_letters_open)}
+<h2>Consumer lag</h2>${lag(data.consumer_lag)}
+<p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 10 seconds. Breakers and requests are those of the gateway that answered.</p></div>` };
+  });
+}
+
+function services({ services: rows, breakers }: Operations): Html {
+  const breakerOf = (service: string) => breakers.find((breaker) => breaker.service === service)?.state ?? 'closed';
+  return table<Service>('Services', [
+    { title: 'Service', show: ({ service }) => html`<strong>${service}</strong>` },
+    { title: 'Answers', show: ({ answers }) => html`<span class="status ${answers ? 'active' : 'refused'}">${answers ? 'yes' : 'no'}</span>` },
+    { title: 'Breaker', show: ({ service }) => html`<span class="status ${breakerOf(service) === 'closed' ? 'active' : 'refused'}">${breakerOf(service)}</span>` },
+    { title: 'Outbox rows', isNumber: true, show: ({ outbox }) => (outbox === null ? 'not known' : String(outbox.rows)) },
+    { title: 'Oldest', isNumber: true, show: ({ outbox }) => (outbox === null ? 'not known' : `${(Number(outbox.oldest_age_ms) / 1000).toFixed(1)} s`) },
+  ], rows, 'No service is known.');
+}
+
+function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }: Operations['requests']): Html {
+  const ms = (value: number | null) => (value === null ? '–' : `${Number(value).toFixed(1)} ms`);
+  return html`<dl class="facts"><dt>Last ${window_seconds} s</dt><dd>${count}, ${(Number(count) / Number(window_seconds)).toFixed(1)} a second</dd>
+<dt>Server errors</dt><dd>${server_errors}</dd><dt>Mean, slowest</dt><dd>${ms(mean_ms)}, ${ms(slowest_ms)}</dd></dl>`;
+}
+
+function deadLetters(open: number | null): Html {
+  const all = html`<p><a href="${deadLettersUrl}">All dead letters</a></p>`;
+  if (open === null) return html`<p class="notice wrong" role="status">How many are open is not known: accounts does not answer.</p>${all}`;
+  if (Number(open) === 0) return html`<p class="notice" role="status">None is open.</p>${all}`;
+  return html`<p class="notice wrong" role="status"><a href="${deadLettersUrl}?state=open">${open} open</a>: messages that could not be processed wait for somebody to redrive or drop them.</p>${all}`;
+}
+
+/** Per group and topic; the partitions that are behind are named. */
+function lag(rows: readonly Lag[] | null): Html {
+  if (rows === null) return html`<p class="notice wrong" role="status">The broker does not tell it.</p>`;
+  const byGroup = [...Map.groupBy(rows, ({ group, topic }) => `${group} ${topic}`).values()];
+  const behind = (partitions: Lag[]) => partitions.filter((row) => Number(row.lag) > 0);
+  return table<Lag[]>('Consumer lag', [
+    { title: 'Group', show: ([first]) => first?.group ?? '' },
+    { title: 'Topic', show: ([first]) => first?.topic ?? '' },
+    { title: 'Messages behind', isNumber: true, show: (partitions) => String(partitions.reduce((sum, row) => sum + Number(row.lag), 0)) },
+    { title: 'By partition', show: (partitions) => behind(partitions).map((row) => `${row.partition}: ${row.lag}`).join(', ') || 'up to date' },
+  ], byGroup, 'No group has committed anything yet.');
+}

@@ -1,0 +1,66 @@
+import type { FastifyInstance } from 'fastify';
+import { statisticsUnit } from '#libs/contracts/administration.ts';
+import type { PostingStatistics } from '#libs/contracts/administration.ts';
+import type { TrialBalance } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
+import type { AssetName } from '../html/assets.ts';
+import { addPage } from '../html/frame.ts';
+import { moneyText, table, timeOf } from '../html/show.ts';
+
+const url = '/admin/ui/books/postings';
+
+type Unit = PostingStatistics['unit'];
+type Bucket = PostingStatistics['buckets'][number];
+
+/** What a page with the chart needs. */
+export const chartAssets: readonly AssetName[] = ['uplot.css', 'uplot.js', 'chart.js'];
+
+/** Postings and amounts over time: a chart, and the same as a table. */
+export function addPostings(app: FastifyInstance): void {
+  addPage(app, url, { title: 'Postings over time', scope: 'ops:manage' }, async ({ api, query }) => {
+    const { data: balances } = await api.get<TrialBalance[]>('/admin/trial-balance');
+    const currencies = balances.map(({ currency }) => currency);
+    const asked = query.get('currency') ?? 'USD';
+    const currency = currencies.includes(asked) ? asked : currencies[0];
+    if (currency === undefined) return { content: html`<p role="status">Nothing is booked yet.</p>` };
+    const unit = statisticsUnit.catch('hour').parse(query.get('unit'));
+    const { data } = await api.get<PostingStatistics>(`/admin/posting-statistics?currency=${currency}&unit=${unit}`);
+    return { assets: chartAssets, content: html`<p><a href="/admin/ui/books">To the books</a></p>${section(data, currencies)}` };
+  });
+}
+
+/** Its place on another page: with scripts it comes by itself, without there is the way to it. */
+export const postingsPlace = html`<div id="postings" hx-get="${url}" hx-trigger="load" hx-select="#postings" hx-swap="outerHTML"><p><a href="${url}">Postings over time</a></p></div>`;
+
+const spans: Record<Unit, string> = { minute: 'last hour', hour: 'last day', day: 'last 30 days' };
+
+function section(data: PostingStatistics, currencies: readonly string[]): Html {
+  const { currency, unit, buckets, complete, counted_from } = data;
+  return html`<section id="postings"><h2>Postings and amounts in ${currency}</h2>
+<form method="get" action="${url}" class="filters"><label>Currency <select name="currency">${currencies.map((code) => html`<option value="${code}"${code === currency && html` selected`}>${code}</option>`)}</select></label>
+<label>Period <select name="unit">${statisticsUnit.options.map((value) => html`<option value="${value}"${value === unit && html` selected`}>${spans[value]}</option>`)}</select></label><p class="actions"><button>Show</button></p></form>
+${!complete && html`<p class="notice wrong" role="status">There were more than are counted: these are those since ${timeOf(counted_from)} UTC.</p>`}
+<div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; its numbers stand in the table below" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(pointsOf(data))}" hidden></div>
+<details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>('Postings over time', [
+    { title: `Begin of the ${unit} (UTC)`, show: ({ start }) => html`<time datetime="${start}">${start.slice(0, unit === 'day' ? 10 : 16).replace('T', ' ')}</time>` },
+    { title: 'Operations', isNumber: true, show: ({ operations }) => String(operations) },
+    { title: `Amount in ${currency}`, isNumber: true, show: ({ amount }) => moneyText(amount, currency) },
+  ], buckets, 'Nothing was posted in this period.')}</details></section>`;
+}
+
+const unitMs: Record<Unit, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+
+/** For the picture only: seconds, operations, amounts; those without any are 0, where the API leaves them out. */
+export function pointsOf({ from, to, unit, buckets }: PostingStatistics): [number[], number[], number[]] {
+  const step = unitMs[unit];
+  const known = new Map(buckets.map((bucket) => [Date.parse(bucket.start), bucket]));
+  const [times, operations, amounts]: [number[], number[], number[]] = [[], [], []];
+  for (let at = Math.floor(Date.parse(from) / step) * step; at < Date.parse(to); at += step) {
+    const bucket = known.get(at);
+    times.push(at / 1000);
+    operations.push(Number(bucket?.operations ?? 0));
+    amounts.push(Number(bucket?.amount ?? 0));
+  }
+  return [times, operations, amounts];
+}

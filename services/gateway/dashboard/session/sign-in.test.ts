@@ -1,0 +1,82 @@
+import Fastify from 'fastify';
+import { pino } from 'pino';
+import { afterEach, expect, it } from 'vitest';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { createAuditRecords } from '../../access/audit-records.ts';
+import { createLimiter } from '../../access/limits.ts';
+import { createCookie } from './cookies.ts';
+import { createEndedSessions } from './ended-sessions.ts';
+import { SignInFailed } from './issuer.ts';
+import type { Issuer, SignInFault } from './issuer.ts';
+import { createSessions } from './session.ts';
+import { addSignIn } from './sign-in.ts';
+
+/** What is recorded of sign-ins, and that nobody comes in unrecorded. The issuer is a function; with a real one see the end-to-end tests. */
+let close: () => Promise<void> = async () => undefined;
+afterEach(() => close());
+
+const actor = 'jwt:https://issuer.example|ada';
+
+async function start({ fault, isBrokerAway = false, isKnown = true }: { fault?: SignInFault; isBrokerAway?: boolean; isKnown?: boolean } = {}) {
+  const logger = pino({ level: 'silent' });
+  const records: AuditRecord[] = [];
+  const publish = async ({ value }: { value: string | Buffer | null }) => {
+    if (isBrokerAway) throw new Error('away');
+    records.push(JSON.parse(String(value)) as AuditRecord);
+  };
+  const ended = createEndedSessions({ publisher: { publish: async () => undefined }, prefix: '', logger });
+  const issuer: Issuer = {
+    begin: async () => ({ url: 'https://issuer.example/auth', verifier: 'v', state: 's', nonce: 'n' }),
+    async finish() {
+      if (fault) throw new SignInFailed(fault, 'no');
+      return { token: 'token', name: 'Ada', expiresInMs: 60_000 };
+    },
+  };
+  const app = Fastify();
+  close = () => app.close();
+  addSignIn(app, {
+    issuer, ended, logger, now: Date.now, sessions: createSessions({ secret: 'a secret', ended, now: Date.now }), cookie: createCookie('bank_session', false), loginCookie: createCookie('bank_login', false), secret: 'a secret',
+    publicUrl: 'http://bank.example', verifyToken: async () => (isKnown ? { actor, scopes: new Set<string>(), boundClientId: undefined } : undefined),
+    auditRecords: createAuditRecords({ publisher: { publish }, prefix: '', logger, now: Date.now }), failureLimit: createLimiter(2),
+  });
+  const begun = await app.inject({ url: '/admin/login/start', headers: { host: 'bank.example' } });
+  const cookie = String(begun.headers['set-cookie']).split(';')[0] ?? '';
+  const comeBack = (headers: Record<string, string> = { cookie }) => app.inject({ url: '/admin/callback?code=c&state=s', headers });
+  return { comeBack, records };
+}
+
+const isIn = ({ headers }: { headers: Record<string, unknown> }) => String(headers['set-cookie']).includes('bank_session=');
+
+it('a sign-in is recorded before the session is given out', async () => {
+  const { comeBack, records } = await start();
+  const answer = await comeBack();
+  expect([answer.statusCode, isIn(answer)]).toEqual([303, true]);
+  expect(records).toEqual([expect.objectContaining({ actor, action: 'sign_in', outcome: 'success', resource_id: expect.stringMatching(/^ses_[0-9a-f]{32}$/), address: '127.0.0.1', details: {} })]);
+});
+
+it('nobody is let in whose sign-in cannot be recorded', async () => {
+  const { comeBack } = await start({ isBrokerAway: true });
+  const answer = await comeBack();
+  expect([answer.statusCode, isIn(answer), answer.body.includes('cannot record your sign-in')]).toEqual([503, false, true]);
+});
+
+it('nor with a token that the API would not take; that is nobody’s attempt', async () => {
+  const { comeBack, records } = await start({ isKnown: false });
+  const answer = await comeBack();
+  expect([answer.statusCode, isIn(answer), records]).toEqual([500, false, []]);
+});
+
+it.each([['refused', 403, 1], ['mismatch', 400, 1], ['issuer_away', 503, 0]] as const)('a sign-in that fails as %s is %s, and recorded %s times', async (fault, status, times) => {
+  const { comeBack, records } = await start({ fault });
+  const answer = await comeBack();
+  expect([answer.statusCode, isIn(answer)]).toEqual([status, false]);
+  expect(records).toEqual(Array(times).fill(expect.objectContaining({ actor: 'unauthenticated', action: 'sign_in', outcome: 'invalid_credentials', details: { fault }, address: '127.0.0.1' })));
+});
+
+it('one that nobody has begun is recorded too, up to the limit of its address', async () => {
+  const { comeBack, records } = await start();
+  const statuses = [];
+  for (let i = 0; i < 4; i++) statuses.push((await comeBack({})).statusCode);
+  expect(statuses).toEqual([400, 400, 429, 429]);
+  expect(records).toHaveLength(2);
+});

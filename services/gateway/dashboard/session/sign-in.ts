@@ -1,0 +1,166 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { html } from '#libs/service/html.ts';
+import type { Html } from '#libs/service/html.ts';
+import type { AuditRecords } from '../../access/audit-records.ts';
+import type { Caller } from '../../access/caller.ts';
+import type { Limiter } from '../../access/limits.ts';
+import type { VerifyToken } from '../../access/tokens.ts';
+import type { Cookies } from './cookies.ts';
+import type { EndedSessions } from './ended-sessions.ts';
+import { checkOwnForm, sendPage, visitOf } from '../html/frame.ts';
+import { SignInFailed } from './issuer.ts';
+import type { Issuer, SignInFault } from './issuer.ts';
+import { renderPage } from '../html/layout.ts';
+import { createSealer } from './seal.ts';
+import type { Sessions } from './session.ts';
+
+export interface SignInDependencies {
+  issuer: Issuer;
+  sessions: Sessions;
+  ended: Pick<EndedSessions, 'end'>;
+  cookie: Cookies;
+  /** What a browser keeps while its person is at the issuer. */
+  loginCookie: Cookies;
+  secret: string;
+  publicUrl: string;
+  verifyToken: VerifyToken;
+  auditRecords: AuditRecords;
+  /** Of failed authentications, per address; undefined: none. */
+  failureLimit: Limiter | undefined;
+  now: () => number;
+  logger: Logger;
+}
+
+const loginSchema = z.object({ verifier: z.string(), state: z.string(), nonce: z.string(), to: z.string(), until_ms: z.number() });
+const loginSeconds = 600;
+
+/**
+ * Sign-in at the issuer, the way back, and sign-out; each is audited. As with every write by staff (decision 14), a sign-in
+ * whose record the broker does not take is 503: nobody is in unseen, and without the broker no page could show anything. A
+ * record may be there of a sign-in that was answered 503, never the other way round. Signing out is never held up by its record,
+ * and a failed sign-in is recorded like a refused call: nobody waits, and what exceeds the limit of its address is 429 and
+ * leaves none. A wrong password stays between the person and the issuer.
+ */
+export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void {
+  const { issuer, sessions, cookie, loginCookie, now, logger } = deps;
+  const sealer = createSealer(deps.secret, 'login');
+  const open = { config: { open: true } };
+
+  app.get('/admin', open, async (_request, reply) => reply.redirect('/admin/ui', 303));
+  app.get('/admin/login', open, async (request, reply) => {
+    const { to, signed_out } = request.query as Record<string, unknown>;
+    const content = html`${signed_out !== undefined && html`<p role="status">You are signed out.</p>`}
+<p>For staff of the bank. You will be asked for your name and password by the bank's identity provider.</p>
+<p>${startLink(to)}</p>`;
+    return sendPage(reply, 200, renderPage({ title: 'Sign in', content }));
+  });
+  app.get('/admin/login/start', open, async (request, reply) => {
+    const { to, moved } = request.query as Record<string, unknown>;
+    // The way back leads to the public URL: the cookie must be set there. Once only, for a proxy may hide that name from us.
+    if (request.headers.host !== new URL(deps.publicUrl).host && moved === undefined) return reply.redirect(`${deps.publicUrl}/admin/login/start?moved&to=${encodeURIComponent(ownPath(to))}`, 303);
+    try {
+      const { url, ...begun } = await issuer.begin();
+      const login = { ...begun, to: ownPath(to), until_ms: now() + loginSeconds * 1000 };
+      loginCookie.write(reply, sealer.seal(JSON.stringify(login)), loginSeconds);
+      return reply.redirect(url, 303);
+    } catch (error) {
+      return signInFailed(reply, error, logger);
+    }
+  });
+  app.get('/admin/callback', open, async (request, reply) => {
+    loginCookie.clear(reply);
+    try {
+      const login = loginOf(request);
+      const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
+      const caller = await callerOf(person.token);
+      if (!caller) throw new Error("the issuer's access token is not one that this gateway takes: is its audience JWT_AUDIENCE?");
+      const session = sessions.begin(person);
+      const sealed = sessions.seal(session);
+      if (sealed === undefined) throw new Error("the issuer's access token does not fit into a cookie: it must have less than about 2.5 KB");
+      await deps.auditRecords.record(request, { actor: caller.actor, action: 'sign_in', resource_id: session.id, outcome: 'success', details: {} }).catch((error: unknown) => {
+        throw new SignInFailed('unrecorded', error);
+      });
+      cookie.write(reply, sealed);
+      return reply.redirect(login.to, 303);
+    } catch (error) {
+      if (isRefusal(error) && countFailure(request, error.fault)) return signInFailed(reply, new SignInFailed('too_many', error), logger);
+      return signInFailed(reply, error, logger);
+    }
+  });
+  app.post('/admin/logout', { config: { action: 'sign_out' } }, async (request, reply) => {
+    const visit = visitOf(request);
+    visit.fields = request.body instanceof URLSearchParams ? request.body : visit.fields;
+    checkOwnForm(request, visit, new URL(deps.publicUrl).origin);
+    cookie.clear(reply);
+    deps.auditRecords.note(request, { actor: request.caller?.actor ?? 'unauthenticated', action: 'sign_out', resource_id: visit.session.id, outcome: 'success', details: {} });
+    try {
+      await deps.ended.end(visit.session.id, visit.session.expires_ms);
+    } catch (error) {
+      logger.error({ err: error, session_id: visit.session.id }, 'other gateways could not be told that a session has ended');
+      return sendPage(reply, 503, renderPage({ title: 'Signed out in this browser only', content: halfSignedOut(visit.session.expires_ms) }));
+    }
+    return reply.redirect('/admin/login?signed_out', 303);
+  });
+
+  async function callerOf(token: string): Promise<Caller | undefined> {
+    try {
+      return await deps.verifyToken(token);
+    } catch (error) {
+      throw new SignInFailed('issuer_away', error);
+    }
+  }
+
+  /** Whether it is one too many of its address; else it is recorded. */
+  function countFailure(request: FastifyRequest, fault: SignInFault): boolean {
+    const taken = deps.failureLimit?.take(request.ip);
+    if (taken && taken.left < 0) return true;
+    deps.auditRecords.note(request, { actor: 'unauthenticated', action: 'sign_in', resource_id: null, outcome: 'invalid_credentials', details: { fault } });
+    return false;
+  }
+
+  function loginOf(request: FastifyRequest) {
+    const text = sealer.open(loginCookie.read(request.headers) ?? '');
+    if (text === undefined) throw new SignInFailed('mismatch', 'no sign-in was begun in this browser');
+    const login = loginSchema.parse(JSON.parse(text));
+    if (login.until_ms <= now()) throw new SignInFailed('mismatch', 'the sign-in took too long');
+    return login;
+  }
+}
+
+/** The person, or their browser, was not let in; anything else is nobody's attempt. */
+const isRefusal = (error: unknown): error is SignInFailed => error instanceof SignInFailed && (error.fault === 'refused' || error.fault === 'mismatch');
+
+/** Where to go after sign-in: a page of ours, or the first one. */
+export function ownPath(to: unknown): string {
+  return typeof to === 'string' && /^\/admin\/ui(?:[/?][\x21-\x5b\x5d-\x7e]*)?$/.test(to) ? to : '/admin/ui';
+}
+
+function startLink(to: unknown): Html {
+  const path = ownPath(to);
+  return html`<a role="button" href="/admin/login/start${path !== '/admin/ui' && html`?to=${encodeURIComponent(path)}`}">Sign in</a>`;
+}
+
+function halfSignedOut(expiresMs: number): Html {
+  return html`<p role="alert">The other gateways could not be told. This browser has forgotten your session; a copy of it, if anybody has one, works until ${new Date(expiresMs).toISOString()}. Tell operations if you fear that.</p>
+<p>${startLink(undefined)}</p>`;
+}
+
+const faults: Record<SignInFault, { status: number; title: string; text: string }> = {
+  issuer_away: { status: 503, title: 'The identity provider does not answer', text: 'Nobody can sign in at the moment. Try again in a minute; if it stays so, tell operations.' },
+  refused: { status: 403, title: 'Sign-in was refused', text: 'The identity provider did not let you in, or the sign-in was cancelled there. Try again, or ask an administrator whether your account may use this dashboard.' },
+  unrecorded: { status: 503, title: 'Not available now', text: 'The bank cannot record your sign-in at the moment, and lets nobody in without. Try again in a few seconds; if it stays so, tell operations.' },
+  too_many: { status: 429, title: 'Too many failed sign-ins', text: 'There were too many from your address. Wait a minute, then begin again.' },
+  mismatch: { status: 400, title: 'Sign-in did not work', text: 'The answer does not belong to a sign-in that this browser has begun, or it came too late. That happens when a page is reloaded or two sign-ins run side by side. Begin again.' },
+};
+
+function signInFailed(reply: FastifyReply, error: unknown, logger: Logger): FastifyReply {
+  const fault = error instanceof SignInFailed ? error.fault : undefined;
+  logger[fault === undefined || fault === 'issuer_away' || fault === 'unrecorded' ? 'error' : 'warn']({ err: error, request_id: reply.request.id }, 'a sign-in failed');
+  const { status, title, text } = fault === undefined ? { status: 500, title: 'Sign-in did not work', text: 'It is our fault, and has been logged. Tell operations the request id below.' } : faults[fault];
+  const content = html`<p role="alert">${text}</p>
+<p>${startLink(undefined)}</p>
+<p class="quiet">Request id: <code>${reply.request.id}</code></p>`;
+  return sendPage(reply, status, renderPage({ title, content }));
+}

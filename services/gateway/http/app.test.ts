@@ -1,0 +1,206 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { ids, ok, samples, testApp } from '../test/test-app.ts';
+
+const echo = await testApp(({ name }) => (name === 'create_client' ? ok(samples.client) : 'not_sent'));
+const { app, sent, keyHeader } = echo;
+const key = keyHeader();
+const json = { ...key, 'content-type': 'application/json' };
+afterAll(() => app.close());
+
+describe('authentication comes first', () => {
+  test.each([
+    ['GET', '/'],
+    ['GET', '/nowhere'],
+    ['GET', '/clients/ussd/search?foo=1&foo=2'],
+    ['DELETE', '/clients'],
+    ['PUT', '/'],
+    ['OPTIONS', '/clients'],
+    ['GET', '/accounts/%ZZ'],
+    ['GET', `/accounts/${'x'.repeat(10_000)}`],
+    ['POST', '/clients'],
+    ['POST', '/nowhere'],
+  ] as const)('%s %s without credentials is 401', async (method, url) => {
+    const response = await app.inject({ method, url });
+    expect(response.statusCode).toBe(401);
+    expect(response.headers['www-authenticate']).toContain('Bearer');
+    expect(errorBodySchema.parse(response.json())).toMatchObject({ code: 'missing_credentials', request_id: response.headers['x-request-id'] });
+  });
+
+  test.each([
+    ['a malformed body', { 'content-type': 'application/json' }, '{'],
+    ['an oversize body', { 'content-type': 'application/json' }, 'x'.repeat(70_000)],
+    ['a wrong content type', { 'content-type': 'text/plain' }, 'x'],
+    ['a malformed content type', { 'content-type': ';;;' }, 'x'],
+  ])('%s without credentials is 401', async (_what, headers, payload) => {
+    const response = await app.inject({ method: 'POST', url: '/clients', headers, payload });
+    expect(response.statusCode).toBe(401);
+  });
+
+  test('both credentials at once are ambiguous, even when each is valid or empty', async () => {
+    for (const authorization of ['Bearer x', '']) {
+      const response = await app.inject({ method: 'GET', url: '/', headers: { ...key, authorization } });
+      expect([response.statusCode, response.json().code]).toEqual([401, 'ambiguous_credentials']);
+    }
+  });
+
+  test.each(['Basic abc', 'Bearer', 'Bearer ', 'Bearer a b', 'x', 'bearer ..', `Bearer ${'é'}`])('Authorization "%s" is invalid_credentials', async (authorization) => {
+    const response = await app.inject({ method: 'GET', url: '/', headers: { authorization } });
+    expect([response.statusCode, response.json().code]).toEqual([401, 'invalid_credentials']);
+  });
+
+  test('a CORS preflight needs none, and says nothing', async () => {
+    const response = await app.inject({ method: 'OPTIONS', url: '/clients', headers: { origin: 'https://a.example', 'access-control-request-method': 'POST' } });
+    expect([response.statusCode, response.body]).toEqual([204, '']);
+    expect(response.headers['access-control-allow-origin']).toBe('*');
+    const refused = await app.inject({ method: 'GET', url: '/', headers: { origin: 'https://a.example' } });
+    expect([refused.statusCode, refused.headers['access-control-allow-origin']]).toEqual([401, '*']);
+  });
+});
+
+describe('routes', () => {
+  test('GET / answers exactly status, message and apiVersion', async () => {
+    const response = await app.inject({ method: 'GET', url: '/', headers: key });
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toEqual({ status: 'success', message: expect.any(String), apiVersion: '1.2.3' });
+  });
+
+  test('an unknown path is 404, a known one with another method 405 with Allow', async () => {
+    const unknown = await app.inject({ method: 'POST', url: '/nowhere', headers: { ...json }, payload: '{' });
+    expect([unknown.statusCode, unknown.json().code]).toEqual([404, 'route_not_found']);
+    const wrong = await app.inject({ method: 'DELETE', url: '/clients/x', headers: key });
+    expect([wrong.statusCode, wrong.json().code, wrong.headers['allow']]).toEqual([405, 'method_not_allowed', 'GET, HEAD, PATCH']);
+  });
+
+  test.each(Object.entries(endpoints).filter(([, { scope }]) => scope !== null))('%s needs its scope and no other', async (_name, { method, path, scope }) => {
+    const url = path.replace(/:\w+/g, 'x');
+    const without = await app.inject({ method, url, headers: keyHeader({ scopes: scopes.filter((other) => other !== scope) }) });
+    expect([without.statusCode, without.json().code]).toEqual([403, 'insufficient_scope']);
+    const withIt = await app.inject({ method, url, headers: keyHeader({ scopes: [scope ?? ''] }) });
+    expect([401, 403, 405]).not.toContain(withIt.statusCode);
+  });
+
+  test.each([
+    ['/clients/x', 'client_not_found'],
+    [`/clients/${ids.account}`, 'client_not_found'],
+    [`/accounts/${'x'.repeat(10_240)}`, 'account_not_found'],
+    ['/accounts/%00', 'account_not_found'],
+    ['/accounts/%ZZ', 'account_not_found'],
+    ['/accounts/%E0%A4', 'account_not_found'],
+    [`/accounts/${ids.account.toUpperCase()}`, 'account_not_found'],
+    ['/accounts/x/entries', 'account_not_found'],
+    ['/accounts/number/%00/balance', 'account_not_found'],
+    [`/accounts/number/${'9'.repeat(300)}/balance`, 'account_not_found'],
+    ['/transactions/1', 'transaction_not_found'],
+    ['/transfers/..%2f..', 'transfer_not_found'],
+    ['/admin/api-keys/x', 'api_key_not_found'],
+  ])('the malformed id of %s is an unknown one', async (url, code) => {
+    const before = sent.length;
+    const response = await app.inject({ method: 'GET', url, headers: key });
+    expect([response.statusCode, response.json().code]).toEqual([404, code]);
+    expect(response.json().message).toContain('not found');
+    expect(response.json().message.length).toBeLessThan(200);
+    expect(sent.length).toBe(before);
+  });
+
+  test('filters by a malformed id find nothing', async () => {
+    for (const url of ['/accounts?client_id=x', '/transactions?account_id=x', '/transactions?transfer_id=%F0%9F%98%80', '/transfers?account_id=']) {
+      const response = await app.inject({ method: 'GET', url, headers: key });
+      expect([response.statusCode, response.json()]).toEqual([200, { status: 'success', data: [] }]);
+    }
+  });
+});
+
+describe('bodies', () => {
+  const post = (payload: string | undefined, headers: Record<string, string> = json) => app.inject({ method: 'POST', url: '/clients', headers, payload });
+  const good = JSON.stringify({ client_type: 'Corporate', company_name: ' x ', registration_number: 'y', email: 'a@b.cc', contact_number: '00254 700-000001' });
+
+  test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])('%s is taken', async (type) => {
+    const response = await post(good, { ...key, 'content-type': type });
+    expect(response.statusCode).toBe(201);
+    expect(response.headers.location).toMatch(/^\/clients\/cli_[0-9a-f]{32}$/);
+    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+  });
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/problem+json', 'application/jsonx', 'multipart/form-data; boundary=x', ';;;'])('%s is 415', async (type) => {
+    const response = await post(good, { ...key, 'content-type': type });
+    expect([response.statusCode, response.json().code]).toEqual([415, 'unsupported_media_type']);
+  });
+
+  test.each([
+    ['no body', undefined, 400, 'validation_failed'],
+    ['an empty body', '', 400, 'validation_failed'],
+    ['a list', '[]', 400, 'validation_failed'],
+    ['null', 'null', 400, 'validation_failed'],
+    ['half an object', '{"a":', 400, 'malformed_json'],
+    ['an equal duplicate', good.replace('{', '{"email":"a@b.cc",'), 400, 'malformed_json'],
+    ['64 KiB and one', `"${'x'.repeat(65_535)}"`, 413, 'body_too_large'],
+  ])('%s is %i', async (_what, payload, status, code) => {
+    const response = await post(payload);
+    expect([response.statusCode, response.json().code]).toEqual([status, code]);
+  });
+
+  test('a body of exactly 64 KiB is read', async () => {
+    expect((await post(`"${'x'.repeat(65_534)}"`)).statusCode).toBe(400);
+  });
+
+  test('a GET may carry a content type and a body', async () => {
+    const response = await app.inject({ method: 'GET', url: '/', headers: json, payload: '{' });
+    expect(response.statusCode).toBe(200);
+  });
+
+  test('query parameters of a writing request are refused', async () => {
+    const response = await app.inject({ method: 'POST', url: '/clients?dry_run=1', headers: json, payload: good });
+    expect([response.statusCode, response.json().code]).toEqual([400, 'unknown_parameter']);
+  });
+
+  test('parameters, Idempotency-Key and body are checked together, and every violation is named', async () => {
+    const response = await app.inject({ method: 'POST', url: '/clients?x=1', headers: { ...json, 'idempotency-key': 'ü' }, payload: { client_type: 'Corporate', company_name: '' } });
+    expect([response.statusCode, response.json().code]).toEqual([400, 'validation_failed']);
+    expect(response.json().errors.map(({ field }: { field: string }) => field)).toEqual(['x', 'Idempotency-Key', 'company_name', 'registration_number', 'email', 'contact_number']);
+  });
+});
+
+describe('headers', () => {
+  test('a printable X-Request-Id is taken over, another one is replaced', async () => {
+    for (const given of ['a', 'x'.repeat(128), 'id with spaces & signs']) {
+      const response = await app.inject({ method: 'GET', url: '/nowhere', headers: { ...key, 'x-request-id': given } });
+      expect([response.headers['x-request-id'], response.json().request_id]).toEqual([given, given]);
+    }
+    for (const given of ['', 'x'.repeat(129), 'tab\there', 'é']) {
+      const response = await app.inject({ method: 'GET', url: '/', headers: { ...key, 'x-request-id': given } });
+      expect(response.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+
+  test('every answer forbids caching, sniffing and framing', async () => {
+    const { headers } = await app.inject({ method: 'GET', url: '/', headers: key });
+    expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' });
+  });
+
+  test('callers are limited by the minute, with the RateLimit headers', async () => {
+    const limited = await testApp(() => 'not_sent', { rateLimitPerMinute: 2 });
+    const [mine, others] = [limited.keyHeader(), limited.keyHeader()];
+    const call = (headers: Record<string, string>) => limited.app.inject({ method: 'GET', url: '/', headers });
+    expect((await call(mine)).headers).toMatchObject({ 'ratelimit-limit': '2', 'ratelimit-remaining': '1' });
+    expect((await call(mine)).headers['ratelimit-remaining']).toBe('0');
+    const third = await call(mine);
+    expect([third.statusCode, third.json().code]).toEqual([429, 'rate_limited']);
+    expect(Number(third.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await call(others)).statusCode).toBe(200);
+    await limited.app.close();
+  });
+
+  test('failed authentications are limited per address; valid credentials still pass', async () => {
+    const limited = await testApp(() => 'not_sent', { authFailuresPerMinute: 2, trustProxy: ['127.0.0.1'] });
+    const fail = (address: string) => limited.app.inject({ method: 'GET', url: '/', headers: { 'x-api-key': 'x', 'x-forwarded-for': address } });
+    expect([(await fail('10.0.0.1')).statusCode, (await fail('10.0.0.1')).statusCode]).toEqual([401, 401]);
+    const third = await fail('10.0.0.1');
+    expect([third.statusCode, third.headers['retry-after'] !== undefined]).toEqual([429, true]);
+    expect((await fail('10.0.0.2')).statusCode).toBe(401);
+    expect((await limited.app.inject({ method: 'GET', url: '/', headers: { ...limited.keyHeader(), 'x-forwarded-for': '10.0.0.1' } })).statusCode).toBe(200);
+    await limited.app.close();
+  });
+});

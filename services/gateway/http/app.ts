@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { fastify } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import type { Clock } from '#libs/service/clock.ts';
+import type { Tracing } from '#libs/service/tracing.ts';
+import { createAuthenticate } from '../access/auth.ts';
+import { checkCodings, parseBody } from './body.ts';
+import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
+import { boundConnections, httpPatience, patience } from './connections.ts';
+import { createCors } from './cors.ts';
+import { addDashboard } from '../dashboard/dashboard.ts';
+import type { DashboardOptions } from '../dashboard/dashboard.ts';
+import { addDocs } from '../openapi/docs.ts';
+import { internalError, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
+import { checkRoute, createGate, undecodable } from '../access/gate.ts';
+import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+import { createLimiter } from '../access/limits.ts';
+import type { LoadShedding } from '../overload/load-shedding.ts';
+import type { AuditRecords } from '../access/audit-records.ts';
+import { addRoutes } from '../api/routes.ts';
+import type { RouteDependencies } from '../api/routes.ts';
+import { createTokenVerifier } from '../access/tokens.ts';
+import type { TokenOptions } from '../access/tokens.ts';
+import { traceRequests } from './trace.ts';
+
+export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
+  loadShedding: Pick<LoadShedding, 'refuse'>;
+  clock: Pick<Clock, 'now' | 'check'>;
+  tokens: TokenOptions;
+  rateLimitPerMinute: number;
+  authFailuresPerMinute: number;
+  trustProxy: string[];
+  corsOrigins: string[];
+  docs: boolean;
+  /** undefined: there is no dashboard. */
+  dashboard?: DashboardOptions | undefined;
+  auditRecords: AuditRecords;
+  logger: Logger;
+  metrics: GatewayMetrics;
+  tracing?: Tracing | undefined;
+  /** True from the moment this process is told to stop: every answer then closes its connection. */
+  isDraining?: () => boolean;
+}
+
+/** Room for a token of 64 KB, which is refused like every other one that is not valid, and for ids of 10 KB in a path. */
+const maxHeaderBytes = 80 * 1024;
+
+const serverOptions = {
+  // One child logger per request is too dear: what is worth a line is logged by hand, with the request's id.
+  logger: false,
+  genReqId: requestId,
+  bodyLimit: 64 * 1024,
+  ...patience,
+  http: { ...httpPatience, maxHeaderSize: maxHeaderBytes, requireHostHeader: false, joinDuplicateHeaders: true },
+  forceCloseConnections: 'idle',
+  // While it stops, requests on connections that are still open are answered, and the connections closed.
+  return503OnClosing: false,
+  routerOptions: { maxParamLength: maxHeaderBytes },
+  clientErrorHandler: answerClientError,
+  rewriteUrl: originForm,
+} as const;
+
+const securityHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'strict-transport-security': 'max-age=31536000; includeSubDomains',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+
+/** The public API as a function of what it depends on; it listens to nothing yet. */
+export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
+  const { now } = deps.clock;
+  const app = fastify({
+    ...serverOptions,
+    trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false,
+    // What the router refuses is no request of a route yet, and passes no hook.
+    frameworkErrors: (_error, request, reply) => entrance.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
+  });
+  app.decorateRequest('caller', null);
+  app.decorateRequest('span', null);
+  const verifyToken = createTokenVerifier(deps.tokens, now);
+  const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
+  const gate = createGate({
+    authenticate: createAuthenticate(verifyToken, deps.apiKeys),
+    callerLimit: createLimiter(deps.rateLimitPerMinute, now),
+    failureLimit,
+  });
+  const answerError = errorHandler(deps);
+  const entrance = createEntrance(deps, gate, answerError);
+
+  boundConnections(app.server);
+  app.server.on('request', rememberLatest);
+  // Node would answer an unknown Expect 417 with an empty body, before anybody has said who they are.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
+  if (deps.tracing) traceRequests(app, deps.tracing);
+  app.addHook('onRequest', entrance.onRequest);
+  app.addHook('onResponse', (request, reply, done) => {
+    forgetLatest(request.raw);
+    deps.metrics.answered(request.routeOptions.config.endpoint ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
+    if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
+    done();
+  });
+  app.setErrorHandler(answerError);
+  // Only what /docs does not hold comes so far: the entrance has refused every other unknown path.
+  app.setNotFoundHandler(() => {
+    throw refuse('route_not_found', 'there is no such path');
+  });
+  takeJsonOnly(app);
+  if (deps.docs) await addDocs(app, deps.apiVersion);
+  if (deps.dashboard) await addDashboard(app, { ...deps.dashboard, verifyToken, failureLimit, auditRecords: deps.auditRecords, now, logger: deps.logger });
+  addRoutes(app, { ...deps, now });
+  return app;
+}
+
+type AnswerError = ReturnType<typeof errorHandler>;
+
+/** What happens to a request before its route: headers of every answer, CORS, the gate, scope. */
+function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, answerError: AnswerError) {
+  const cors = createCors(deps.corsOrigins);
+  const begin = (request: FastifyRequest, reply: FastifyReply): void => {
+    reply.headers(securityHeaders);
+    reply.header('x-request-id', request.id);
+    // So that no caller finds its idle connection cut in the middle of the next request.
+    if (deps.isDraining?.() === true) reply.header('connection', 'close');
+    cors.mark(request, reply);
+  };
+  return {
+    onRequest(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+      begin(request, reply);
+      if (cors.isPreflight(request)) return void cors.answerPreflight(request, reply);
+      if (request.routeOptions.config.public === true) return done();
+      const refused = deps.loadShedding.refuse(request, reply);
+      if (refused) return void answerError(refused, request, reply);
+      gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
+    },
+    refuseUndecodable(request: FastifyRequest, reply: FastifyReply): void {
+      begin(request, reply);
+      gate(request, reply, (refused) => void answerError(refused ?? undecodable(request), request, reply));
+    },
+  };
+}
+
+function takeJsonOnly(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    try {
+      checkCodings(request.headers);
+      done(null, parseBody(body as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+/** The path and query of a request target in absolute form (RFC 9112, 3.2.2: servers must take it). */
+function originForm({ url = '/' }: IncomingMessage): string {
+  return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
+}
+
+const requestIdForm = /^[\x20-\x7e]{1,128}$/;
+
+/** The caller's own X-Request-Id, or a new one. */
+function requestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
+}
+
+function errorHandler({ logger, metrics, auditRecords, isDraining }: AppDependencies) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const refusal = refusalOf(error) ?? internalError;
+    // Fastify closes the connection for a body that it cannot take: a caller in the middle of sending one that is too large
+    // would see that instead of the answer. So what is left is read and dropped, for as long as a request may take.
+    if (isDraining?.() !== true) reply.removeHeader('connection');
+    if (refusal.code === 'body_too_large') request.raw.resume();
+    metrics.refused(refusal.code);
+    auditRecords.refused(request, refusal.code);
+    if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a request failed');
+    return sendRefusal(reply, refusal, error instanceof Refused ? error.headers : undefined);
+  };
+}
+
+function logAnswer(logger: Logger, request: FastifyRequest, reply: FastifyReply): void {
+  logger.debug(
+    { request_id: request.id, actor: request.caller?.actor, method: request.method, route: request.routeOptions.url, status: reply.statusCode, duration_ms: Math.round(reply.elapsedTime) },
+    'answered',
+  );
+}

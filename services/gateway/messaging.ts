@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import { replyPartitions, topicName, topicTable } from '#libs/contracts/topics.ts';
+import type { TopicName } from '#libs/contracts/topics.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
+import { follow } from '#libs/kafka/consume/follow.ts';
+import type { Follower } from '#libs/kafka/consume/follow.ts';
+import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import type { Publisher } from '#libs/kafka/publish/publish.ts';
+import { createRequester } from '#libs/kafka/request-reply/request-reply.ts';
+import { createApiKeys } from './access/api-keys.ts';
+import type { GatewayConfig } from './config.ts';
+import type { DashboardOptions } from './dashboard/dashboard.ts';
+import { createEndedSessions } from './dashboard/session/ended-sessions.ts';
+import { encodeNotice } from './api/forward.ts';
+import type { GatewayMetrics } from './observe/gateway-metrics.ts';
+import type { LoadShedding } from './overload/load-shedding.ts';
+
+export interface MessagingDependencies {
+  logger: Logger;
+  instance: string;
+  metrics: GatewayMetrics;
+  loadShedding: Pick<LoadShedding, 'late'>;
+  now: () => number;
+}
+
+/** What goes over Kafka: requests out, replies in, and the API keys and ended sessions that are followed. Nothing is started yet. */
+export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps: MessagingDependencies) {
+  const { logger, instance, metrics, loadShedding, now } = deps;
+  const prefix = config.TOPIC_PREFIX;
+  const publisher = createPublisher(kafka, { logger, name: 'requests', topics: topicTable(prefix), maxQueued: 2 * config.MAX_PENDING });
+  const requester = createRequester(kafka, publisher, {
+    topic: topicName(prefix, 'replies'),
+    partitions: replyPartitions,
+    instance,
+    logger,
+    maxPending: config.MAX_PENDING,
+    onLate: (_id, topic) => {
+      metrics.lateReply();
+      if (topic !== undefined) loadShedding.late(topic.slice(prefix.length) as TopicName);
+    },
+  });
+  const apiKeys = createApiKeys({
+    pepper: config.API_KEY_PEPPER,
+    previousPepper: config.API_KEY_PEPPER_PREVIOUS,
+    logger,
+    onUse: keyUseRecorder(publisher, prefix, logger),
+    now,
+  });
+  const keyFollower = follow(kafka, {
+    topic: topicName(prefix, 'api-keys'),
+    groupId: `${prefix}gateway-keys-${instance}`,
+    onMessage: apiKeys.take,
+    logger,
+  });
+  return { publisher, requester, apiKeys, keyFollower, dashboard: createDashboard(kafka, config, publisher, deps) };
+}
+
+/** The dashboard's settings, where it is configured, and what follows the sessions that were ended. */
+function createDashboard(
+  kafka: KafkaClient,
+  config: GatewayConfig,
+  publisher: Publisher,
+  { logger, instance, now }: MessagingDependencies,
+): { options: DashboardOptions; follower: Follower } | undefined {
+  const { DASHBOARD_CLIENT_ID: clientId, DASHBOARD_CLIENT_SECRET: clientSecret, SESSION_SECRET: sessionSecret } = config;
+  const { PUBLIC_URL: publicUrl, JWT_ISSUER: issuer, TOPIC_PREFIX: prefix } = config;
+  const isComplete = clientId !== undefined && clientSecret !== undefined && sessionSecret !== undefined;
+  if (!isComplete || publicUrl === undefined || issuer === undefined) return undefined;
+  const ended = createEndedSessions({ publisher, prefix, logger, now });
+  const groupId = `${prefix}gateway-sessions-${instance}`;
+  const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), groupId, onMessage: ended.take, logger });
+  return { options: { issuer, clientId, clientSecret, sessionSecret, publicUrl, ended }, follower };
+}
+
+/** Informs accounts of a key's use. Nobody waits for it, and nothing is lost when it does not arrive: it is only a hint. */
+function keyUseRecorder(publisher: Publisher, prefix: string, logger: Logger) {
+  return (keyId: string, at: Date): void => {
+    const data = { key_id: keyId, used_at: at.toISOString() };
+    const command = { name: 'record_api_key_use' as const, id: `use_${randomUUID()}`, key: keyId, data, acceptedAt: at };
+    publisher
+      .publish(encodeNotice(command, command.id, prefix), { timeoutMs: 5_000 })
+      .catch((error: unknown) => logger.debug({ err: error, key_id: keyId }, 'the use of a key was not recorded'));
+  };
+}

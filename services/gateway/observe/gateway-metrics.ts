@@ -1,0 +1,64 @@
+import type { Operations } from '#libs/contracts/administration.ts';
+import { memo } from '#libs/service/metrics.ts';
+import type { Metrics } from '#libs/service/metrics.ts';
+import type { ConsumerLag } from './consumer-lag.ts';
+import type { Forwarder } from '../api/forward.ts';
+import { createRecentRequests } from './recent-requests.ts';
+
+/** What this process counts. Labels are endpoints, statuses, codes and message names: few values, whatever callers send. */
+export interface GatewayMetrics {
+  answered(endpoint: string, status: number, seconds: number): void;
+  refused(code: string): void;
+  /** Refused before anything of it was looked at: load shedding, or a wrong clock. */
+  shed(reason: string): void;
+  replied(message: string, seconds: number): void;
+  lateReply(): void;
+  /** The last minute of this process. */
+  recent(): Operations['requests'];
+}
+
+export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
+  const requests = metrics.counter('gateway_requests_total', 'Answers by endpoint and status', ['endpoint', 'status']);
+  const durations = metrics.histogram('gateway_request_duration_seconds', 'Time from request to answer, by endpoint', ['endpoint']);
+  const refusals = metrics.counter('gateway_refusals_total', 'Answers other than success, by error code', ['code']);
+  const shed = metrics.counter('gateway_shed_requests_total', 'Requests refused because of overload or a wrong clock, by reason', ['reason']);
+  const replies = metrics.histogram('gateway_reply_wait_seconds', 'Time from publishing a message to its reply, or to giving up', ['message']);
+  const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
+  const requestOf = memo((key: string) => {
+    const [endpoint = '', status = ''] = key.split('\0');
+    return requests.labels(endpoint, status);
+  });
+  const durationOf = memo((endpoint: string) => durations.labels(endpoint));
+  const replyOf = memo((message: string) => replies.labels(message));
+  const recent = createRecentRequests();
+  return {
+    answered(endpoint, status, seconds) {
+      requestOf(`${endpoint}\0${status}`).inc();
+      durationOf(endpoint).observe(seconds);
+      recent.add(status, seconds);
+    },
+    refused: (code) => refusals.inc({ code }),
+    shed: (reason) => shed.inc({ reason }),
+    replied: (message, seconds) => replyOf(message).observe(seconds),
+    lateReply: () => late.inc(),
+    recent: () => recent.read(),
+  };
+}
+
+export interface GatewayState {
+  requester: { pending(): number };
+  publisher: { queued(): number };
+  consumerLag: ConsumerLag;
+  forwarder: Forwarder;
+}
+
+/** What is read at each scrape. */
+export function measureGateway(metrics: Metrics, { requester, publisher, consumerLag, forwarder }: GatewayState): void {
+  metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
+  metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
+  metrics.gauges('gateway_breaker_open', '1 while this gateway does not ask that service, because it does not reply', ['target'], () =>
+    forwarder.breakers().map(({ service, state }) => ({ labels: { target: service }, value: Number(state === 'open') })));
+  // Here and not in the consumers: it must be seen where they are gone.
+  metrics.gauges('consumer_lag_messages', "Messages that a group of the bank's own has not committed, the same in every gateway", ['group', 'topic', 'partition'], async () =>
+    (await consumerLag()).map(({ group, topic, partition, lag }) => ({ labels: { group, topic, partition: String(partition) }, value: lag })));
+}

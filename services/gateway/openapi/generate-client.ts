@@ -1,0 +1,122 @@
+import { writeFileSync } from 'node:fs';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import { errorCodeSchema } from '#libs/contracts/errors.ts';
+import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
+import type { Json } from './openapi-schemas.ts';
+
+/**
+ * Writes clients/typescript/operations.ts, what the client knows of the bank: the endpoints table and the schemas of OpenAPI as plain TypeScript, so
+ * that the package needs neither this project nor zod. `npm run generate` calls it; a test tells when it was forgotten.
+ */
+
+const longestLine = 140;
+
+/** Types by the schema that they are made from, so that one resource within another is called by its name. */
+const named = new Map([...Object.entries(componentSchemas()), ['ErrorCode', jsonSchema(errorCodeSchema, 'output')] as const].map(([name, schema]) => [JSON.stringify(schema), name === 'Error' ? 'ErrorBody' : name]));
+
+export function operationsSource(): string {
+  const table = Object.entries(endpoints) as [EndpointName, Endpoint][];
+  const resources = [...named].map(([schema, name]) => declaration(name, JSON.parse(schema) as Json));
+  return `// Made from the endpoints table by \`npm run generate\`; not to be edited.
+import type { CallOptions } from './bank.ts';
+import type { Pages } from './pages.ts';
+
+/** How an operation is asked for, and where its answer holds the resource. */
+export interface Operation {
+  method: 'GET' | 'POST' | 'PATCH';
+  path: string;
+  /** A list, or one resource of which each page holds a part. */
+  paged?: 'items' | 'document';
+  /** The body is the resource itself. */
+  bare?: true;
+}
+
+export const operations = {
+${table.map(([name, endpoint]) => `  ${callName(name)}: ${operation(endpoint)},`).join('\n')}
+} as const satisfies Record<string, Operation>;
+
+${resources.join('\n\n')}
+
+export interface Calls {
+${table.map(([name, endpoint]) => call(name, endpoint)).join('\n')}
+}
+`;
+}
+
+const callName = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+function operation({ method, path, shape }: Endpoint): string {
+  const paged = shape === 'page' ? ", paged: 'items'" : shape === 'document' ? ", paged: 'document'" : '';
+  return `{ method: '${method}', path: '${path}'${paged}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
+}
+
+/** An interface where the schema is one object, else a type. */
+function declaration(name: string, schema: Json): string {
+  if (schema['type'] === 'object') return `export interface ${name} ${multiline(schema, '')}`;
+  const options = optionsOf(schema).map((option) => (option['type'] === 'object' ? multiline(option, '  ') : typeOf(option, '  ')));
+  return `export type ${name} =\n${options.map((option) => `  | ${option}`).join('\n')};`;
+}
+
+/** What a union is of; of anything else, itself. */
+function optionsOf(schema: Json): Json[] {
+  const { anyOf, oneOf, enum: values, type } = schema as { anyOf?: Json[]; oneOf?: Json[]; enum?: unknown[]; type?: string | string[] };
+  if (values !== undefined) return values.map((value) => ({ const: value }));
+  return anyOf ?? oneOf ?? (Array.isArray(type) ? type.map((one) => ({ ...schema, type: one })) : [schema]);
+}
+
+function call(name: EndpointName, endpoint: Endpoint): string {
+  const { summary, description, scope, shape } = endpoint;
+  const text = [`${summary}.`, ...(description === undefined ? [] : [description]), scope === null ? 'Any authenticated caller.' : `Scope: ${scope}.`].join(' ');
+  const result = typeOf(schemaRef(endpoint.result), '  ');
+  const answer = shape === 'page' || shape === 'document' ? `Pages<${result}>` : `Promise<${result}${shape === 'list' ? '[]' : ''}>`;
+  const { type, optional } = input(endpoint);
+  return `  /** ${text} */\n  ${callName(name)}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): ${answer};`;
+}
+
+/** What a call takes: names in the path, and the fields of query or body. */
+function input({ path, query, body }: Endpoint): { type: string; optional: boolean } {
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+  const inPath: Json = { type: 'object', properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])), required: names };
+  const rest = jsonSchema(body ?? query, 'input');
+  const properties = { ...(inPath['properties'] as Json), ...(rest['properties'] as Json | undefined) };
+  const required = [...names, ...((rest['required'] as string[] | undefined) ?? [])];
+  if (rest['oneOf'] === undefined) return { type: typeOf({ type: 'object', properties, required }, '  '), optional: required.length === 0 };
+  const union = typeOf(rest, '  ');
+  return { type: names.length === 0 ? union : `${typeOf(inPath, '  ')} & (${union})`, optional: false };
+}
+
+/** The TypeScript type of a schema. Throws on what this project's schemas do not use. */
+function typeOf(schema: Json, indent: string): string {
+  const name = named.get(JSON.stringify(schema));
+  if (name !== undefined) return name;
+  const { $ref, const: constant, type, items, properties, additionalProperties } = schema as { $ref?: string; const?: unknown; type?: string; items?: Json; properties?: Json; additionalProperties?: Json };
+  const options = optionsOf(schema);
+  if (options.length > 1) return options.map((option) => typeOf(option, indent)).join(' | ');
+  if ($ref !== undefined) return $ref.replace(/^.*\//, '');
+  if (constant !== undefined || options[0]?.['const'] !== undefined) return literal(constant ?? options[0]?.['const']);
+  if (type === 'array' && items !== undefined) return optionsOf(items).length > 1 && !named.has(JSON.stringify(items)) ? `(${typeOf(items, indent)})[]` : `${typeOf(items, indent)}[]`;
+  if (type === 'integer' || type === 'number') return 'number';
+  if (type === 'string' || type === 'boolean' || type === 'null') return type;
+  if (type === 'object' && properties !== undefined) return object(schema, indent);
+  if (type === 'object') return `Record<string, ${additionalProperties === undefined ? 'unknown' : typeOf(additionalProperties, indent)}>`;
+  if (Object.keys(schema).length === 0) return 'unknown';
+  throw new TypeError(`no TypeScript for ${JSON.stringify(schema)}`);
+}
+
+const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : String(value));
+
+function fields({ properties = {}, required = [] }: { properties?: Record<string, Json>; required?: string[] }, indent: string): string[] {
+  return Object.entries(properties).map(([name, field]) => `${name}${required.includes(name) ? '' : '?'}: ${typeOf(field, indent)}`);
+}
+
+function object(schema: Json, indent: string): string {
+  const line = `{ ${fields(schema, indent).join('; ')} }`;
+  return line.length + indent.length <= longestLine && !line.includes('\n') ? line.replace('{  }', 'Record<never, never>') : multiline(schema, indent);
+}
+
+function multiline(schema: Json, indent: string): string {
+  return `{\n${fields(schema, `${indent}  `).map((field) => `${indent}  ${field};\n`).join('')}${indent}}`;
+}
+
+if (import.meta.main) writeFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), operationsSource());

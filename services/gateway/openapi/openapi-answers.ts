@@ -1,0 +1,105 @@
+import type { EndpointName } from '#libs/contracts/endpoints.ts';
+import type { Json } from './openapi-schemas.ts';
+
+/** Examples of what operations answer, one story told by all of them; a test holds each against its schema. */
+
+/** 32 hex digits as ids have them; `which` makes them differ. */
+const bits = (which = 0): string => `${which.toString(16)}195f0c2a1b27c3d8e4f5a6b7c8d9e0f`;
+export const exampleIds = {
+  client: `cli_${bits()}`, account: `acc_${bits()}`, otherAccount: `acc_${bits(1)}`, transaction: `txn_${bits()}`, transfer: `trf_${bits()}`, key: `key_${bits()}`, deadLetter: `dlt_${bits()}`, replay: `rpl_${bits()}`,
+  request: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+} as const;
+const { client: client_id, account: account_id, otherAccount, transaction: transaction_id, transfer: transfer_id, key: key_id, request: request_id } = exampleIds;
+const created_at = '2026-01-02T03:04:05.678Z';
+const stamps = { created_at, updated_at: created_at };
+const actor = `key:${key_id}`;
+const number = 'SAV-1234567897';
+
+const retail = {
+  client_id, client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001', address: '12 St James Square', ussd_phone_number: '+254700000001', ussd_status: 'active', ...stamps,
+};
+const corporate = { client_id, client_type: 'Corporate', company_name: 'Analytical Engines', registration_number: 'C-1842', email: 'office@example.com', contact_number: '+254700000002', address: null, ...stamps };
+const account = { account_id, client_id, account_number: number, account_type: 'Savings', currency: 'USD', balance: 100.5, status: 'Active', ...stamps };
+const deposit = { transaction_id, account_id, transaction_type: 'Deposit', amount: 25, currency: 'USD', description: 'Cash', reference: 'R-1', status: 'Completed', created_at, direction: 'credit' };
+const reversal = { ...deposit, transaction_id: `txn_${bits(2)}`, description: 'booked twice', reference: null, direction: 'debit', reverses_transaction_id: transaction_id };
+const transfer = { transfer_id, from_account_id: account_id, to_account_id: otherAccount, amount: 10, currency: 'USD', description: 'Rent', status: 'Completed', created_at };
+
+function entry(on: string, sequence: number, direction: 'debit' | 'credit', side: 'DR' | 'CR', balance_after: number) {
+  return { entry_id: `ent_${on.slice(4)}-${sequence}`, operation_id: `opr_${bits()}`, transaction_id, account_id: on, sequence, direction, side, amount: 25, currency: 'USD', balance_after, created_at: '2026-01-02T03:04:05.690Z' };
+}
+const own = entry(account_id, 2, 'credit', 'CR', 125.5);
+const [vault, teller] = [`acc_${bits(8)}`, `acc_${bits(9)}`];
+const onAccount = (account_number: string, account_type: string) => ({ account_number, account_type });
+const timeline = {
+  transaction: deposit,
+  request: { request_id, actor, idempotency_key: 'deposit-1', accepted_at: created_at },
+  command: { name: 'create_transaction', id: transaction_id, topic: 'ledger.commands', partition: 3 },
+  booked_at: own.created_at,
+  entries: [
+    { ...entry(vault, 9, 'credit', 'DR', 9025), ...onAccount('VLT-USD/0', 'Vault') }, { ...entry(teller, 17, 'credit', 'DR', 25), ...onAccount('TLR-USD/0', 'Teller') },
+    { ...entry(teller, 18, 'debit', 'CR', 0), ...onAccount('TLR-USD/0', 'Teller') }, { ...own, ...onAccount(number, 'Savings') },
+  ],
+  events: [{ ce_id: '0195f0c2-a1b2-7c3d-8e4f-5a6b7c8d9e0f', type: 'corebanking.transaction.completed.v1', topic: 'transactions', key: account_id, state: 'published', recorded_at: '2026-01-02T03:04:05.692Z', published_at: '2026-01-02T03:04:05.701Z' }],
+};
+const apiKey = {
+  key_id, name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live', client_id: null, status: 'active', created_at, created_by: `key:key_${bits(1)}`, expires_at: '2027-01-02T03:04:05.678Z', last_used_at: null, revoked_at: null, rotated_from: null,
+};
+const secret = { api_key: 'cbk_live_<id>_<secret>' };
+const verification = { verification_id: `ver_${bits()}`, requested_by: actor, started_at: created_at, ended_at: '2026-01-02T03:04:06.300Z', state: 'passed', findings: [] };
+const deadLetter = {
+  dead_letter_id: exampleIds.deadLetter, topic: 'ledger.commands.dlq', partition: 0, offset: 12, source_topic: 'ledger.commands', source_partition: 3, source_offset: 40_512, key: account_id, code: 'invalid_data', reason: 'amount: Invalid input', size_bytes: 214,
+  message: 'create_transaction', request_id, dead_at: created_at, state: 'open', decided_by: null, decided_at: null, drop_reason: null,
+};
+
+/** One resource, or the items of a list. */
+const answers: Record<EndpointName, Record<string, Json>> = {
+  health: { running: { status: 'success', message: 'the service is running', apiVersion: '0.2.0' } },
+  list_clients: { Retail: retail, Corporate: corporate },
+  search_client_by_ussd: { Retail: retail },
+  get_client: { Retail: retail, Corporate: corporate },
+  create_client: { Retail: retail, Corporate: corporate },
+  update_client: { address: retail },
+  list_accounts: { savings: account },
+  get_balance_by_number: { savings: { account_id, account_number: number, balance: 100.5, currency: 'USD' } },
+  get_account: { savings: account },
+  open_account: { savings: account },
+  change_account_status: { freeze: { ...account, status: 'Frozen' }, activate: account },
+  list_status_transitions: { freeze: { transition_id: `tra_${bits()}`, account_id, from_status: 'Active', to_status: 'Frozen', reason: 'fraud', note: 'reported by the owner', actor, created_at } },
+  list_entries: { deposit: own },
+  get_statement: { january: { account_id, account_number: number, currency: 'USD', from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z', opening_balance: 100.5, closing_balance: 125.5, debit_total: 0, credit_total: 25, entry_count: 1, entries: [own] } },
+  list_transactions: { deposit },
+  get_transaction: { deposit },
+  create_transaction: { deposit, withdrawal: { ...deposit, transaction_type: 'Withdrawal', amount: 10.75, description: null, reference: null, direction: 'debit' } },
+  reverse_transaction: { reversal },
+  list_transfers: { transfer },
+  get_transfer: { transfer },
+  create_transfer: { transfer },
+  create_api_key: { reader: { ...apiKey, ...secret } },
+  list_api_keys: { reader: apiKey },
+  get_api_key: { reader: apiKey },
+  rotate_api_key: { hour: { ...apiKey, ...secret, rotated_from: `key_${bits(1)}` } },
+  revoke_api_key: { revoke: { ...apiKey, status: 'revoked', revoked_at: '2026-02-01T08:00:00.000Z' } },
+  get_trial_balance: { dollars: { currency: 'USD', debit_total: 125.5, credit_total: 125.5, assets: 125.5, liabilities: 125.5, difference: 0 } },
+  get_system_accounts: { vault: { account_id: vault, account_number: 'VLT-USD', kind: 'Vault', currency: 'USD', balance: 125.5, slots: [{ account_id: `acc_${bits(7)}`, account_number: 'VLT-USD/0', balance: 125.5 }] } },
+  search: { client: { kind: 'client', id: client_id, title: 'Ada Lovelace', subtitle: 'Retail, +254700000001', matched: 'name', created_at } },
+  get_timeline: { deposit: timeline },
+  get_posting_statistics: { hour: { currency: 'USD', unit: 'hour', from: '2026-01-01T03:00:00.000Z', to: '2026-01-02T03:00:00.000Z', complete: true, counted_from: '2026-01-01T03:00:00.000Z', buckets: [{ start: '2026-01-02T02:00:00.000Z', operations: 412, amount: 90_210.75 }] } },
+  get_operations: {
+    calm: {
+      services: [{ service: 'ledger', answers: true, outbox: { rows: 0, oldest_age_ms: 0 } }, { service: 'accounts', answers: true, outbox: { rows: 0, oldest_age_ms: 0 } }],
+      breakers: [{ service: 'ledger', state: 'closed' }, { service: 'accounts', state: 'closed' }], dead_letters_open: 0, consumer_lag: [{ group: 'ledger', topic: 'ledger.commands', partition: 0, lag: 0 }], last_verification: verification,
+      requests: { window_seconds: 60, count: 812, server_errors: 0, mean_ms: 6.2, slowest_ms: 41.8 },
+    },
+  },
+  verify_books: { verify: { ...verification, ended_at: null, state: 'running' } },
+  list_audit: { freeze: { audit_id: `aud_${bits()}`, created_at, actor, action: 'change_account_status', resource_id: account_id, outcome: 'success', request_id, details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' }, address: null } },
+  list_dead_letters: { poison: deadLetter },
+  get_dead_letter: { poison: { ...deadLetter, available: true, headers: { ce_id: transaction_id, ce_type: 'corebanking.create_transaction.v1' }, value: '{"account_id":"…"}', encoding: 'utf-8', truncated: false } },
+  redrive_dead_letter: { redrive: { ...deadLetter, state: 'redriven', decided_by: actor, decided_at: '2026-01-02T09:00:00.000Z' } },
+  drop_dead_letter: { drop: { ...deadLetter, state: 'dropped', decided_by: actor, decided_at: '2026-01-02T09:00:00.000Z', drop_reason: 'a test message' } },
+};
+
+/** Resources that the operation answers, by what the example shows. */
+export function answerExamples(name: EndpointName): Record<string, Json> {
+  return answers[name];
+}

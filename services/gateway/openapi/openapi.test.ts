@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { expect, test } from 'vitest';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import { errorCodes } from '#libs/contracts/errors.ts';
+import packageJson from '../../../package.json' with { type: 'json' };
+import { operationsSource } from './generate-client.ts';
+import { openApiDocument } from './openapi.ts';
+import { ids, ok, samples, testApp } from '../test/test-app.ts';
+
+const document = JSON.parse(JSON.stringify(openApiDocument(packageJson.version)));
+
+test('docs/openapi.json is what the endpoints table says now (npm run generate)', () => {
+  expect(JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'))).toEqual(document);
+});
+
+test('so is what the TypeScript client knows', () => {
+  expect(readFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), 'utf8')).toBe(operationsSource());
+});
+
+test('every endpoint is there, with its scope and its errors', () => {
+  for (const [name, { path, method, errors }] of Object.entries(endpoints)) {
+    const operation = document.paths[path.replace(/:(\w+)/g, '{$1}')][method.toLowerCase()];
+    expect(operation.operationId).toBe(name);
+    const text = JSON.stringify(operation.responses);
+    for (const code of errors) expect(text, `${name} ${code}`).toContain(code);
+  }
+});
+
+test('every operation has examples of what goes in and what comes out, and every code one of its body; all are what their schemas say', () => {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addSchema(document, 'openapi');
+  const wrong: string[] = [];
+  const check = (place: string[], content: { examples?: Record<string, { value?: unknown; $ref?: string }> } = {}) => {
+    const examples = Object.entries(content.examples ?? {});
+    if (examples.length === 0) wrong.push(`${place.join(' ')}: no example`);
+    const pointer = [...place, 'content', 'application/json', 'schema'].map((key) => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/');
+    const validate = ajv.compile({ $ref: `openapi#/${pointer}` });
+    for (const [title, { value, $ref }] of examples) {
+      const example = $ref === undefined ? value : document.components.examples[$ref.replace(/^.*\//, '')].value;
+      if (!validate(example)) wrong.push(`${place.join(' ')} ${title}: ${ajv.errorsText(validate.errors)}`);
+    }
+  };
+  const operations = Object.entries<Record<string, { requestBody?: { content: Record<string, object> }; responses: Record<string, { $ref?: string; content?: Record<string, object> }> }>>(document.paths);
+  for (const [path, methods] of operations) {
+    for (const [method, { requestBody, responses }] of Object.entries(methods)) {
+      if (requestBody) check(['paths', path, method, 'requestBody'], requestBody.content['application/json']);
+      for (const [status, { $ref, content }] of Object.entries(responses)) if ($ref === undefined) check(['paths', path, method, 'responses', status], content?.['application/json']);
+    }
+  }
+  for (const [name, { content }] of Object.entries<{ content: Record<string, object> }>(document.components.responses)) check(['components', 'responses', name], content['application/json']);
+  expect(wrong).toEqual([]);
+});
+
+test('every code that callers can meet belongs to an operation', () => {
+  const told = new Set(Object.values<object>(document.paths).flatMap((methods) => Object.values(methods)).flatMap(({ responses }) => [...JSON.stringify(responses).matchAll(/examples\/(\w+)|responses\/(\w+)/g)].map(([, one, other]) => one ?? other)));
+  told.add('missing_credentials').add('invalid_credentials').add('ambiguous_credentials');
+  // No operation: other paths and methods; and what only an import of accounts could give.
+  expect(Object.keys(errorCodes).filter((code) => !told.has(code))).toEqual(['duplicate_account_number', 'route_not_found', 'method_not_allowed']);
+});
+
+test('every reference leads somewhere', () => {
+  for (const [, reference = ''] of JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+    const target = reference.split('/').reduce((value, key) => value?.[key], document);
+    expect(target, reference).toBeDefined();
+  }
+});
+
+test('money is a number, going in and coming out', () => {
+  const schema = (path: string) => document.paths[path].post.requestBody.content['application/json'].schema.properties;
+  expect(schema('/transactions').amount).toMatchObject({ type: 'number', exclusiveMinimum: 0 });
+  expect(schema('/accounts').initial_deposit).toMatchObject({ type: 'number', minimum: 0, default: 0 });
+  expect(document.components.schemas.Account.properties.balance).toEqual({ type: 'number' });
+  expect(document.components.schemas.Error.properties.code.enum).toEqual(Object.keys(errorCodes));
+});
+
+test('the request examples are taken by the endpoints themselves', async () => {
+  const { app, keyHeader } = await testApp(() => ok(samples.client));
+  const headers = keyHeader();
+  for (const [path, operations] of Object.entries<Record<string, { requestBody?: { content: Record<string, { examples: Record<string, { value: object }> }> } }>>(document.paths)) {
+    for (const [method, { requestBody }] of Object.entries(operations)) {
+      for (const { value } of Object.values(requestBody?.content['application/json']?.examples ?? {})) {
+        const url = path.replace(/\{(\w+)_id\}/g, (_all, kind: string) => ({ client: ids.client, account: ids.account, transaction: ids.transaction, dead_letter: `dlt_${'1'.repeat(32)}` })[kind] ?? `key_${'1'.repeat(32)}`);
+        const response = await app.inject({ method: method.toUpperCase() as 'POST', url, headers, payload: value });
+        expect([201, 200, 504], `${method} ${path} ${response.body}`).toContain(response.statusCode);
+      }
+    }
+  }
+  await app.close();
+});
+
+test('the docs need no credentials, what lies beside them does', async () => {
+  const { app } = await testApp(undefined, { docs: true });
+  const get = async (url: string) => (await app.inject({ method: 'GET', url })).statusCode;
+  expect([await get('/docs'), await get('/docs/json'), await get('/openapi.json'), await get('/docs/static/swagger-ui.css')]).toEqual([200, 200, 200, 200]);
+  expect([await get('/docs/nothing'), await get('/docsx'), await get('/openapi.yaml'), await get('/docs/../clients'), await get('/docs/%2e%2e/clients')]).toEqual([401, 401, 401, 401, 401]);
+  expect((await app.inject({ method: 'GET', url: '/openapi.json' })).json().openapi).toBe('3.1.0');
+  await app.close();
+});
+
+test('a creation links to what can be asked about its resource', () => {
+  const targets = (path: string, status: string) => Object.values<{ operationId: string; parameters: object }>(document.paths[path].post.responses[status].links).map(({ operationId, parameters }) => [operationId, parameters]);
+  expect(targets('/clients', '201')).toEqual([['get_client', { client_id: '$response.body#/data/client_id' }], ['update_client', { client_id: '$response.body#/data/client_id' }]]);
+  expect(targets('/transactions', '202')).toContainEqual(['get_transaction', { transaction_id: '$response.body#/transaction_id' }]);
+  expect(targets('/accounts', '201')).toContainEqual(['get_balance_by_number', { accountNumber: '$response.body#/data/account_number' }]);
+});
+
+test('the patterns of texts and phones say what the fields take', () => {
+  const { first_name, contact_number, email } = document.paths['/clients'].post.requestBody.content['application/json'].schema.oneOf[0].properties;
+  const fits = (schema: { pattern: string }, value: string) => new RegExp(schema.pattern, 'u').test(value);
+  const taken = (changes: object) => endpoints.create_client.body.safeParse({ client_type: 'Retail', first_name: 'A', last_name: 'B', email: 'a@b.cc', contact_number: '+254700000001', ...changes }).success;
+  for (const name of ['x', ' x ', '中', '', ' ', '\u00a0', '\ufeff', 'a\u0000', 'a\u0085b', '\u2028x', '\u3000']) expect([name, fits(first_name, name)]).toEqual([name, taken({ first_name: name })]);
+  for (const phone of ['+254700000001', '00254700000001', '0', '00123456', '001234567', '0712345', '071234', '000000000', '00-0000-000', '1234567', '123456', '+1234567890123456', '+123456789012345', ' +254 7-00 000001 ', '++254700000001', '+00254700000001', '7 1 2 3 4 5 6', '']) {
+    expect([phone, fits(contact_number, phone)]).toEqual([phone, taken({ contact_number: phone })]);
+  }
+  for (const address of ['a@b.cc', 'a@b', 'a b@c.dd', '.a@b.cc', "o'x@b.cc", `${'a'.repeat(64)}@b.cc`, `${'a'.repeat(65)}@b.cc`, `a@${'b'.repeat(63)}.cc`, `a@${'b'.repeat(64)}.cc`, 'a@b-.cc', 'a@b-c.dd']) expect([address, fits(email, address)]).toEqual([address, taken({ email: address })]);
+  expect(['a@b-.cc', `${'a'.repeat(65)}@b.cc`].some((address) => fits(email, address))).toBe(false);
+});
+
+test('rules over several fields are conditions', () => {
+  const schema = (path: string, method = 'post') => document.paths[path][method].requestBody.content['application/json'].schema;
+  const freeze = { if: { properties: { status: { const: 'Frozen' } }, required: ['status'] }, then: { properties: { reason: { type: 'string' } }, required: ['reason'] } };
+  expect(schema('/accounts/{account_id}/status-transitions')).toMatchObject(freeze);
+  expect(schema('/clients').oneOf[0].then).toEqual({ properties: { ussd_phone_number: { type: 'string' } }, required: ['ussd_phone_number'] });
+  expect(schema('/clients/{client_id}', 'patch').minProperties).toBe(1);
+});

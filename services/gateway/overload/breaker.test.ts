@@ -1,0 +1,82 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createBreaker, isRefused } from './breaker.ts';
+import type { Breaker } from './breaker.ts';
+
+const silence = new Error('no reply');
+let breaker: Breaker<string>;
+beforeEach(() => {
+  vi.useFakeTimers();
+  breaker = createBreaker({ name: 'test', logger: pino({ level: 'silent' }), isSilence: (error) => error === silence });
+});
+afterEach(() => {
+  breaker.shutdown();
+  vi.useRealTimers();
+});
+
+const isRefusing = () => ask().then(() => false, isRefused);
+const ask = (answer: string | Error = 'reply') =>
+  breaker.fire(() => (answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)));
+const fail = (error: Error) => ask(error).catch(() => undefined);
+
+/** Requests every half second that fail so. */
+async function failFor(seconds: number, error: Error): Promise<void> {
+  for (let i = 0; i < 2 * seconds; i++) {
+    await fail(error);
+    vi.advanceTimersByTime(500);
+  }
+}
+
+async function open(): Promise<void> {
+  await failFor(3, silence);
+  expect(breaker.closed).toBe(true);
+  await fail(silence);
+  expect(breaker.opened).toBe(true);
+}
+
+test('three seconds of silence open it: nothing is asked any more', async () => {
+  await open();
+  expect(await isRefusing()).toBe(true);
+});
+
+test('one reply among many silences keeps it closed', async () => {
+  for (let i = 0; i < 20; i++) {
+    await Promise.all([fail(silence), fail(silence), ask()]);
+    vi.advanceTimersByTime(1_000);
+  }
+  expect(breaker.closed).toBe(true);
+});
+
+test('errors that are no silence keep it closed', async () => {
+  await failFor(20, new Error('the broker is away'));
+  expect(breaker.closed).toBe(true);
+});
+
+test('a burst of silence at one moment does not open it', async () => {
+  await Promise.all(Array.from({ length: 100 }, () => fail(silence)));
+  vi.advanceTimersByTime(10_000);
+  expect(await ask()).toBe('reply');
+  await fail(silence);
+  expect(breaker.closed).toBe(true);
+});
+
+test('after a second it lets one request through: silence opens it again, a reply closes it', async () => {
+  await open();
+  vi.advanceTimersByTime(1_000);
+  const trial = fail(silence);
+  expect(await isRefusing()).toBe(true);
+  await trial;
+  expect(await isRefusing()).toBe(true);
+  vi.advanceTimersByTime(1_000);
+  expect(await ask()).toBe('reply');
+  expect(breaker.closed).toBe(true);
+});
+
+test('a reply to an earlier request closes it at once', async () => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const early = breaker.fire(() => promise);
+  await open();
+  resolve('late, but in time');
+  expect(await early).toBe('late, but in time');
+  expect(breaker.closed).toBe(true);
+});

@@ -1,0 +1,141 @@
+import { expect, test } from 'vitest';
+import { Queue } from './load-shedding.ts';
+
+/**
+ * A queue before a service that answers `perSecond` requests, in batches of `batchMs`; time is simulated in steps of 10 ms.
+ * `offer` gives how many requests come in a step, also by how many wait already (a closed loop).
+ */
+function simulate(service: (atMs: number) => number, batchMs = 20) {
+  const queue = new Queue();
+  const waiting: { at: number; isGivenUp?: boolean; leave: (isAnswered: boolean, at: number) => void }[] = [];
+  let now = 1_000;
+  let due = 0;
+  const seen = { offered: 0, refused: 0, answered: 0, longestMs: 0 };
+  return {
+    /** Runs for so long, and says what happened in that time. */
+    run(forMs: number, offer: (waiting: number) => number) {
+      Object.assign(seen, { offered: 0, refused: 0, answered: 0, longestMs: 0 });
+      for (const end = now + forMs; now < end; now += 10) {
+        for (let coming = offer(waiting.length); coming > 0; coming--) {
+          seen.offered += 1;
+          if (queue.isTooLong(now)) seen.refused += 1;
+          else waiting.push({ at: now, leave: queue.enter(now) });
+        }
+        due += service(now) / 100;
+        for (const one of waiting) {
+          if (one.isGivenUp || now - one.at < 5_000) continue;
+          one.isGivenUp = true;
+          one.leave(false, now);
+        }
+        if (now % batchMs === 0) {
+          for (const { at, isGivenUp, leave } of waiting.splice(0, Math.floor(due))) {
+            if (isGivenUp) queue.replied(now);
+            else leave(true, now);
+            seen.answered += 1;
+            seen.longestMs = Math.max(seen.longestMs, now - at);
+          }
+          due = 0;
+        }
+      }
+      return { ...seen };
+    },
+    waiting: () => waiting.length,
+  };
+}
+
+const perStep = (perSecond: number) => {
+  let rest = 0;
+  return () => {
+    rest += perSecond / 100;
+    const whole = Math.floor(rest);
+    rest -= whole;
+    return whole;
+  };
+};
+
+test.each([100, 300, 1_500, 3_000])('five times the capacity of %i/s: all of the capacity is used, and nobody waits for long', (capacity) => {
+  const { run } = simulate(() => capacity);
+  run(5_000, perStep(5 * capacity));
+  const { offered, refused, answered, longestMs } = run(10_000, perStep(5 * capacity));
+  expect(answered).toBeGreaterThan(0.95 * 10 * capacity);
+  expect(refused / offered).toBeCloseTo(0.8, 1);
+  expect(longestMs).toBeLessThan(4_000);
+});
+
+test.each([20, 100, 400])('with batches of %i ms, too', (batchMs) => {
+  const { run } = simulate(() => 1_000, batchMs);
+  run(5_000, perStep(5_000));
+  const { answered, longestMs } = run(10_000, perStep(5_000));
+  expect(answered).toBeGreaterThan(9_000);
+  expect(longestMs).toBeLessThan(4_500);
+});
+
+test('when the flood is over, the queue is gone in seconds and nobody is refused', () => {
+  const { run, waiting } = simulate(() => 1_000);
+  run(10_000, perStep(5_000));
+  run(4_000, perStep(500));
+  expect(run(5_000, perStep(500)).refused).toBe(0);
+  expect(waiting()).toBeLessThan(20);
+});
+
+test('500 callers who each wait for their answer are not refused while they are answered within half a second', () => {
+  const { run } = simulate(() => 1_000);
+  expect(run(20_000, (waiting) => 500 - waiting).refused).toBe(0);
+});
+
+test('a burst after quiet hours is not judged by the quiet', () => {
+  const { run } = simulate(() => 1_500);
+  run(5_000, perStep(10));
+  let burst = 1_500;
+  expect(run(3_000, () => {
+    const coming = burst;
+    burst = 0;
+    return coming;
+  })).toMatchObject({ refused: 0, answered: 1_500 });
+});
+
+test('a short pause of the service refuses nobody', () => {
+  const { run } = simulate((at) => (at % 10_000 < 600 ? 0 : 1_500));
+  expect(run(30_000, perStep(400)).refused).toBe(0);
+});
+
+test('a long pause refuses nobody while it lasts; then what has come is worked off before more is taken', () => {
+  let capacity = 1_500;
+  const { run, waiting } = simulate(() => capacity);
+  run(1_000, perStep(400));
+  capacity = 0;
+  // In the first second a reply is still fresh.
+  const first = run(1_020, perStep(400)).refused;
+  expect(run(2_000, perStep(400)).refused).toBe(0);
+  expect(first).toBeLessThan(200);
+  capacity = 1_500;
+  run(1_500, perStep(400));
+  expect(run(2_000, perStep(400)).refused).toBe(0);
+  expect(waiting()).toBeLessThan(20);
+});
+
+test('a service that became slower is noticed', () => {
+  let capacity = 2_000;
+  const { run } = simulate(() => capacity);
+  run(5_000, perStep(1_500));
+  capacity = 300;
+  run(10_000, perStep(1_500));
+  expect(run(5_000, perStep(1_500)).longestMs).toBeLessThan(3_500);
+});
+
+test('what was given up is still worked on: replies to it come late, and more is taken only as that ends', () => {
+  let capacity = 0;
+  const { run, waiting } = simulate(() => capacity);
+  run(8_000, perStep(1_250));
+  expect(waiting()).toBe(10_000);
+  capacity = 250;
+  run(120_000, perStep(1_250));
+  expect(waiting()).toBeLessThan(1_500);
+  expect(run(5_000, perStep(1_250))).toMatchObject({ answered: expect.closeTo(1_250, -2) });
+});
+
+test('a few slow requests are no overload', () => {
+  const { run } = simulate(() => 5);
+  expect(run(10_000, (waiting) => 50 - waiting).refused).toBe(0);
+});
+

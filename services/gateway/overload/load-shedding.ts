@@ -1,0 +1,126 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ServerResponse } from 'node:http';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import type { EndpointName } from '#libs/contracts/endpoints.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { messages } from '#libs/contracts/messages.ts';
+import type { TopicName } from '#libs/contracts/topics.ts';
+import type { Clock } from '#libs/service/clock.ts';
+import { Refused } from '../http/errors.ts';
+import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+
+/** Refuses requests while more come than can be answered, so that those which are taken are answered soon (decision 12). */
+export interface LoadShedding {
+  /** The refusal of a request that is not to be taken now; undefined: take it. Nothing of the request is looked at yet. */
+  refuse(request: FastifyRequest, reply: FastifyReply): Refused | undefined;
+  /** A message to this topic is on its way; call what it returns when the wait for its reply is over. */
+  enter(topic: TopicName): (isAnswered: boolean) => void;
+  /** A reply came to a request of this topic that had been given up. */
+  late(topic: TopicName): void;
+}
+
+/** Requests that have waited for longer are a queue, not a batch. */
+const maxWaitMs = 500;
+/** So many must have waited for so long: a slow query, or a reply that was lost, is no overload. */
+const enough = 100;
+/** A service that has not replied for so long has stopped, which says nothing of its speed: that is the breaker's business. */
+const silenceMs = 1_000;
+/** Bodies of requests under way: 512 of the largest. */
+const maxHeldBytes = 32 * 1024 * 1024;
+const largestBody = 64 * 1024;
+
+/** The requests that wait for the replies to one topic. All times are in ms of a monotonic clock. */
+export class Queue {
+  /** When each of them began to wait, the oldest first. */
+  readonly #waiting = new Set<{ since: number }>();
+  #repliedAt = -Infinity;
+
+  enter(now: number): (isAnswered: boolean, at: number) => void {
+    const request = { since: now };
+    this.#waiting.add(request);
+    return (isAnswered, at) => {
+      this.#waiting.delete(request);
+      if (isAnswered) this.replied(at);
+    };
+  }
+
+  replied(now: number): void {
+    this.#repliedAt = now;
+  }
+
+  /** Replies come, and still a hundred requests have waited for too long. */
+  isTooLong(now: number): boolean {
+    if (now - this.#repliedAt > silenceMs) return false;
+    let count = 0;
+    for (const { since } of this.#waiting) {
+      if (now - since <= maxWaitMs) return false;
+      if (++count === enough) return true;
+    }
+    return false;
+  }
+}
+
+/** The topics that an endpoint asks. Accounts are shown with the ledger's balances. */
+function topicsOf(name: EndpointName): TopicName[] {
+  const { message } = endpoints[name];
+  const composed: TopicName[] = name === 'get_account' || name === 'list_accounts' ? ['ledger.queries'] : [];
+  return message === null ? [] : [messages[message].topic, ...composed];
+}
+
+// Made once: under overload every microsecond of a refusal counts.
+const unavailable = (why: string) => new Refused(refusal('service_unavailable', `${why}; nothing was executed, the request can be repeated`));
+const overloaded = unavailable('too many requests at once');
+const wrongClock = unavailable("this gateway's clock is not right");
+
+export interface LoadSheddingOptions {
+  clock: Pick<Clock, 'check'>;
+  metrics: Pick<GatewayMetrics, 'shed'>;
+  /** In ms of a monotonic clock. */
+  now?: () => number;
+}
+
+export function createLoadShedding({ clock, metrics, now = () => performance.now() }: LoadSheddingOptions): LoadShedding {
+  const queues = new Map<TopicName, Queue>();
+  const queueOf = (topic: TopicName): Queue => {
+    const queue = queues.get(topic) ?? new Queue();
+    queues.set(topic, queue);
+    return queue;
+  };
+  const asked = new Map(Object.keys(endpoints).map((name) => [name, topicsOf(name as EndpointName).map(queueOf)]));
+  let heldBytes = 0;
+
+  /** Counts the bytes of a body until its response is closed. */
+  const hold = ({ headers }: FastifyRequest['raw'], response: ServerResponse): void => {
+    const announced = headers['transfer-encoding'] === undefined ? 0 : largestBody;
+    const bytes = Math.min(Number(headers['content-length'] ?? announced), largestBody);
+    if (!(bytes > 0)) return;
+    heldBytes += bytes;
+    response.once('close', () => {
+      heldBytes -= bytes;
+    });
+  };
+  const reasonFor = (endpoint: EndpointName | undefined, isWrite: boolean) => {
+    if (isWrite && !clock.check().ok) return 'clock';
+    if (heldBytes >= maxHeldBytes) return 'bytes';
+    const at = now();
+    return endpoint !== undefined && asked.get(endpoint)?.some((queue) => queue.isTooLong(at)) === true ? 'queue' : undefined;
+  };
+
+  return {
+    refuse(request, reply) {
+      const isWrite = request.method !== 'GET' && request.method !== 'HEAD';
+      const reason = reasonFor(request.routeOptions.config.endpoint, isWrite);
+      if (reason === undefined) {
+        if (isWrite) hold(request.raw, reply.raw);
+        return undefined;
+      }
+      metrics.shed(reason);
+      return reason === 'clock' ? wrongClock : overloaded;
+    },
+    enter(topic) {
+      const leave = queueOf(topic).enter(now());
+      return (isAnswered) => leave(isAnswered, now());
+    },
+    late: (topic) => queueOf(topic).replied(now()),
+  };
+}

@@ -1,0 +1,80 @@
+import { EventEmitter } from 'node:events';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { expect, test } from 'vitest';
+import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { createLoadShedding } from './load-shedding.ts';
+import { ids, ok, samples, testApp } from '../test/test-app.ts';
+
+const metrics = { shed: () => undefined };
+const rightClock = { now: Date.now, check: () => ({ ok: true }) };
+const deposit = JSON.stringify({ account_id: ids.account, transaction_type: 'Deposit', amount: 25 });
+const reply = ({ name }: { name: string }) => ok(name === 'get_client' ? samples.client : samples.transaction);
+
+/** Load shedding for which a hundred requests have waited too long for the ledger. */
+function overloaded() {
+  let at = 0;
+  const shedding = createLoadShedding({ clock: rightClock, metrics, now: () => at });
+  for (let i = 0; i < 100; i++) shedding.enter('ledger.commands');
+  at = 501;
+  shedding.late('ledger.commands');
+  return shedding;
+}
+
+test('overload: 503 with Retry-After before anything is looked at, nothing is sent, and other services are asked', async () => {
+  const { app, sent, keyHeader } = await testApp(reply, { loadShedding: overloaded() });
+  const requests = [
+    { method: 'POST', url: '/transactions', headers: { ...keyHeader(), 'content-type': 'application/json' }, payload: deposit },
+    { method: 'POST', url: '/transactions', headers: { 'content-type': 'text/plain' }, payload: 'x'.repeat(70_000) },
+    { method: 'POST', url: '/transfers', headers: { authorization: 'Bearer x.y.z' } },
+  ] as const;
+  for (const request of requests) {
+    const response = await app.inject(request);
+    expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '1']);
+    const requestId = response.headers['x-request-id'];
+    expect(errorBodySchema.parse(response.json())).toMatchObject({ code: 'service_unavailable', request_id: requestId });
+  }
+  expect(sent).toEqual([]);
+  const read = await app.inject({ method: 'GET', url: `/clients/${ids.client}`, headers: keyHeader() });
+  expect(read.statusCode).toBe(200);
+});
+
+test('with a wrong clock writes are 503, reads go on, and a preflight is answered', async () => {
+  const clock = { now: Date.now, check: () => ({ ok: false }) };
+  const { app, sent, keyHeader } = await testApp(reply, { clock });
+  const headers = { ...keyHeader(), 'content-type': 'application/json' };
+  const write = await app.inject({ method: 'POST', url: '/transactions', headers, payload: deposit });
+  expect([write.statusCode, write.json().code, write.headers['retry-after'], sent.length]).toEqual([503, 'service_unavailable', '1', 0]);
+  expect(write.json().message).toContain('clock');
+  const read = await app.inject({ method: 'GET', url: `/clients/${ids.client}`, headers: keyHeader() });
+  expect(read.statusCode).toBe(200);
+  const asks = { origin: 'https://a.example', 'access-control-request-method': 'POST' };
+  expect((await app.inject({ method: 'OPTIONS', url: '/clients', headers: asks })).statusCode).toBe(204);
+});
+
+type Headers = Record<string, string>;
+
+/** Whether a request with such headers is refused, and what ends its response. */
+function bodies() {
+  const shedding = createLoadShedding({ clock: rightClock, metrics });
+  return (headers: Headers) => {
+    const response = new EventEmitter();
+    const request = { method: 'POST', raw: { headers }, routeOptions: { config: { endpoint: 'create_transaction' } } };
+    const refused = shedding.refuse(request as unknown as FastifyRequest, { raw: response } as unknown as FastifyReply);
+    return { isRefused: refused !== undefined, close: () => response.emit('close') };
+  };
+}
+
+test.each<[string, Headers]>([
+  ['of a known length', { 'content-length': '65536' }],
+  ['in chunks, as the most that may come', { 'transfer-encoding': 'chunked' }],
+  ['of a length that is refused later', { 'content-length': '1000000' }],
+])('bodies %s are counted until their responses are closed, and bounded together', (_how, headers) => {
+  const send = bodies();
+  const taken = Array.from({ length: 512 }, () => send(headers));
+  expect(taken.filter(({ isRefused }) => isRefused)).toEqual([]);
+  expect(send(headers).isRefused).toBe(true);
+  taken[0]?.close();
+  expect(send({}).isRefused).toBe(false);
+  expect(send(headers).isRefused).toBe(false);
+  expect(send(headers).isRefused).toBe(true);
+});
