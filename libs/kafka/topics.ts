@@ -149,3 +149,11 @@ export async function groupLag(kafka: KafkaClient, groupId: string, topics: read
     return lags.flat().sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
   }, timeoutMs);
 }
+
+/** Of each topic, internal ones too, how many replicas are missing from the in-sync sets of its partitions, where there should be `replicas`. */
+export async function replicasInSync(kafka: KafkaClient, replicas: number): Promise<{ topic: string; missing: number }[]> {
+  return kafka.withAdmin(async (admin) => {
+    const { topics } = await admin.fetchTopicMetadata();
+    return topics.map(({ name, partitions }) => ({ topic: name, missing: partitions.reduce((sum, { isr }) => sum + replicas - isr.length, 0) }));
+  });
+}

@@ -39,7 +39,7 @@ export class EventLog {
   readonly #sequences = new Map<string, number>();
 
   constructor(cluster: Cluster) {
-    this.#kafka = createKafka({ brokers: [cluster.brokers], client_id: 'checker' }, silent);
+    this.#kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker' }, silent);
     this.#topics = topics.map((name) => topicName(cluster.topicPrefix, name));
     this.#consumer = consume(this.#kafka, {
       groupId: `checker-${randomUUID()}`,

@@ -88,7 +88,7 @@ export async function makeNode(kind: ServiceKind, name: string, dir: string, set
     kind,
     baseUrl: `http://127.0.0.1:${spec.port}`,
     healthUrl,
-    start: (env) => took(startService(spec, { ...settings, env: { LOG_LEVEL: 'info', ...env } })),
+    start: (env) => took(startService(spec, { ...settings, env: { ...settings.env, LOG_LEVEL: 'info', ...env } })),
     ready: (timeoutMs = readyMs) => awaitReady({ url: healthUrl }, timeoutMs, () => (process.running() ? undefined : `never answered: ${name} died\n${logTail(process.log)}`)),
   };
 }
