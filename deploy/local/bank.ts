@@ -82,6 +82,7 @@ export async function createTopics(settings: BankSettings): Promise<void> {
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
     REPLICATION_FACTOR: process.env['REPLICATION_FACTOR'] ?? '1',
+    ALLOW_UNREPLICATED: 'true',
     ...settings.env,
   });
 }
@@ -104,6 +105,7 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     NODE_ENV: 'development',
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
+    ALLOW_UNREPLICATED: 'true',
     HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { replyPartitions, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
+import { requireReplication } from '#libs/kafka/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { follow } from '#libs/kafka/consume/follow.ts';
@@ -80,6 +81,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   onStop('requester', () => requester.stop());
   const dashboard = createDashboard(kafka, config, { logger, instance, publisher, now: clock.now });
   onStop('session follower', () => dashboard?.follower.stop());
+  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
   await Promise.all([keyFollower.start(), requester.start(), dashboard?.follower.start()]);
 
   onStop('clock', () => clock.stop());

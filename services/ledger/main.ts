@@ -4,6 +4,7 @@ import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume/consume.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import { requireReplication } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
@@ -120,6 +121,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
   onStop('drain', () => health.drain());
   // Where Kafka comes late, this waits, and the probes say for what.
+  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
   await Promise.all([replies, events, commands, queries].map((part) => part.start()));
   relay.start();
 });

@@ -35,6 +35,11 @@ export const replicatedSettings: Record<string, string> = {
   'transaction.state.log.min.isr': '2',
   'share.coordinator.state.topic.replication.factor': '3',
   'share.coordinator.state.topic.min.isr': '2',
+  // Who is silent for two seconds leads nothing any more; clients notice after three (libs/kafka/patched/lost-brokers.ts).
+  'broker.session.timeout.ms': '2000',
+  'broker.heartbeat.interval.ms': '500',
+  'controller.quorum.fetch.timeout.ms': '1000',
+  'controller.quorum.election.timeout.ms': '500',
 };
 
 interface Ports {

@@ -8,6 +8,7 @@ import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { startHaCluster } from './cluster.ts';
 import type { HaRow } from './measure.ts';
 import { kafkaRows } from './rows-kafka.ts';
+import { postgresRows } from './rows-postgres.ts';
 
 /** `npm run test:ha`: what dies for good, and what is replaced, under load: three brokers, a database with a standby. */
 const { values: options } = parseArgs({
@@ -21,7 +22,7 @@ const { values: options } = parseArgs({
   },
 });
 const say = (line: string) => void process.stdout.write(`${line}\n`);
-const rows: HaRow[] = [...kafkaRows];
+const rows: HaRow[] = [...kafkaRows, ...postgresRows];
 
 async function main(): Promise<Verdict> {
   const wanted = options.only?.split(',');
