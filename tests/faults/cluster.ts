@@ -58,6 +58,10 @@ export interface Servers {
   /** As this node reaches them. */
   brokersOf(node: string): string;
   databasePortOf(node: string): number;
+  /** Behind the URLs of the services' databases: what they say of TLS. */
+  databaseSettings?: string;
+  /** The folder of the version of the bank that it begins with; default: this one. */
+  project?: string;
   /** More environment for everything that is run. */
   env?: Record<string, string>;
   /** Puts its own links and processes right. */
@@ -98,7 +102,7 @@ export async function oneDatabase({ dir, superuserPassword, owner: ownRole, unex
   return { postgres, databasePort: postgres.port, databasePortOf: (name) => links.get(name)?.port ?? postgres.port };
 }
 
-const oneOfEach = async (context: ServersContext): Promise<Servers> => ({ ...(await oneBroker(context)), ...(await oneDatabase(context)) });
+export const oneOfEach = async (context: ServersContext): Promise<Servers> => ({ ...(await oneBroker(context)), ...(await oneDatabase(context)) });
 
 /** Starts servers and services in `dir`; resolves when all are ready. Throws with the ends of the logs. */
 export async function startCluster(dir: string, random: Random, serversOf: (context: ServersContext) => Promise<Servers> = oneOfEach): Promise<Cluster> {
@@ -121,15 +125,16 @@ export async function startCluster(dir: string, random: Random, serversOf: (cont
   const settings: BankSettings = {
     brokers: servers.brokers,
     topicPrefix: 'faults.',
-    ownerUrl: postgresUrl(servers.databasePort, owner, secrets.owner, owner),
+    ownerUrl: postgresUrl(servers.databasePort, owner, secrets.owner, owner) + (servers.databaseSettings ?? ''),
     rolePasswords: { ledger: secrets.ledger, accounts: secrets.accounts },
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: secrets.pepper,
     idempotencySecret: secrets.idempotency,
     env: servers.env,
+    project: servers.project,
   };
   const settingsOf = (name: string): BankSettings =>
-    ({ ...settings, brokers: servers.brokersOf(name), ownerUrl: postgresUrl(servers.databasePortOf(name), owner, secrets.owner, owner) });
+    ({ ...settings, brokers: servers.brokersOf(name), ownerUrl: postgresUrl(servers.databasePortOf(name), owner, secrets.owner, owner) + (servers.databaseSettings ?? '') });
   const nodes: Node[] = [];
   const thaw = async (): Promise<void> => {
     await Promise.all([...links.values()].map((one) => one.heal()));
@@ -155,7 +160,7 @@ export async function startCluster(dir: string, random: Random, serversOf: (cont
   try {
     await Promise.all([broker.start(), postgres.start()]);
     // On a busy machine a fresh broker may need longer than one call of it waits.
-    const topics = () => createTopics(settings);
+    const topics = () => createTopics({ ...settings, brokers: servers.brokersOf('ledger') });
     await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), topics().catch(topics)]);
     for (const [kind, name] of names) nodes.push(await makeNode(kind, name, dir, settingsOf(name), unexpectedExits));
     const started = nodes.filter(({ name }) => !spares.includes(name));

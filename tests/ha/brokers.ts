@@ -10,14 +10,15 @@ import type { Proxy } from '../faults/proxy.ts';
 /**
  * Three brokers that are their own controllers. Each knows the others by names, and has a hosts file of its own, in which the
  * name of every other one leads to a link between these two: so that one can be cut from the others. Services reach each
- * broker directly.
+ * broker directly, over TLS; who checks, in plain text.
  */
 export interface Brokers {
   all: Server[];
   /** All of them as one, for what starts and stops everything. */
   together: Server;
-  /** Host and port of each, separated by commas. */
+  /** Host and port of each, separated by commas: of the checks, and of the services. */
   bootstrap: string;
+  secured: string;
   /** Between a broker and the others, both ways. */
   linksOf(broker: Server): Proxy[];
 }
@@ -35,23 +36,22 @@ export const replicatedSettings: Record<string, string> = {
   'transaction.state.log.min.isr': '2',
   'share.coordinator.state.topic.replication.factor': '3',
   'share.coordinator.state.topic.min.isr': '2',
-  // Who is silent for two seconds leads nothing any more; clients notice after three (libs/kafka/patched/lost-brokers.ts).
-  'broker.session.timeout.ms': '2000',
+  // Who is silent for three seconds leads nothing any more; clients look for the next one then (libs/kafka/patched/lost-brokers.ts).
+  'broker.session.timeout.ms': '3000',
   'broker.heartbeat.interval.ms': '500',
-  'controller.quorum.fetch.timeout.ms': '1000',
-  'controller.quorum.election.timeout.ms': '500',
 };
 
 interface Ports {
   client: number;
+  services: number;
   broker: number;
   controller: number;
 }
 
-export async function makeBrokers({ dir, unexpectedExits, link }: ServersContext, settings: Record<string, string> = {}): Promise<Brokers> {
+export async function makeBrokers({ dir, unexpectedExits, link }: ServersContext, keyStore: string, settings: Record<string, string> = {}): Promise<Brokers> {
   const ids = Array.from({ length: count }, (_, i) => i + 1);
   const ports = new Map<number, Ports>();
-  for (const id of ids) ports.set(id, { client: await freePort(), broker: await freePort(), controller: await freePort() });
+  for (const id of ids) ports.set(id, { client: await freePort(), services: await freePort(), broker: await freePort(), controller: await freePort() });
   const of = (id: number) => ports.get(id) as Ports;
   const links: { from: number; to: number; proxy: Proxy }[] = [];
   for (const to of ids) {
@@ -64,20 +64,24 @@ export async function makeBrokers({ dir, unexpectedExits, link }: ServersContext
   const clusterId = newClusterId();
   const voters = ids.map((id) => `${id}@${nameOf(id)}:${of(id).controller}`).join(',');
   const all = ids.map((id) => {
-    const own = of(id);
+    const { services, ...own } = of(id);
     return makeServer(nameOf(id), join(dir, 'log', `${nameOf(id)}.log`), own.client, unexpectedExits, (_, log) => startKafka({
       dir: join(dir, nameOf(id)),
       log,
       ports: own,
       way: 'java',
       clusterId,
+      listeners: [{ name: 'SERVICES', port: services, advertisedPort: services }],
       javaFlags: [`-Djdk.net.hosts.file=${writeHosts(dir, id, ids)}`],
       startTimeoutMs,
       settings: {
         ...replicatedSettings,
         'node.id': String(id),
         'controller.quorum.voters': voters,
-        'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${nameOf(id)}:${own.broker}`,
+        'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${nameOf(id)}:${own.broker},SERVICES://127.0.0.1:${services}`,
+        'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,SERVICES:SSL',
+        'ssl.keystore.type': 'PEM',
+        'ssl.keystore.location': keyStore,
         ...settings,
       },
     }));
@@ -86,6 +90,7 @@ export async function makeBrokers({ dir, unexpectedExits, link }: ServersContext
     all,
     together: together(all),
     bootstrap: ids.map((id) => `127.0.0.1:${of(id).client}`).join(','),
+    secured: ids.map((id) => `127.0.0.1:${of(id).services}`).join(','),
     linksOf: (broker) => links.filter(({ from, to }) => [from, to].includes(all.indexOf(broker) + 1)).map(({ proxy }) => proxy),
   };
 }

@@ -2,12 +2,13 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileS
 import { join } from 'node:path';
 import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test-database.ts';
-import { type Child, startChild, trySignal } from '../../deploy/local/child.ts';
+import { type Child, commandLine, startChild, trySignal } from '../../deploy/local/child.ts';
 import { accepts, freePort } from '../../deploy/local/ports.ts';
 import { chooseUser, findPrograms, initdbLocale, postgresUrl } from '../../deploy/local/postgres.ts';
 import type { ServersContext } from '../faults/cluster.ts';
 import { makeServer, pidsOf, type Server } from '../faults/processes.ts';
 import { eventually } from '../support/eventually.ts';
+import { programPath } from './preflight.ts';
 
 /**
  * A primary and a synchronous standby under Patroni, which keeps in etcd who is primary; HAProxy leads connections to that one.
@@ -24,6 +25,8 @@ export interface Database {
   standby(): Promise<Member | undefined>;
   /** Resolves when there is a primary, and the other one is its synchronous standby. */
   paired(timeoutMs?: number): Promise<void>;
+  /** Both read their settings and certificates again. */
+  reload(): Promise<void>;
   /** Asks Patroni to make the standby the primary, in order. */
   switchover(): Promise<void>;
 }
@@ -32,11 +35,15 @@ export interface Database {
 export interface Member extends Server {
   /** Of Postgres itself; `port` too. */
   restPort: number;
+  /** Stops what sends the log of this primary, so that its standby falls behind. */
+  freezeSenders(): void;
   /** What Patroni says of itself, such as {role: 'primary', state: 'running'}; undefined where it does not answer. */
   status(): Promise<{ role?: string; state?: string; sync_standby?: boolean; timeline?: number } | undefined>;
 }
 
 export interface DatabaseOptions {
+  /** What the servers present. */
+  tls: { cert: string; key: string };
   /** false: what a standby that lags costs, for the self-test. */
   synchronous?: boolean;
 }
@@ -44,7 +51,7 @@ export interface DatabaseOptions {
 const startMs = 60_000;
 const scope = 'core-banking';
 
-export async function makeDatabase(context: ServersContext, { synchronous = true }: DatabaseOptions = {}): Promise<Database> {
+export async function makeDatabase(context: ServersContext, { tls, synchronous = true }: DatabaseOptions): Promise<Database> {
   const { dir, superuserPassword, owner, unexpectedExits } = context;
   const programs = await findPrograms();
   const { prefix, uid, gid } = chooseUser(programs, dir);
@@ -54,15 +61,22 @@ export async function makeDatabase(context: ServersContext, { synchronous = true
   const folders = Object.fromEntries(ports.map(({ name, port }) => [port, join(dir, `postgres-${name}`)]));
   const members = ports.map(({ name, port, restPort }): Member => {
     const config = join(dir, `patroni-${name}.json`);
-    const settings = patroniSettings({ name, port, restPort, etcdPort: etcd.port, bin, folders, superuserPassword, synchronous });
+    const settings = patroniSettings({ name, port, restPort, etcdPort: etcd.port, bin, folders, superuserPassword, synchronous, tls });
     writeFileSync(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
     const server = makeServer(`postgres-${name}`, join(dir, 'log', `postgres-${name}.log`), port, unexpectedExits, async (_, log) => {
-      const [command, ...args] = [...prefix, 'patroni', config] as unknown as [string, ...string[]];
+      const [command, ...args] = [...prefix, programPath('patroni'), config] as unknown as [string, ...string[]];
       const child = startChild({ name: `patroni-${name}`, command, args, uid, gid, log, marker: config });
       await awaitServing(child, () => status(restPort).then((now) => now?.state === 'running'));
       return child;
     });
-    return { ...server, restPort, status: () => status(restPort), kill: () => killMachine(server, folders[port] ?? '') };
+    const folder = folders[port] ?? '';
+    return {
+      ...server,
+      restPort,
+      status: () => status(restPort),
+      kill: () => killMachine(server, folder),
+      freezeSenders: () => sendersOf(folder).forEach((pid) => trySignal(pid, 'SIGSTOP')),
+    };
   });
   const haproxy = await makeHaproxy(context, members);
   const byRole = async (role: string) => {
@@ -96,6 +110,10 @@ export async function makeDatabase(context: ServersContext, { synchronous = true
     standby,
     paired,
     together: { ...haproxy, name: 'database', running: () => [etcd, ...members, haproxy].every((one) => one.running()), start, stop: () => stop('stop'), kill: () => stop('kill') },
+    async reload() {
+      // Of the server itself: to Patroni nothing has changed.
+      for (const folder of Object.values(folders)) for (const pid of postmasterOf(folder)) trySignal(pid, 'SIGHUP');
+    },
     async switchover() {
       const [from, to] = [await primary(), await standby()];
       const body = JSON.stringify({ leader: from?.name.replace('postgres-', ''), candidate: to?.name.replace('postgres-', '') });
@@ -115,7 +133,7 @@ function makeBin(bin: string, programs: { initdb: string; postgres: string }): s
   };
   // Not by links: a server looks for its libraries beside the path that it was started by.
   for (const name of ['initdb', 'postgres', 'pg_ctl']) script(name, join(native, name));
-  if (!existsSync(join(bin, 'pg_isready'))) symlinkSync('/usr/bin/pg_isready', join(bin, 'pg_isready'));
+  if (!existsSync(join(bin, 'pg_isready'))) symlinkSync(programPath('pg_isready'), join(bin, 'pg_isready'));
   script('pg_controldata', `${process.execPath} ${join(import.meta.dirname, 'patroni', 'control-data.ts')}`);
   return bin;
 }
@@ -129,9 +147,10 @@ interface PatroniOptions {
   folders: Record<string, string>;
   superuserPassword: string;
   synchronous: boolean;
+  tls: DatabaseOptions['tls'];
 }
 
-function patroniSettings({ name, port, restPort, etcdPort, bin, folders, superuserPassword, synchronous }: PatroniOptions): object {
+function patroniSettings({ name, port, restPort, etcdPort, bin, folders, superuserPassword, synchronous, tls }: PatroniOptions): object {
   const copy = `${process.execPath} ${join(import.meta.dirname, 'patroni', 'copy-server.ts')} --members '${JSON.stringify(folders)}' --password ${superuserPassword}`;
   const superuser = { username: 'postgres', password: superuserPassword };
   return {
@@ -166,7 +185,7 @@ function patroniSettings({ name, port, restPort, etcdPort, bin, folders, superus
       create_replica_methods: ['copy'],
       copy: { command: copy, no_leader: false },
       authentication: { superuser, replication: superuser },
-      parameters: { unix_socket_directories: '', timezone: 'UTC', log_timezone: 'UTC', shared_buffers: '128MB' },
+      parameters: { ssl: 'on', ssl_cert_file: tls.cert, ssl_key_file: tls.key, unix_socket_directories: '', timezone: 'UTC', log_timezone: 'UTC', shared_buffers: '128MB' },
       pg_hba: ['host all all 127.0.0.1/32 scram-sha-256', 'host replication all 127.0.0.1/32 scram-sha-256'],
     },
   };
@@ -179,7 +198,7 @@ async function makeEtcd({ dir, unexpectedExits }: ServersContext): Promise<Serve
     const peerUrl = `http://127.0.0.1:${peer}`;
     const args = ['--data-dir', join(dir, 'etcd'), '--listen-client-urls', url, '--advertise-client-urls', url, '--listen-peer-urls', peerUrl,
       '--initial-advertise-peer-urls', peerUrl, '--initial-cluster', `default=${peerUrl}`, '--unsafe-no-fsync'];
-    const child = startChild({ name: 'etcd', command: 'etcd', args, log, marker: join(dir, 'etcd') });
+    const child = startChild({ name: 'etcd', command: programPath('etcd'), args, log, marker: join(dir, 'etcd') });
     await awaitServing(child, async () => (await fetch(`${url}/health`, { signal: AbortSignal.timeout(1000) })).ok);
     return child;
   });
@@ -195,7 +214,7 @@ async function makeHaproxy({ dir, unexpectedExits }: ServersContext, members: Me
       'listen primary', `  bind 127.0.0.1:${port}`, '  option httpchk OPTIONS /primary', '  http-check expect status 200',
       '  default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions', ...servers,
     ].join('\n')}\n`);
-    const child = startChild({ name: 'haproxy', command: 'haproxy', args: ['-db', '-f', config], log, marker: config });
+    const child = startChild({ name: 'haproxy', command: programPath('haproxy'), args: ['-db', '-f', config], log, marker: config });
     await awaitServing(child, () => accepts('127.0.0.1', port));
     return child;
   });
@@ -219,12 +238,20 @@ async function awaitServing(child: Child, serves: () => Promise<boolean>): Promi
 
 /** Patroni and every process of its server, as when their machine dies. */
 async function killMachine(patroni: Server, folder: string): Promise<void> {
-  const file = join(folder, 'postmaster.pid');
-  const postmaster = existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : 0;
-  const pids = postmaster > 0 ? pidsOf({ pid: () => postmaster }) : [];
+  const pids = postmasterOf(folder).flatMap((pid) => pidsOf({ pid: () => pid }));
   const killed = patroni.kill();
   for (const pid of pids) trySignal(pid, 'SIGKILL');
   await killed;
+}
+
+function sendersOf(folder: string): number[] {
+  return postmasterOf(folder).flatMap((pid) => pidsOf({ pid: () => pid })).filter((pid) => commandLine(pid).includes('walsender'));
+}
+
+/** The process of the server on this folder, if there is one. */
+function postmasterOf(folder: string): number[] {
+  const file = join(folder, 'postmaster.pid');
+  return existsSync(file) ? [Number(readFileSync(file, 'utf8').split('\n')[0])] : [];
 }
 
 async function createOwner(port: number, password: string, owner: { name: string; password: string }): Promise<void> {

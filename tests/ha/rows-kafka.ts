@@ -20,7 +20,7 @@ const brokersOf = ({ cluster }: Bench) => (cluster as HaCluster).brokers3;
 const away = ({ quick }: Bench, ms: number) => sleep(quick ? quickAwayMs : ms);
 
 /** Resolves when every partition of the bank's topics and of the offsets has all its replicas in sync. */
-async function caughtUp({ cluster }: Bench): Promise<void> {
+export async function caughtUp({ cluster }: Bench): Promise<void> {
   const kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker-replicas' }, silent);
   await eventually(async () => (await replicasInSync(kafka, 3)).every(({ missing }) => missing === 0), catchUpMs);
 }

@@ -13,7 +13,7 @@ const recoveryMs = 10_000;
 const failoverMs = 20_000;
 const pausedMs = 10_000;
 
-async function promoted(bench: Bench, before: Member): Promise<Member> {
+export async function promoted(bench: Bench, before: Member): Promise<Member> {
   return eventually(async () => {
     const now = await databaseOf(bench).primary();
     return now === before ? undefined : now;

@@ -44,7 +44,7 @@ interface ConsumerGroup {
 type KafkaJsError = Error & { type?: string; retriable?: boolean };
 
 /** A little more than brokers are given until they count as dead (broker.session.timeout.ms), so that the next look finds who leads now. */
-const silentMs = 3_000;
+const silentMs = 3_500;
 const helloMs = 1_500;
 const searchPauseMs = 100;
 
