@@ -84,11 +84,11 @@ const sideBySide = haRow({
     mark('ledgers, gateways and accounts of both versions, then all new');
     await become(bench, ['ledger'], PROJECT);
     await sleep(bench.duration(besideMs));
-    await become(bench, ['ledger-2', 'gateway'], PROJECT);
+    await become(bench, ['ledger-2'], PROJECT);
     await accountsBecome(bench, PROJECT);
-    await become(bench, ['gateway-2'], PROJECT);
+    await become(bench, ['gateway', 'gateway-2'], PROJECT);
     mark('a ledger and a gateway of the old version again, on the new schema');
-    await become(bench, ['ledger', 'gateway'], older(bench));
+    await become(bench, ['gateway', 'ledger'], older(bench));
     await sleep(bench.duration(besideMs));
     mark('all new again');
     await become(bench, ['ledger', 'gateway'], PROJECT);
