@@ -183,7 +183,7 @@ function patroniSettings({ name, port, restPort, etcdPort, bin, folders, superus
       remove_data_directory_on_diverged_timelines: true,
       remove_data_directory_on_rewind_failure: true,
       create_replica_methods: ['copy'],
-      copy: { command: copy, no_leader: false },
+      copy: { command: copy },
       authentication: { superuser, replication: superuser },
       parameters: { ssl: 'on', ssl_cert_file: tls.cert, ssl_key_file: tls.key, unix_socket_directories: '', timezone: 'UTC', log_timezone: 'UTC', shared_buffers: '128MB' },
       pg_hba: ['host all all 127.0.0.1/32 scram-sha-256', 'host replication all 127.0.0.1/32 scram-sha-256'],

@@ -9,9 +9,11 @@ import pg from 'pg';
  * while it is copied is made good from its log. Called with what Patroni adds: --datadir, --connstring.
  */
 const { values } = parseArgs({
-  options: { members: { type: 'string' }, password: { type: 'string' }, datadir: { type: 'string' }, connstring: { type: 'string' }, scope: { type: 'string' }, role: { type: 'string' } },
+  // Patroni adds more than is used here.
+  strict: false,
+  options: { members: { type: 'string' }, password: { type: 'string' }, datadir: { type: 'string' }, connstring: { type: 'string' } },
 });
-const { datadir: target = '', connstring = '', members = '{}', password = '' } = values;
+const { datadir: target = '', connstring = '', members = '{}', password = '' } = values as Record<string, string>;
 /** Data folders by port. */
 const folders = JSON.parse(members) as Record<string, string>;
 /** Of the server that runs, and of no other. */
