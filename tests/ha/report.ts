@@ -11,7 +11,7 @@ export function table(results: Result[]): string {
   const lines = results.filter(({ row }) => row !== wholeRun).map((result) => {
     const { row, findings, recoveredMs } = result;
     const { outageMs, figures } = row as HaRow;
-    const lost = findings.filter((finding) => /LOST|DOUBLED|^I[1-57]:/.test(finding)).length;
+    const lost = findings.filter((finding) => /LOST|DOUBLED|^I[134567]:/.test(finding)).length;
     const share = figures && figures.writes > 0 ? `${(100 - (100 * figures.troubled) / figures.writes).toFixed(1)} % of ${figures.writes}` : '–';
     return `| ${row.title} | ${lost === 0 ? '0' : `**${lost}**`} | ${seconds(outageMs)} | ${figures ? seconds(figures.outageMs) : '–'} | ${seconds(recoveredMs)} | ${share} |`;
   });
