@@ -95,7 +95,7 @@ async function main(): Promise<Verdict> {
   const failed = results.filter(({ findings }) => findings.length > 0).length;
   say(`\n${table(results)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`);
   if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
-  if (options['write-docs']) writeDocs(results);
+  if (options['write-docs']) writeDocs(results, options.quick || options.short);
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
   else say(`to run it again: npm run test:ha -- --seed ${seed}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`);
   return { passed: results.length - failed, failed };
