@@ -94,7 +94,8 @@ export async function makeDatabase(context: ServersContext, { tls, synchronous =
     const asleep = [etcd, ...members, haproxy].filter((one) => !one.running());
     for (const one of asleep) await one.start();
     await paired();
-    await createOwner(haproxy.port, superuserPassword, owner);
+    // HAProxy takes every server for a good one until it has asked.
+    await eventually(() => createOwner(haproxy.port, superuserPassword, owner).then(() => true), startMs);
     return performance.now();
   };
   const stop = async (how: 'stop' | 'kill'): Promise<void> => {
@@ -257,8 +258,9 @@ function postmasterOf(folder: string): number[] {
 async function createOwner(port: number, password: string, owner: { name: string; password: string }): Promise<void> {
   const pool = createPool({ url: postgresUrl(port, 'postgres', password, 'postgres'), application_name: 'ha', schema: 'public', max: 1 }, silent);
   try {
-    const { rowCount } = await eventually(() => pool.query('select from pg_database where datname = $1', [owner.name]), startMs);
+    const { rowCount } = await pool.query('select from pg_database where datname = $1', [owner.name]);
     if (rowCount !== 0) return;
+    await pool.query(`drop role if exists ${owner.name}`);
     await pool.query(`create role ${owner.name} login createrole createdb password '${owner.password}' in role pg_monitor, pg_signal_backend`);
     await pool.query(`create database ${owner.name} owner ${owner.name}`);
   } finally {
