@@ -6,6 +6,7 @@ import { Campaign, type Result } from '../faults/campaign.ts';
 import type { Cluster } from '../faults/cluster.ts';
 import type { Random } from '../faults/random.ts';
 import { print, totals } from '../faults/report.ts';
+import { stopAllChildren } from '../../deploy/local/child.ts';
 import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { startHaCluster } from './cluster.ts';
 import type { HaRow } from './measure.ts';
@@ -48,6 +49,7 @@ const suites: Suite[] = [
   { name: 'versions', rows: versionRows, start: startOldCluster },
   ...selfTestRows.map((row): Suite => ({ name: row.name, rows: [row], start: (dir, random) => startHaCluster(dir, random, row.without), mustFail: true })),
 ];
+const stopMs = 10_000;
 const shortRows = ['broker-kill-each', 'postgres-kill-primary'];
 
 async function runSuite({ name, rows, start }: Suite, seed: string, dir: string): Promise<Result[]> {
@@ -102,4 +104,5 @@ async function main(): Promise<Verdict> {
 }
 
 if (options.list) for (const { name, title } of suites.flatMap(({ rows }) => rows)) say(`${name.padEnd(26)} ${title}`);
-else await reportVerdict(main);
+// A start that failed may have left servers that were still starting.
+else await reportVerdict(() => main().finally(() => stopAllChildren(stopMs)));
