@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createPublisher } from './publish.ts';
-import { FaultProxy, logger, testKafka, testTopic } from './test-kit.ts';
+import { createPublisher } from './publish/publish.ts';
+import { anyTopic, FaultProxy, logger, testKafka, testTopic } from './test/test-kit.ts';
 import { requireReplication } from './topics.ts';
 
 test('topics that one broker could take along are refused by name', async () => {
@@ -16,7 +16,7 @@ test('a connection that has gone silent is given up before a caller gives up wai
   const proxy = await new FaultProxy().open();
   const kafka = testKafka(proxy.route);
   const topic = await testTopic(testKafka(), 'silent', 1);
-  const publisher = createPublisher(kafka, { logger, name: 'silent' });
+  const publisher = createPublisher(kafka, { logger, name: 'silent', topics: anyTopic() });
   await publisher.start();
   try {
     await publisher.publish({ topic, key: null, value: 'before', headers: {} }, { timeoutMs: 5_000 });

@@ -125,7 +125,7 @@ run('accounts', async ({ logger, instance, onStop }) => {
   onStop('readiness', () => health.drain());
   const port = await health.start();
   // Where Kafka comes late, this waits, and the probes say for what.
-  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
+  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topics.keys()]);
   await Promise.all([replies, events, ...Object.values(consumers)].map((part) => part.start()));
   relay.start();
   sweeper.start();

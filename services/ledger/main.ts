@@ -121,7 +121,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
   onStop('drain', () => health.drain());
   // Where Kafka comes late, this waits, and the probes say for what.
-  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
+  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topics.keys()]);
   await Promise.all([replies, events, commands, queries].map((part) => part.start()));
   relay.start();
 });

@@ -8,7 +8,7 @@ import type { HaRow } from './measure.ts';
 
 /** What was measured, with the loss (RPO) and the time (RTO) of each row. */
 export function table(results: Result[]): string {
-  const lines = results.filter(({ row }) => row !== wholeRun).map((result) => {
+  const lines = results.filter(({ row }) => row !== wholeRun && !row.name.startsWith('self-test')).map((result) => {
     const { row, findings, recoveredMs } = result;
     const { outageMs, figures } = row as HaRow;
     const lost = findings.filter((finding) => /LOST|DOUBLED|^I[134567]:/.test(finding)).length;
