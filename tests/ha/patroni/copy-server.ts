@@ -1,7 +1,9 @@
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
+import { createPool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test-database.ts';
+import { postgresUrl } from '../../../deploy/local/postgres.ts';
 
 /**
  * Makes a standby's data folder from the primary's, as Patroni's create_replica_methods: the npm package has no pg_basebackup,
@@ -24,8 +26,10 @@ const port = connstring.startsWith('postgres') ? new URL(connstring).port : (/po
 const source = folders[port];
 if (source === undefined) throw new Error(`no server is known behind ${connstring}`);
 
-const client = new pg.Client({ host: '127.0.0.1', port: Number(port), user: 'postgres', password, database: 'postgres' });
-await client.connect();
+const url = postgresUrl(Number(port), 'postgres', password, 'postgres');
+const pool = createPool({ url, application_name: 'copy', schema: 'public', max: 1, statement_timeout_ms: 120_000 }, silent);
+// A backup begins and ends in one session.
+const client = await pool.connect();
 await client.query("select pg_backup_start('patroni', true)");
 rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true, mode: 0o700 });
@@ -33,7 +37,8 @@ for (const name of readdirSync(source).filter((one) => !left.has(one))) copy(joi
 const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
 writeFileSync(join(target, 'backup_label'), rows[0]?.labelfile ?? '');
 copy(join(source, 'pg_wal'), join(target, 'pg_wal'), false);
-await client.end();
+client.release();
+await pool.end();
 
 /** Files that vanish meanwhile are of what was dropped meanwhile. */
 function copy(from: string, to: string, isEmptied: boolean): void {
