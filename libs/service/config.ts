@@ -104,6 +104,7 @@ export const kafkaConfig = {
     .refine((brokers) => brokers.every((broker) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)), 'must be host:port, separated by commas')
     .describe('Bootstrap brokers, host:port separated by commas'),
   TOPIC_PREFIX: z.string().regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may hold letters, digits, dot, dash and underscore').default('').describe('Put before every topic and group name'),
+  ALLOW_UNREPLICATED: flag.prefault('false').describe('true: starts although a topic has fewer than three replicas, or min.insync.replicas below 2. For development: a broker that dies may take acknowledged messages along'),
   KAFKA_SSL: flag.prefault('false').describe("TLS to the brokers; their certificates and names are checked"),
   KAFKA_SSL_CA: pem('CERTIFICATE').describe('PEM of the CA that signed the certificates of the brokers, where Node does not know it; mostly as KAFKA_SSL_CA_FILE'),
   KAFKA_SSL_CERT: pem('CERTIFICATE').describe('PEM of the certificate that this client shows to the brokers; needs KAFKA_SSL_KEY'),

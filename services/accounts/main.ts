@@ -9,6 +9,7 @@ import type { Consumer } from '#libs/kafka/consume/consume.ts';
 import { deadLetter } from '#libs/kafka/consume/dead-letter.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import { readMessage } from '#libs/kafka/consume/read-message.ts';
+import { requireReplication } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -124,6 +125,7 @@ run('accounts', async ({ logger, instance, onStop }) => {
   onStop('readiness', () => health.drain());
   const port = await health.start();
   // Where Kafka comes late, this waits, and the probes say for what.
+  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topics.keys()]);
   await Promise.all([replies, events, ...Object.values(consumers)].map((part) => part.start()));
   relay.start();
   sweeper.start();

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkBrokers } from '#libs/kafka/check.ts';
+import { topicTable } from '#libs/contracts/topics.ts';
+import { requireReplication } from '#libs/kafka/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions } from '#libs/service/config.ts';
@@ -62,6 +64,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
   onStop('key follower', () => keyFollower.stop());
   onStop('requester', () => requester.stop());
   onStop('session follower', () => dashboard?.follower.stop());
+  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
   await Promise.all([keyFollower.start(), requester.start(), dashboard?.follower.start()]);
   onStop('clock', () => clock.stop());
   await clock.start();

@@ -5,6 +5,7 @@ import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume/consume.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import { readLastValue } from '#libs/kafka/consume/read-message.ts';
+import { requireReplication } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { History } from '#libs/postgres/history.ts';
 import { type ClientBase, createPool, lookupPlans } from '#libs/postgres/pool.ts';
@@ -133,6 +134,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
   onStop('drain', () => health.drain());
   // Where Kafka comes late, this waits, and the probes say for what.
+  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topics.keys()]);
   await Promise.all([replies, events, audits, commands, queries].map((part) => part.start()));
   relay.start();
   auditSender.start();

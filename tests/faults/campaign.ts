@@ -7,14 +7,14 @@ import {
   booksAreInOrder, clientShowsItsChange, eventsMatch, logsAreClean, outboxesEmpty, restShowsTheBooks, sagasFinished,
 } from './check-outside.ts';
 import { eachOperationOnce, evidenceRules, nothingElseBooked, oneOutcomeEverywhere, sameKeySameAnswer } from './checks.ts';
-import { startCluster } from './cluster.ts';
+import { type Cluster, startCluster } from './cluster.ts';
 import { Entrance } from './entrance.ts';
 import { EventLog } from './event-log.ts';
 import { databaseTime, type Evidence, readBalances, readTransactions } from './evidence.ts';
 import { type Attempt, Journal, type Operation, pendingAt } from './journal.ts';
 import { type Accounts, Load } from './load.ts';
 import { recovery } from './probe.ts';
-import { createRandom } from './random.ts';
+import { createRandom, type Random } from './random.ts';
 import { type Bench, durationIn, type Row, Skipped } from './row.ts';
 
 /** What a row came to. */
@@ -40,6 +40,8 @@ export interface CampaignOptions {
   /** Bounds are multiplied by it, for machines that are slow or shared. */
   slowness: number;
   say(line: string): void;
+  /** How the cluster is started; default: one broker, one database. */
+  start?: (dir: string, random: Random) => Promise<Cluster>;
 }
 
 const warmUpMs = 1000;
@@ -80,7 +82,7 @@ export class Campaign {
 
   static async start(options: CampaignOptions): Promise<Campaign> {
     const random = createRandom(options.seed);
-    const cluster = await startCluster(options.dir, random.fork('links'));
+    const cluster = await (options.start ?? startCluster)(options.dir, random.fork('links'));
     const entrance = new Entrance(cluster, random.fork('entrance'));
     const events = new EventLog(cluster);
     const pool = createPool({ url: cluster.databaseUrl, application_name: 'checker', schema: 'ledger', max: 4, statement_timeout_ms: 120_000 }, silent);

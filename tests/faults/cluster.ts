@@ -48,8 +48,64 @@ const brokerStartMs = 240_000;
 const spares: string[] = ['ledger-3', 'accounts-2'];
 const owner = 'core_banking';
 
-/** Starts broker, database and services in `dir`; resolves when all are ready. Throws with the ends of the logs. */
-export async function startCluster(dir: string, random: Random): Promise<Cluster> {
+/** What the services run against: broker and database, by whatever many processes. */
+export interface Servers {
+  broker: Server;
+  postgres: Server;
+  /** Past all proxies. */
+  brokers: string;
+  databasePort: number;
+  /** As this node reaches them. */
+  brokersOf(node: string): string;
+  databasePortOf(node: string): number;
+  /** Behind the URLs of the services' databases: what they say of TLS. */
+  databaseSettings?: string;
+  /** The folder of the version of the bank that it begins with; default: this one. */
+  project?: string;
+  /** More environment for everything that is run. */
+  env?: Record<string, string>;
+  /** Puts its own links and processes right. */
+  thaw?(): Promise<void>;
+}
+
+/** What makes them. */
+export interface ServersContext {
+  dir: string;
+  superuserPassword: string;
+  owner: { name: string; password: string };
+  unexpectedExits: string[];
+  /** A link that is started, and stopped with the cluster. */
+  link(name: string, port: number, target: number, host?: string): Promise<Proxy>;
+}
+
+/** One broker, every link of a node to it through a proxy of its own. */
+async function oneBroker({ dir, unexpectedExits, link }: ServersContext): Promise<Pick<Servers, 'broker' | 'brokers' | 'brokersOf'>> {
+  const listeners = await Promise.all(names.map(async ([, name]) => {
+    const port = await freePort();
+    return { name: `CLIENT_${name.toUpperCase().replace('-', '_')}`, node: name, port, advertisedPort: (await link(`${name}>kafka`, await freePort(), port)).port };
+  }));
+  const ports = { client: await freePort(), broker: await freePort(), controller: await freePort() };
+  const start = (_: number, log: string) => startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners, startTimeoutMs: brokerStartMs });
+  return {
+    broker: makeServer('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, start),
+    brokers: `127.0.0.1:${ports.client}`,
+    brokersOf: (name) => `127.0.0.1:${listeners.find(({ node }) => node === name)?.advertisedPort ?? unknown(name)}`,
+  };
+}
+
+/** One database, every link of a node to it through a proxy of its own. */
+export async function oneDatabase({ dir, superuserPassword, owner: ownRole, unexpectedExits, link }: ServersContext): Promise<Pick<Servers, 'postgres' | 'databasePort' | 'databasePortOf'>> {
+  const start = (port: number, log: string) => startPostgres({ dir: join(dir, 'postgres'), log, port, superuserPassword, owner: ownRole, durable: true });
+  const postgres = makeServer('postgres', join(dir, 'log', 'postgres.log'), await freePort(), unexpectedExits, start);
+  const links = new Map<string, Proxy>();
+  for (const [kind, name] of names) if (kind !== 'gateway') links.set(name, await link(`${name}>postgres`, await freePort(), postgres.port));
+  return { postgres, databasePort: postgres.port, databasePortOf: (name) => links.get(name)?.port ?? postgres.port };
+}
+
+export const oneOfEach = async (context: ServersContext): Promise<Servers> => ({ ...(await oneBroker(context)), ...(await oneDatabase(context)) });
+
+/** Starts servers and services in `dir`; resolves when all are ready. Throws with the ends of the logs. */
+export async function startCluster(dir: string, random: Random, serversOf: (context: ServersContext) => Promise<Servers> = oneOfEach): Promise<Cluster> {
   if (chooseKafkaWay() !== 'java') throw new Error('the fault campaign needs Java 17 with Maven: it kills and freezes the broker as a process');
   mkdirSync(join(dir, 'log'), { recursive: true });
   // The broker is started often and lives for minutes: what the second compiler would do never pays off.
@@ -57,42 +113,32 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
   const unexpectedExits: string[] = [];
   const atEnd: (() => void)[] = [];
   const links = new Map<string, Proxy>();
-  const proxy = async (name: string, target: number) => {
-    const made = new Proxy(name, await freePort(), target, random.fork(name).next);
+  const link = async (name: string, port: number, target: number, host?: string) => {
+    const made = new Proxy(name, port, target, random.fork(name).next, host);
     links.set(name, made);
     await made.start();
     return made;
   };
   const secrets = { superuser: secret(), owner: secret(), ledger: secret(), accounts: secret(), pepper: secret(), idempotency: secret() };
-
-  const postgres = makeServer('postgres', join(dir, 'log', 'postgres.log'), await freePort(), unexpectedExits, (port, log) =>
-    startPostgres({ dir: join(dir, 'postgres'), log, port, superuserPassword: secrets.superuser, owner: { name: owner, password: secrets.owner }, durable: true }));
-  const listeners = await Promise.all(names.map(async ([, name]) => {
-    const port = await freePort();
-    return { name: `CLIENT_${name.toUpperCase().replace('-', '_')}`, node: name, port, advertisedPort: (await proxy(`${name}>kafka`, port)).port };
-  }));
-  const ports = { client: await freePort(), broker: await freePort(), controller: await freePort() };
-  const broker = makeServer('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, (_, log) => startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners, startTimeoutMs: brokerStartMs }));
+  const servers = await serversOf({ dir, superuserPassword: secrets.superuser, owner: { name: owner, password: secrets.owner }, unexpectedExits, link });
+  const { broker, postgres } = servers;
   const settings: BankSettings = {
-    brokers: `127.0.0.1:${ports.client}`,
+    brokers: servers.brokers,
     topicPrefix: 'faults.',
-    ownerUrl: postgresUrl(postgres.port, owner, secrets.owner, owner),
+    ownerUrl: postgresUrl(servers.databasePort, owner, secrets.owner, owner) + (servers.databaseSettings ?? ''),
     rolePasswords: { ledger: secrets.ledger, accounts: secrets.accounts },
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: secrets.pepper,
     idempotencySecret: secrets.idempotency,
+    env: servers.env,
+    project: servers.project,
   };
-  const databaseLinks = new Map<string, Proxy>();
-  for (const [kind, name] of names) if (kind !== 'gateway') databaseLinks.set(name, await proxy(`${name}>postgres`, postgres.port));
-  const settingsOf = (name: string): BankSettings => {
-    const listener = listeners.find(({ node }) => node === name);
-    if (!listener) return unknown(name);
-    const database = databaseLinks.get(name);
-    return { ...settings, brokers: `127.0.0.1:${listener.advertisedPort}`, ownerUrl: postgresUrl(database?.port ?? postgres.port, owner, secrets.owner, owner) };
-  };
+  const settingsOf = (name: string): BankSettings =>
+    ({ ...settings, brokers: servers.brokersOf(name), ownerUrl: postgresUrl(servers.databasePortOf(name), owner, secrets.owner, owner) + (servers.databaseSettings ?? '') });
   const nodes: Node[] = [];
   const thaw = async (): Promise<void> => {
-    await Promise.all([...links.values()].map((link) => link.heal()));
+    await Promise.all([...links.values()].map((one) => one.heal()));
+    await servers.thaw?.();
     for (const process of [...nodes, broker, postgres]) for (const pid of process.running() ? pidsOf(process) : []) trySignal(pid, 'SIGCONT');
   };
   const restore = async (): Promise<void> => {
@@ -108,13 +154,13 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
     await Promise.all(nodes.filter(({ kind }) => kind === 'gateway').map((node) => node.stop()));
     await Promise.all(nodes.map((node) => node.stop()));
     await Promise.all([broker.stop(), postgres.stop()]);
-    await Promise.all([...links.values()].map((link) => link.stop()));
+    await Promise.all([...links.values()].map((one) => one.stop()));
     for (const undo of atEnd.splice(0)) undo();
   };
   try {
     await Promise.all([broker.start(), postgres.start()]);
     // On a busy machine a fresh broker may need longer than one call of it waits.
-    const topics = () => createTopics(settings);
+    const topics = () => createTopics({ ...settings, brokers: servers.brokersOf('ledger') });
     await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), topics().catch(topics)]);
     for (const [kind, name] of names) nodes.push(await makeNode(kind, name, dir, settingsOf(name), unexpectedExits));
     const started = nodes.filter(({ name }) => !spares.includes(name));
@@ -125,7 +171,7 @@ export async function startCluster(dir: string, random: Random): Promise<Cluster
       dir, nodes, node, broker, postgres, links, apiKey, settingsOf, unexpectedExits, atEnd, restore, stop,
       gateways: nodes.filter(({ kind }) => kind === 'gateway'),
       brokers: settings.brokers,
-      databaseUrl: postgresUrl(postgres.port, 'postgres', secrets.superuser, owner),
+      databaseUrl: postgresUrl(servers.databasePort, 'postgres', secrets.superuser, owner),
       topicPrefix: settings.topicPrefix,
     };
   } catch (error) {

@@ -21,7 +21,7 @@ export class EventLog {
   readonly #ids = new Set<string>();
 
   constructor(cluster: Cluster) {
-    this.kafka = createKafka({ brokers: [cluster.brokers], client_id: 'checker' }, silent);
+    this.kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker' }, silent);
     this.#topics = topics.map((name) => topicName(cluster.topicPrefix, name));
     this.#consumer = consume(this.kafka, {
       groupId: `checker-${randomUUID()}`,

@@ -26,8 +26,8 @@ export interface Node extends Process {
   kind: ServiceKind;
   baseUrl: string;
   healthUrl: string;
-  /** Starts it, with more environment when given; it is not ready yet. */
-  start(env?: Record<string, string>): void;
+  /** Starts it, with more environment or of another version when given; it is not ready yet. */
+  start(env?: Record<string, string>, project?: string): void;
   ready(timeoutMs?: number): Promise<void>;
 }
 
@@ -88,7 +88,7 @@ export async function makeNode(kind: ServiceKind, name: string, dir: string, set
     kind,
     baseUrl: `http://127.0.0.1:${spec.port}`,
     healthUrl,
-    start: (env) => took(startService(spec, { ...settings, env: { LOG_LEVEL: 'info', ...env } })),
+    start: (env, project = settings.project) => took(startService(spec, { ...settings, project, env: { ...settings.env, LOG_LEVEL: 'info', ...env } })),
     ready: (timeoutMs = readyMs) => awaitReady({ url: healthUrl }, timeoutMs, () => (process.running() ? undefined : `never answered: ${name} died\n${logTail(process.log)}`)),
   };
 }

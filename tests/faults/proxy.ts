@@ -37,6 +37,7 @@ export class Proxy {
   /** Answers cut since the start. */
   cuts = 0;
   readonly #targetPort: number;
+  readonly #host: string;
   readonly #random: () => number;
   readonly #pairs = new Set<Pair>();
   #server: Server | undefined;
@@ -45,11 +46,13 @@ export class Proxy {
   /** Resolves when nothing holds bytes back any more. */
   #open = Promise.withResolvers<void>();
 
-  constructor(name: string, port: number, targetPort: number, random: () => number) {
+  /** Listens on `host`, and leads to 127.0.0.1. */
+  constructor(name: string, port: number, targetPort: number, random: () => number, host = '127.0.0.1') {
     this.name = name;
     this.port = port;
     this.#targetPort = targetPort;
     this.#random = random;
+    this.#host = host;
     this.#open.resolve();
   }
 
@@ -57,7 +60,7 @@ export class Proxy {
     const server = createServer((client) => this.#join(client));
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(this.port, '127.0.0.1', resolve);
+      server.listen(this.port, this.#host, resolve);
     });
     this.#server = server;
   }

@@ -3,7 +3,7 @@ chart="$here/../helm/core-banking"
 bank() { kubectl --namespace bank "$@"; }
 cat > "$run/values.yaml" <<'END'
 image: { repository: docker.io/library/core-banking, tag: kubernetes, pullPolicy: Never }
-config: { KAFKA_BROKERS: 'kafka.servers.svc.cluster.local:9093', KAFKA_SASL_MECHANISM: plain }
+config: { KAFKA_BROKERS: 'kafka.servers.svc.cluster.local:9093', KAFKA_SASL_MECHANISM: plain, ALLOW_UNREPLICATED: true }
 trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
 topics: { replicationFactor: 1 }
 gateway: { config: { RATE_LIMIT_PER_MINUTE: 0, AUTH_FAILURES_PER_MINUTE: 0 } }

@@ -21,8 +21,8 @@ interface RequestQueue {
 type RequestQueueClass = { prototype: RequestQueue & { scheduleCheckPendingRequests(): void; scheduleRequestTimeoutCheck(): void } };
 
 const pendingCheckIntervalMs = 10;
-/** Requests time out after 10 s or more. */
-const timeoutCheckIntervalMs = 1_000;
+/** Requests time out after 1.5 s or more (lost-brokers.ts). */
+const timeoutCheckIntervalMs = 250;
 
 /** Throws when kafkajs is not what this was written against. */
 export function quietRequestQueue(require: NodeJS.Require): void {

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { createPublisher } from './publish/publish.ts';
+import { anyTopic, FaultProxy, logger, testKafka, testTopic } from './test/test-kit.ts';
+import { requireReplication } from './topics.ts';
+
+test('topics that one broker could take along are refused by name', async () => {
+  const kafka = testKafka();
+  const topics = [await testTopic(kafka, 'alone', 1), await testTopic(kafka, 'unclean', 1, { 'unclean.leader.election.enable': 'true' })];
+  const failure = await requireReplication(kafka, topics).catch((error: Error) => error.message);
+  expect(failure).toContain('ALLOW_UNREPLICATED');
+  expect(failure).toMatch(new RegExp(`${topics[0]}: 1 of 3 replicas, min.insync.replicas 1 of 2$`, 'm'));
+  expect(failure).toContain(`${topics[1]}: 1 of 3 replicas, min.insync.replicas 1 of 2, unclean.leader.election.enable`);
+});
+
+test('a connection that has gone silent is given up before a caller gives up waiting', async () => {
+  const proxy = await new FaultProxy().open();
+  const kafka = testKafka(proxy.route);
+  const topic = await testTopic(testKafka(), 'silent', 1);
+  const publisher = createPublisher(kafka, { logger, name: 'silent', topics: anyTopic() });
+  await publisher.start();
+  try {
+    await publisher.publish({ topic, key: null, value: 'before', headers: {} }, { timeoutMs: 5_000 });
+    proxy.stall();
+    await publisher.publish({ topic, key: null, value: 'after', headers: {} }, { timeoutMs: 9_000 });
+  } finally {
+    await publisher.stop({ timeoutMs: 0 });
+    await proxy.set('refuse');
+  }
+});

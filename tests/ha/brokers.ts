@@ -1,0 +1,123 @@
+import { writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { newClusterId, startKafka } from '../../deploy/local/kafka.ts';
+import { freePort } from '../../deploy/local/ports.ts';
+import type { ServersContext } from '../faults/cluster.ts';
+import { makeServer, type Server } from '../faults/processes.ts';
+import type { Proxy } from '../faults/proxy.ts';
+
+/**
+ * Three brokers that are their own controllers. Each knows the others by names, and has a hosts file of its own, in which the
+ * name of every other one leads to a link between these two: so that one can be cut from the others. Services reach each
+ * broker directly, over TLS; who checks, in plain text.
+ */
+export interface Brokers {
+  all: Server[];
+  /** All of them as one, for what starts and stops everything. */
+  together: Server;
+  /** Host and port of each, separated by commas: of the checks, and of the services. */
+  bootstrap: string;
+  secured: string;
+  /** Between a broker and the others, both ways. */
+  linksOf(broker: Server): Proxy[];
+}
+
+const count = 3;
+const startTimeoutMs = 240_000;
+
+/** What docs/operations.md says of the brokers in production, and what makes a loss noticed soon. */
+export const replicatedSettings: Record<string, string> = {
+  'default.replication.factor': '3',
+  'min.insync.replicas': '2',
+  'unclean.leader.election.enable': 'false',
+  'offsets.topic.replication.factor': '3',
+  'transaction.state.log.replication.factor': '3',
+  'transaction.state.log.min.isr': '2',
+  'share.coordinator.state.topic.replication.factor': '3',
+  'share.coordinator.state.topic.min.isr': '2',
+  // Who is silent for three seconds leads nothing any more; clients look for the next one then (libs/kafka/patched/lost-brokers.ts).
+  'broker.session.timeout.ms': '3000',
+  'broker.heartbeat.interval.ms': '500',
+};
+
+interface Ports {
+  client: number;
+  services: number;
+  broker: number;
+  controller: number;
+}
+
+export async function makeBrokers({ dir, unexpectedExits, link }: ServersContext, keyStore: string, settings: Record<string, string> = {}): Promise<Brokers> {
+  const ids = Array.from({ length: count }, (_, i) => i + 1);
+  const ports = new Map<number, Ports>();
+  for (const id of ids) ports.set(id, { client: await freePort(), services: await freePort(), broker: await freePort(), controller: await freePort() });
+  const of = (id: number) => ports.get(id) as Ports;
+  const links: { from: number; to: number; proxy: Proxy }[] = [];
+  for (const to of ids) {
+    for (const from of ids.filter((id) => id !== to)) {
+      for (const kind of ['broker', 'controller'] as const) {
+        links.push({ from, to, proxy: await link(`${nameOf(from)}>${nameOf(to)} ${kind}`, of(to)[kind], of(to)[kind], address(from, to)) });
+      }
+    }
+  }
+  const clusterId = newClusterId();
+  const voters = ids.map((id) => `${id}@${nameOf(id)}:${of(id).controller}`).join(',');
+  const all = ids.map((id) => {
+    const { services, ...own } = of(id);
+    return makeServer(nameOf(id), join(dir, 'log', `${nameOf(id)}.log`), own.client, unexpectedExits, (_, log) => startKafka({
+      dir: join(dir, nameOf(id)),
+      log,
+      ports: own,
+      way: 'java',
+      clusterId,
+      listeners: [{ name: 'SERVICES', port: services, advertisedPort: services }],
+      javaFlags: [`-Djdk.net.hosts.file=${writeHosts(dir, id, ids)}`],
+      startTimeoutMs,
+      settings: {
+        ...replicatedSettings,
+        'node.id': String(id),
+        'controller.quorum.voters': voters,
+        'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${nameOf(id)}:${own.broker},SERVICES://127.0.0.1:${services}`,
+        'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,SERVICES:SSL',
+        'ssl.keystore.type': 'PEM',
+        'ssl.keystore.location': keyStore,
+        ...settings,
+      },
+    }));
+  });
+  return {
+    all,
+    together: together(all),
+    bootstrap: ids.map((id) => `127.0.0.1:${of(id).client}`).join(','),
+    secured: ids.map((id) => `127.0.0.1:${of(id).services}`).join(','),
+    linksOf: (broker) => links.filter(({ from, to }) => [from, to].includes(all.indexOf(broker) + 1)).map(({ proxy }) => proxy),
+  };
+}
+
+const nameOf = (id: number) => `broker-${id}`;
+/** An address of this machine for each pair: Linux has the whole of 127.0.0.0/8. */
+const address = (from: number, to: number) => `127.7.${from}.${to}`;
+
+function writeHosts(dir: string, id: number, ids: number[]): string {
+  const file = join(dir, `${nameOf(id)}.hosts`);
+  const lines = [`127.0.0.1 localhost ${hostname()} ${nameOf(id)}`, ...ids.filter((other) => other !== id).map((other) => `${address(id, other)} ${nameOf(other)}`)];
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  return file;
+}
+
+function together(all: Server[]): Server {
+  const [first] = all as [Server];
+  return {
+    name: 'brokers',
+    log: first.log,
+    port: first.port,
+    running: () => all.every((one) => one.running()),
+    pid: () => first.pid(),
+    pids: () => all.flatMap((one) => one.pids()),
+    signal: (signal) => all.forEach((one) => one.signal(signal)),
+    kill: async () => void (await Promise.all(all.map((one) => one.kill()))),
+    stop: async () => void (await Promise.all(all.map((one) => one.stop()))),
+    start: async () => Math.max(...(await Promise.all(all.filter((one) => !one.running()).map((one) => one.start())))),
+  };
+}

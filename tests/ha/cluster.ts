@@ -1,0 +1,42 @@
+import { type Cluster, type ServersContext, startCluster } from '../faults/cluster.ts';
+import type { Random } from '../faults/random.ts';
+import { type Brokers, makeBrokers } from './brokers.ts';
+import { Certificates } from './certificates.ts';
+import { type Database, type DatabaseOptions, makeDatabase } from './database.ts';
+
+/** A bank on three brokers and a database with a synchronous standby. */
+export interface HaCluster extends Cluster {
+  brokers3: Brokers;
+  database: Database;
+  certificates: Certificates;
+}
+
+/** What self-tests take away: a row must find that something is lost then. */
+export interface HaOptions {
+  brokers?: Record<string, string>;
+  env?: Record<string, string>;
+  database?: Partial<DatabaseOptions>;
+}
+
+export async function startHaCluster(dir: string, random: Random, options: HaOptions = {}): Promise<HaCluster> {
+  const parts: Partial<Pick<HaCluster, 'brokers3' | 'database' | 'certificates'>> = {};
+  const servers = async (context: ServersContext) => {
+    const certificates = new Certificates(dir);
+    const brokers = await makeBrokers(context, certificates.both, options.brokers);
+    const database = await makeDatabase(context, { tls: certificates, ...options.database });
+    Object.assign(parts, { brokers3: brokers, database, certificates });
+    return {
+      broker: brokers.together,
+      brokers: brokers.bootstrap,
+      brokersOf: () => brokers.secured,
+      postgres: database.together,
+      databasePort: database.port,
+      databasePortOf: () => database.port,
+      databaseSettings: `?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificates.trusted)}`,
+      // Services refuse to start where a topic could be lost with a broker.
+      env: { REPLICATION_FACTOR: '3', ALLOW_UNREPLICATED: 'false', KAFKA_SSL: 'true', KAFKA_SSL_CA_FILE: certificates.trusted, ...options.env },
+    };
+  };
+  const cluster = await startCluster(dir, random, servers);
+  return { ...cluster, ...(parts as Required<typeof parts>) };
+}

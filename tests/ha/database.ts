@@ -1,0 +1,269 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createPool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test-database.ts';
+import { type Child, commandLine, startChild, trySignal } from '../../deploy/local/child.ts';
+import { accepts, freePort } from '../../deploy/local/ports.ts';
+import { chooseUser, findPrograms, initdbLocale, postgresUrl } from '../../deploy/local/postgres.ts';
+import type { ServersContext } from '../faults/cluster.ts';
+import { makeServer, pidsOf, type Server } from '../faults/processes.ts';
+import { eventually } from '../support/eventually.ts';
+import { programPath } from './preflight.ts';
+
+/**
+ * A primary and a synchronous standby under Patroni, which keeps in etcd who is primary; HAProxy leads connections to that one.
+ * The servers are those of the npm package; Patroni, etcd and HAProxy are Debian's.
+ */
+export interface Database {
+  members: Member[];
+  /** HAProxy's, where the bank connects. */
+  port: number;
+  /** Both members, etcd and HAProxy as one, for what starts and stops everything. */
+  together: Server;
+  /** The member that says that it is primary; undefined while none does. */
+  primary(): Promise<Member | undefined>;
+  standby(): Promise<Member | undefined>;
+  /** Resolves when there is a primary, and the other one is its synchronous standby. */
+  paired(timeoutMs?: number): Promise<void>;
+  /** Both read their settings and certificates again. */
+  reload(): Promise<void>;
+  /** Asks Patroni to make the standby the primary, in order. */
+  switchover(): Promise<void>;
+}
+
+/** Patroni with its server. kill() ends both as the machine's death would. */
+export interface Member extends Server {
+  /** Of Postgres itself; `port` too. */
+  restPort: number;
+  /** Stops what sends the log of this primary, so that its standby falls behind. */
+  freezeSenders(): void;
+  /** What Patroni says of itself, such as {role: 'primary', state: 'running'}; undefined where it does not answer. */
+  status(): Promise<{ role?: string; state?: string; sync_standby?: boolean; timeline?: number } | undefined>;
+}
+
+export interface DatabaseOptions {
+  /** What the servers present. */
+  tls: { cert: string; key: string };
+  /** false: what a standby that lags costs, for the self-test. */
+  synchronous?: boolean;
+}
+
+const startMs = 60_000;
+const scope = 'core-banking';
+
+export async function makeDatabase(context: ServersContext, { tls, synchronous = true }: DatabaseOptions): Promise<Database> {
+  const { dir, superuserPassword, owner, unexpectedExits } = context;
+  const programs = await findPrograms();
+  const { prefix, uid, gid } = chooseUser(programs, dir);
+  const bin = makeBin(join(dir, 'postgres-bin'), programs);
+  const etcd = await makeEtcd(context);
+  const ports = await Promise.all(['a', 'b'].map(async (name) => ({ name, port: await freePort(), restPort: await freePort() })));
+  const folders = Object.fromEntries(ports.map(({ name, port }) => [port, join(dir, `postgres-${name}`)]));
+  const members = ports.map(({ name, port, restPort }): Member => {
+    const config = join(dir, `patroni-${name}.json`);
+    const settings = patroniSettings({ name, port, restPort, etcdPort: etcd.port, bin, folders, superuserPassword, synchronous, tls });
+    writeFileSync(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
+    const server = makeServer(`postgres-${name}`, join(dir, 'log', `postgres-${name}.log`), port, unexpectedExits, async (_, log) => {
+      const [command, ...args] = [...prefix, programPath('patroni'), config] as unknown as [string, ...string[]];
+      const child = startChild({ name: `patroni-${name}`, command, args, uid, gid, log, marker: config });
+      await awaitServing(child, () => status(restPort).then((now) => now?.state === 'running'));
+      return child;
+    });
+    const folder = folders[port] ?? '';
+    return {
+      ...server,
+      restPort,
+      status: () => status(restPort),
+      kill: () => killMachine(server, folder),
+      freezeSenders: () => sendersOf(folder).forEach((pid) => trySignal(pid, 'SIGSTOP')),
+    };
+  });
+  const haproxy = await makeHaproxy(context, members);
+  const byRole = async (role: string) => {
+    for (const member of members) if ((await member.status())?.role === role) return member;
+    return undefined;
+  };
+  const primary = async () => (await byRole('primary')) ?? byRole('master');
+  const standby = () => byRole('replica');
+  const paired = async (timeoutMs = startMs): Promise<void> => void (await eventually(async () => {
+    const [first, second] = [await primary(), await standby()];
+    const now = await second?.status();
+    return first !== undefined && now?.state?.match(/running|streaming/) != null && (!synchronous || now.sync_standby === true) && (await accepts('127.0.0.1', haproxy.port));
+  }, timeoutMs));
+  const start = async (): Promise<number> => {
+    const asleep = [etcd, ...members, haproxy].filter((one) => !one.running());
+    for (const one of asleep) await one.start();
+    await paired();
+    // HAProxy takes every server for a good one until it has asked.
+    await eventually(() => createOwner(haproxy.port, superuserPassword, owner).then(() => true), startMs);
+    return performance.now();
+  };
+  const stop = async (how: 'stop' | 'kill'): Promise<void> => {
+    await haproxy[how]();
+    // The standby first: the primary then stops without making it the next one.
+    for (const member of [await standby(), ...members]) await member?.[how]();
+    await etcd[how]();
+  };
+  return {
+    members,
+    port: haproxy.port,
+    primary,
+    standby,
+    paired,
+    together: { ...haproxy, name: 'database', running: () => [etcd, ...members, haproxy].every((one) => one.running()), start, stop: () => stop('stop'), kill: () => stop('kill') },
+    async reload() {
+      // Of the server itself: to Patroni nothing has changed.
+      for (const folder of Object.values(folders)) for (const pid of postmasterOf(folder)) trySignal(pid, 'SIGHUP');
+    },
+    async switchover() {
+      const [from, to] = [await primary(), await standby()];
+      const body = JSON.stringify({ leader: from?.name.replace('postgres-', ''), candidate: to?.name.replace('postgres-', '') });
+      const response = await fetch(`http://127.0.0.1:${from?.restPort}/switchover`, { method: 'POST', body, signal: AbortSignal.timeout(60_000) });
+      if (!response.ok) throw new Error(`Patroni refuses the switchover: ${response.status} ${await response.text()}`);
+    },
+  };
+}
+
+/** What a member runs: the npm package's programs, Debian's pg_isready, and what stands in for pg_controldata. */
+function makeBin(bin: string, programs: { initdb: string; postgres: string }): string {
+  mkdirSync(bin, { recursive: true });
+  const native = join(programs.postgres, '..');
+  const script = (name: string, text: string) => {
+    writeFileSync(join(bin, name), `#!/bin/sh\nexec ${text} "$@"\n`);
+    chmodSync(join(bin, name), 0o755);
+  };
+  // Not by links: a server looks for its libraries beside the path that it was started by.
+  for (const name of ['initdb', 'postgres', 'pg_ctl']) script(name, join(native, name));
+  if (!existsSync(join(bin, 'pg_isready'))) symlinkSync(programPath('pg_isready'), join(bin, 'pg_isready'));
+  script('pg_controldata', `${process.execPath} ${join(import.meta.dirname, 'patroni', 'control-data.ts')}`);
+  return bin;
+}
+
+interface PatroniOptions {
+  name: string;
+  port: number;
+  restPort: number;
+  etcdPort: number;
+  bin: string;
+  folders: Record<string, string>;
+  superuserPassword: string;
+  synchronous: boolean;
+  tls: DatabaseOptions['tls'];
+}
+
+function patroniSettings({ name, port, restPort, etcdPort, bin, folders, superuserPassword, synchronous, tls }: PatroniOptions): object {
+  const copy = `${process.execPath} ${join(import.meta.dirname, 'patroni', 'copy-server.ts')} --members '${JSON.stringify(folders)}' --password ${superuserPassword}`;
+  const superuser = { username: 'postgres', password: superuserPassword };
+  return {
+    scope,
+    name,
+    log: { level: 'INFO' },
+    restapi: { listen: `127.0.0.1:${restPort}`, connect_address: `127.0.0.1:${restPort}` },
+    etcd3: { host: `127.0.0.1:${etcdPort}` },
+    bootstrap: {
+      dcs: {
+        ttl: 8,
+        loop_wait: 1,
+        retry_timeout: 3,
+        maximum_lag_on_failover: 1_048_576,
+        synchronous_mode: synchronous,
+        postgresql: {
+          use_slots: true,
+          use_pg_rewind: false,
+          parameters: { max_connections: 200, max_wal_senders: 5, wal_level: 'replica', hot_standby: 'on', wal_keep_size: '1GB', wal_sender_timeout: '5s', wal_receiver_timeout: '5s' },
+        },
+      },
+      initdb: [...initdbLocale.map((flag) => flag.slice(2)).map((flag) => ({ [flag.split('=')[0] ?? '']: flag.split('=')[1] })), { 'auth-host': 'scram-sha-256' }],
+    },
+    postgresql: {
+      listen: `127.0.0.1:${port}`,
+      connect_address: `127.0.0.1:${port}`,
+      data_dir: folders[port],
+      bin_dir: bin,
+      // Without pg_rewind a former primary is made again from the present one.
+      remove_data_directory_on_diverged_timelines: true,
+      remove_data_directory_on_rewind_failure: true,
+      create_replica_methods: ['copy'],
+      copy: { command: copy },
+      authentication: { superuser, replication: superuser },
+      parameters: { ssl: 'on', ssl_cert_file: tls.cert, ssl_key_file: tls.key, unix_socket_directories: '', timezone: 'UTC', log_timezone: 'UTC', shared_buffers: '128MB' },
+      pg_hba: ['host all all 127.0.0.1/32 scram-sha-256', 'host replication all 127.0.0.1/32 scram-sha-256'],
+    },
+  };
+}
+
+async function makeEtcd({ dir, unexpectedExits }: ServersContext): Promise<Server> {
+  const peer = await freePort();
+  return makeServer('etcd', join(dir, 'log', 'etcd.log'), await freePort(), unexpectedExits, async (port, log) => {
+    const url = `http://127.0.0.1:${port}`;
+    const peerUrl = `http://127.0.0.1:${peer}`;
+    const args = ['--data-dir', join(dir, 'etcd'), '--listen-client-urls', url, '--advertise-client-urls', url, '--listen-peer-urls', peerUrl,
+      '--initial-advertise-peer-urls', peerUrl, '--initial-cluster', `default=${peerUrl}`, '--unsafe-no-fsync'];
+    const child = startChild({ name: 'etcd', command: programPath('etcd'), args, log, marker: join(dir, 'etcd') });
+    await awaitServing(child, async () => (await fetch(`${url}/health`, { signal: AbortSignal.timeout(1000) })).ok);
+    return child;
+  });
+}
+
+/** Asks each member's Patroni twice a second whether it is primary, and cuts the connections of one that is not any more. */
+async function makeHaproxy({ dir, unexpectedExits }: ServersContext, members: Member[]): Promise<Server> {
+  return makeServer('haproxy', join(dir, 'log', 'haproxy.log'), await freePort(), unexpectedExits, async (port, log) => {
+    const config = join(dir, 'haproxy.cfg');
+    const servers = members.map(({ name, port: to, restPort }) => `  server ${name} 127.0.0.1:${to} check port ${restPort}`);
+    writeFileSync(config, `${[
+      'defaults', '  mode tcp', '  timeout connect 1s', '  timeout client 1h', '  timeout server 1h', '  timeout check 1s', '  retries 0',
+      'listen primary', `  bind 127.0.0.1:${port}`, '  option httpchk OPTIONS /primary', '  http-check expect status 200',
+      '  default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions', ...servers,
+    ].join('\n')}\n`);
+    const child = startChild({ name: 'haproxy', command: programPath('haproxy'), args: ['-db', '-f', config], log, marker: config });
+    await awaitServing(child, () => accepts('127.0.0.1', port));
+    return child;
+  });
+}
+
+async function status(restPort: number): Promise<Awaited<ReturnType<Member['status']>>> {
+  try {
+    const response = await fetch(`http://127.0.0.1:${restPort}/patroni`, { signal: AbortSignal.timeout(1000) });
+    return (await response.json()) as Awaited<ReturnType<Member['status']>>;
+  } catch {
+    return undefined;
+  }
+}
+
+async function awaitServing(child: Child, serves: () => Promise<boolean>): Promise<void> {
+  await eventually(async () => {
+    if (!child.running()) throw new Error(`${child.name} has ended: ${await child.exited}`);
+    return serves().catch(() => false);
+  }, startMs);
+}
+
+/** Patroni and every process of its server, as when their machine dies. */
+async function killMachine(patroni: Server, folder: string): Promise<void> {
+  const pids = postmasterOf(folder).flatMap((pid) => pidsOf({ pid: () => pid }));
+  const killed = patroni.kill();
+  for (const pid of pids) trySignal(pid, 'SIGKILL');
+  await killed;
+}
+
+function sendersOf(folder: string): number[] {
+  return postmasterOf(folder).flatMap((pid) => pidsOf({ pid: () => pid })).filter((pid) => commandLine(pid).includes('walsender'));
+}
+
+/** The process of the server on this folder, if there is one. */
+function postmasterOf(folder: string): number[] {
+  const file = join(folder, 'postmaster.pid');
+  return existsSync(file) ? [Number(readFileSync(file, 'utf8').split('\n')[0])] : [];
+}
+
+async function createOwner(port: number, password: string, owner: { name: string; password: string }): Promise<void> {
+  const pool = createPool({ url: postgresUrl(port, 'postgres', password, 'postgres'), application_name: 'ha', schema: 'public', max: 1 }, silent);
+  try {
+    const { rowCount } = await pool.query('select from pg_database where datname = $1', [owner.name]);
+    if (rowCount !== 0) return;
+    await pool.query(`drop role if exists ${owner.name}`);
+    await pool.query(`create role ${owner.name} login createrole createdb password '${owner.password}' in role pg_monitor, pg_signal_backend`);
+    await pool.query(`create database ${owner.name} owner ${owner.name}`);
+  } finally {
+    await pool.end();
+  }
+}

@@ -1,0 +1,49 @@
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
+import { haveJars, haveMaven, javaVersion } from '../../deploy/local/kafka-jars.ts';
+
+/** What `npm run test:ha` runs besides the project's own, and the Debian package that has it. */
+const packages: Record<string, string> = {
+  patroni: 'patroni',
+  etcd: 'etcd-server',
+  haproxy: 'haproxy',
+  pg_isready: 'postgresql-client',
+  openssl: 'openssl',
+  git: 'git',
+  tar: 'tar',
+};
+/** Where packages put what only an administrator has on PATH. */
+const more = ['/usr/local/sbin', '/usr/sbin', '/usr/bin', '/bin'];
+const minJava = 17;
+
+/** The path of a program of the list above; undefined where it is not installed. */
+export function find(program: string): string | undefined {
+  for (const folder of [...(process.env['PATH'] ?? '').split(':'), ...more]) {
+    const path = join(folder, program);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // not here
+    }
+  }
+  return undefined;
+}
+
+export function programPath(program: string): string {
+  const path = find(program);
+  if (path === undefined) throw new Error(`${program} is missing: install the Debian package ${packages[program]}`);
+  return path;
+}
+
+/** Throws, naming everything that this machine lacks and how to install it: nothing is skipped. */
+export function requirePrograms(): void {
+  if (process.platform !== 'linux') throw new Error('test:ha needs Linux: it freezes processes, and gives each pair of brokers an address of its own');
+  const missing = Object.entries(packages).filter(([program]) => find(program) === undefined).map(([program, name]) => ({ program, name }));
+  const java = javaVersion();
+  if (java === undefined || java < minJava) missing.push({ program: `java ${minJava} or later`, name: 'openjdk-17-jre-headless' });
+  if (!haveJars() && !haveMaven()) missing.push({ program: 'mvn', name: 'maven' });
+  if (missing.length === 0) return;
+  const install = `apt-get install -y --no-install-recommends ${missing.map(({ name }) => name).join(' ')}`;
+  throw new Error(`test:ha needs ${missing.map(({ program }) => program).join(', ')}. On Debian: ${install}`);
+}

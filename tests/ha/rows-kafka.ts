@@ -1,0 +1,138 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createKafka } from '#libs/kafka/client.ts';
+import { replicasInSync } from '#libs/kafka/topics.ts';
+import { silent } from '#libs/postgres/test-database.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Server } from '../faults/processes.ts';
+import type { Bench } from '../faults/row.ts';
+import type { HaCluster } from './cluster.ts';
+import { haRow, type HaRow, type Mark } from './measure.ts';
+
+const outageMs = 5000;
+const awayMs = 12_000;
+const quickAwayMs = 8000;
+const frozenMs = 40_000;
+const cutMs = 25_000;
+const catchUpMs = 120_000;
+
+const brokersOf = ({ cluster }: Bench) => (cluster as HaCluster).brokers3;
+/** Long enough for the time after the bound to be seen; shorter in the quick form. */
+const away = ({ quick }: Bench, ms: number) => sleep(quick ? quickAwayMs : ms);
+
+/** Resolves when every partition of the bank's topics and of the offsets has all its replicas in sync. */
+export async function caughtUp({ cluster }: Bench): Promise<void> {
+  const kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker-replicas' }, silent);
+  await eventually(async () => (await replicasInSync(kafka, 3)).every(({ missing }) => missing === 0), catchUpMs);
+}
+
+async function eachInTurn(bench: Bench, mark: Mark, what: string, end: (broker: Server) => Promise<void>): Promise<number> {
+  let startedAt = 0;
+  const { all } = brokersOf(bench);
+  for (const broker of bench.quick ? [bench.random.pick(all)] : all) {
+    await caughtUp(bench);
+    mark(`${what} ${broker.name}`);
+    await end(broker);
+    await away(bench, awayMs);
+    mark(`${broker.name} starts`);
+    startedAt = await broker.start();
+  }
+  await caughtUp(bench);
+  return startedAt;
+}
+
+const killEach = haRow({
+  name: 'broker-kill-each',
+  title: 'kill -9 of each broker in turn, started again after 12 s (partition leaders and the controller among them)',
+  touches: ['kafka'],
+  outageMs,
+  inject: (bench, mark) => eachInTurn(bench, mark, 'kill -9 of', (broker) => broker.kill()),
+});
+
+const stopEach = haRow({
+  name: 'broker-stop-each',
+  title: 'each broker stopped in order (SIGTERM) in turn, started again after 12 s',
+  touches: ['kafka'],
+  outageMs,
+  inject: (bench, mark) => eachInTurn(bench, mark, 'SIGTERM to', (broker) => broker.stop()),
+});
+
+const rollingRestart = haRow({
+  name: 'broker-rolling-restart',
+  title: 'rolling restart of all three brokers',
+  touches: ['kafka'],
+  outageMs: 0,
+  callers: 'nothing',
+  async inject(bench, mark) {
+    let startedAt = 0;
+    for (const broker of brokersOf(bench).all) {
+      await caughtUp(bench);
+      mark(`restart of ${broker.name}`);
+      await broker.stop();
+      startedAt = await broker.start();
+    }
+    await caughtUp(bench);
+    return startedAt;
+  },
+});
+
+const freeze = haRow({
+  name: 'broker-freeze',
+  title: 'one broker frozen (SIGSTOP) for 40 s, then another',
+  touches: ['kafka'],
+  outageMs,
+  async inject(bench, mark) {
+    const { all } = brokersOf(bench);
+    for (const broker of bench.quick ? [bench.random.pick(all)] : bench.random.shuffle(all).slice(0, 2)) {
+      await caughtUp(bench);
+      mark(`${broker.name} frozen`);
+      broker.signal('SIGSTOP');
+      await away(bench, frozenMs);
+      mark(`${broker.name} goes on`);
+      broker.signal('SIGCONT');
+      await sleep(outageMs);
+    }
+    await caughtUp(bench);
+  },
+});
+
+const cutOne = haRow({
+  name: 'broker-cut',
+  title: 'one broker cut from the other two for 25 s, while services reach all three; then another',
+  touches: ['kafka'],
+  outageMs,
+  async inject(bench, mark) {
+    const { all, linksOf } = brokersOf(bench);
+    for (const broker of bench.quick ? [bench.random.pick(all)] : bench.random.shuffle(all).slice(0, 2)) {
+      await caughtUp(bench);
+      mark(`${broker.name} cut from the others`);
+      await Promise.all(linksOf(broker).map((link) => link.set({ kind: 'black_hole' })));
+      await away(bench, cutMs);
+      mark(`${broker.name} joined again`);
+      await Promise.all(linksOf(broker).map((link) => link.heal()));
+      await sleep(outageMs);
+    }
+    await caughtUp(bench);
+  },
+});
+
+/** While two are away nothing can be written: what counts begins when both serve again. */
+const twoOfThree = haRow({
+  name: 'broker-two-of-three',
+  title: 'two of three brokers killed and started again',
+  touches: ['kafka'],
+  outageMs,
+  recoveryMs: outageMs,
+  async inject(bench, mark) {
+    await caughtUp(bench);
+    const two = bench.random.shuffle(brokersOf(bench).all).slice(0, 2);
+    await Promise.all(two.map((broker) => broker.kill()));
+    await sleep(bench.quick ? 2000 : 10_000);
+    await Promise.all(two.map((broker) => broker.start()));
+    mark('two brokers serve again');
+    const backAt = performance.now();
+    await caughtUp(bench);
+    return backAt;
+  },
+});
+
+export const kafkaRows: HaRow[] = [killEach, stopEach, rollingRestart, freeze, cutOne, twoOfThree];

@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HaCluster, HaOptions } from './cluster.ts';
+import { haRow, type HaRow } from './measure.ts';
+import { promoted } from './rows-postgres.ts';
+
+/** What must lose: each takes away one thing that the others rest on, and has passed when the checks find the loss. */
+export interface SelfTestRow extends HaRow {
+  without: HaOptions;
+}
+
+const anyMs = 600_000;
+
+/** The standby does not get the last second; then the primary dies. */
+const asynchronousStandby: SelfTestRow = {
+  ...haRow({
+    name: 'self-test-asynchronous',
+    title: 'self-test: the standby is asynchronous and behind when the primary is killed: the loss is found',
+    touches: ['postgres'],
+    outageMs: anyMs,
+    recoveryMs: anyMs,
+    async inject(bench) {
+      const { database } = bench.cluster as HaCluster;
+      const primary = await database.primary();
+      if (!primary) throw new Error('there is no primary');
+      primary.freezeSenders();
+      await sleep(2000);
+      await primary.kill();
+      await promoted(bench, primary);
+    },
+  }),
+  without: { database: { synchronous: false } },
+};
+
+export const selfTestRows: SelfTestRow[] = [asynchronousStandby];
