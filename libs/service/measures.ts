@@ -25,6 +25,11 @@ export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: str
   return (topic, code) => letters.inc({ topic: topic.slice(prefix.length), code });
 }
 
+/** For how long no command could be executed, through no fault of theirs. */
+export function measureExecution(metrics: Metrics, execution: { failingSeconds(): number }): void {
+  metrics.gauge('commands_failing_seconds', 'For how long every attempt to execute what waits has failed for a reason that no command is to blame for; 0 where commands are executed, or none waits', () => execution.failingSeconds());
+}
+
 const askedOnceMs = 1_000;
 
 export interface OutboxSource {

@@ -5,7 +5,7 @@ import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool, type Queries } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
 import { readOutbox } from '#libs/postgres/test-outbox.ts';
-import { isUnavailable } from '#libs/postgres/transaction.ts';
+import { isPoison } from '#libs/service/poison.ts';
 import type { Command } from './decision.ts';
 import { runBatch } from './engine.ts';
 import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
@@ -110,7 +110,7 @@ describe('a batch', () => {
     const error = await batch.catch((reason: unknown) => reason);
     await release();
     await impatient.end();
-    expect([isWaiting, error, isUnavailable(error)]).toEqual([true, expect.objectContaining({ code: '55P03' }), true]);
+    expect([isWaiting, error, isPoison(error)]).toEqual([true, expect.objectContaining({ code: '55P03' }), false]);
     expect(await balance(a)).toBe('50.00');
   });
 

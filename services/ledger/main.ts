@@ -4,22 +4,26 @@ import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume/consume.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
+import { lastMigration } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, relayOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
-import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
+import { deadLetterCounter, measureClock, measureExecution, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
+import { createReplies } from '#libs/service/replies.ts';
 import { run } from '#libs/service/run.ts';
 import { createTracing, publishTracer } from '#libs/service/tracing.ts';
-import { commandHandler } from './commands.ts';
+import { ledgerCommands } from './commands.ts';
 import { loadLedgerConfig } from './config.ts';
 import { plansForBatches } from './engine.ts';
 import { batchMetrics, measureBooks } from './measure.ts';
-import { queryHandler } from './serve-queries.ts';
+import { ledgerSchema, migrationsDir } from './migrate.ts';
+import { ledgerQueries, queriesBehind } from './serve-queries.ts';
 import { batchTracer } from './trace.ts';
 import { createVerifier } from './verifications.ts';
 
@@ -31,7 +35,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const metrics = createMetrics('ledger');
   const tracing = await createTracing('ledger', config, logger);
   onStop('tracing', () => tracing?.stop());
-  const database = { url: config.DATABASE_URL, application_name: `ledger ${instance}`, schema: 'ledger', statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
+  const database = { url: config.DATABASE_URL, application_name: `ledger ${instance}`, schema: ledgerSchema, migration: lastMigration(migrationsDir), statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
   // One writer per process is enough.
   const writes = createPool({ ...database, max: 2, options: plansForBatches }, logger);
   const reads = createPool({ ...database, max: config.DATABASE_POOL_MAX }, logger);
@@ -48,9 +52,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const kafka = createKafka(brokers, logger);
   await checkBrokers(kafka, brokers);
   const topics = topicTable(prefix);
-  const replies = createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000 });
+  const repliesPublisher = createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000 });
   const events = createPublisher(kafka, { logger, name: 'events', topics });
-  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
+  onStop('publishers', () => Promise.all([repliesPublisher.stop(), events.stop()]));
 
   const tracePublished = publishTracer(tracing, prefix);
   const observe = measureOutbox(metrics, () => relay, tracePublished);
@@ -65,32 +69,34 @@ run('ledger', async ({ logger, instance, onStop }) => {
 
   const countBatch = batchMetrics(metrics);
   const traceBatch = tracing && batchTracer(tracing);
-  const onDeadLetter = deadLetterCounter(metrics, prefix);
   measurePools(metrics, { writes, reads });
   measureClock(metrics, clock);
   measureBooks(metrics, reads, () => relay.active());
+  const replies = createReplies({ publisher: repliesPublisher, source: source.ledger, logger, now: () => clock.now(), onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });
+  const wake = (batch: CommittedBatch) => relay.wake(batch);
+  const answering = { pool: reads, replies, prefix, logger, now: () => clock.now(), concurrency: config.DATABASE_POOL_MAX };
+  const execution = ledgerCommands({
+    pool: writes,
+    replies,
+    prefix,
+    logger,
+    pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
+    wake,
+    partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
+    observe: (batch) => {
+      countBatch(batch);
+      traceBatch?.(batch);
+    },
+    answerQueries: queriesBehind(answering),
+  });
+  measureExecution(metrics, execution);
   const commands = consume(kafka, {
     groupId: `${prefix}ledger`,
     topics: [topicName(prefix, 'ledger.commands')],
     maxBatch: config.BATCH_MAX,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: commandHandler({
-      pool: writes,
-      publisher: replies,
-      prefix,
-      logger,
-      now: () => clock.now(),
-      pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
-      wake: (batch) => relay.wake(batch),
-      partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
-      observe: (batch) => {
-        countBatch(batch);
-        traceBatch?.(batch);
-      },
-      onDeadLetter,
-      onReplies: tracePublished,
-    }),
+    handle: execution.handle,
   });
   const queries = consume(kafka, {
     groupId: `${prefix}ledger-queries`,
@@ -98,7 +104,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, onDeadLetter, onReplies: tracePublished }),
+    handle: ledgerQueries({ ...answering, verifier }),
   });
 
   const health = createHealthServer({
@@ -111,8 +117,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
       database: async () => (await reads.query('select')).rowCount === 1,
       clock: () => clock.check(),
       commands: () => commands.health(),
+      execution: () => execution.health(),
       queries: () => queries.health(),
-      replies: () => replies.health(),
+      replies: () => repliesPublisher.health(),
     },
   });
   await health.start();
@@ -120,6 +127,6 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('consumers', () => Promise.all([commands.stop(), queries.stop()]));
   onStop('drain', () => health.drain());
   // Where Kafka comes late, this waits, and the probes say for what.
-  await Promise.all([replies, events, commands, queries].map((part) => part.start()));
+  await Promise.all([repliesPublisher, events, commands, queries].map((part) => part.start()));
   relay.start();
 });

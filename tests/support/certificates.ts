@@ -5,8 +5,11 @@ import { join } from 'node:path';
 /** A CA of a test's own, made with openssl, and what it signs. Paths of PEM files. */
 export interface Authority {
   ca: string;
-  /** A certificate for these names (`IP:127.0.0.1`, `DNS:localhost`), its key, and both in one file. */
-  sign(name: string, altNames: string[]): { cert: string; key: string; both: string };
+  /**
+   * A certificate for these names (`IP:127.0.0.1`, `DNS:localhost`), its key, and both in one file. It is valid from now on for
+   * so many days, two unless said otherwise; a negative number makes one that has expired.
+   */
+  sign(name: string, altNames: string[], days?: number): { cert: string; key: string; both: string };
 }
 
 export function createAuthority(dir: string, name = 'ca'): Authority {
@@ -17,11 +20,11 @@ export function createAuthority(dir: string, name = 'ca'): Authority {
   openssl('req', '-x509', ...newKey, '-keyout', caKey, '-out', ca, '-days', '2', '-subj', `/CN=${name}`);
   return {
     ca,
-    sign(subject, altNames) {
+    sign(subject, altNames, days = 2) {
       const [cert, key, request, extensions, both] = ['pem', 'key', 'csr', 'ext', 'both'].map((suffix) => file(`${name}-${subject}.${suffix}`)) as [string, string, string, string, string];
       writeFileSync(extensions, `subjectAltName=${altNames.join(',')}\n`);
       openssl('req', ...newKey, '-keyout', key, '-out', request, '-subj', `/CN=${subject}`);
-      openssl('x509', '-req', '-in', request, '-CA', ca, '-CAkey', caKey, '-CAcreateserial', '-days', '2', '-out', cert, '-extfile', extensions);
+      openssl('x509', '-req', '-in', request, '-CA', ca, '-CAkey', caKey, '-CAcreateserial', '-days', String(days), '-out', cert, '-extfile', extensions);
       writeFileSync(both, readFileSync(key, 'utf8') + readFileSync(cert, 'utf8') + readFileSync(ca, 'utf8'));
       chmodSync(key, 0o600);
       return { cert, key, both };
