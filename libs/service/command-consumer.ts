@@ -22,8 +22,11 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
   nextGroups?(lanes: Item<T>[][]): Item<T>[][];
   /** Groups under way at the same time. Default 1. */
   concurrency?: number;
-  /** Executes a group in one transaction; what it returns is committed. Throws with nothing done. */
-  execute(group: Item<T>[]): Promise<Answer[]>;
+  /**
+   * Executes a group in one transaction; what the answers say is committed. Throws with nothing done. `afterwards` is called
+   * when they have been sent.
+   */
+  execute(group: Item<T>[]): Promise<{ answers: Answer[]; afterwards(): void }>;
   replies: Replies;
   logger: Logger;
 }
@@ -33,8 +36,6 @@ export interface CommandConsumer {
   handle(messages: ReceivedMessage[]): Promise<void>;
   /** Not ok while every attempt fails for a reason that no message is to blame for. */
   health(): CheckResult;
-  /** For how long that has been so; 0 where it is not. */
-  failingSeconds(): number;
 }
 
 /** Partitions may have been taken away since the last attempt, and then nobody tries again here. */
@@ -52,22 +53,22 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
   const { decode, nextGroups = (lanes) => allAtOnce(lanes), concurrency = 1, execute, replies, logger } = options;
   const done = new WeakSet<ReceivedMessage>();
   let hasExecuted = false;
-  let fault: { since: number; at: number; reason: string } | undefined;
+  let fault: { at: number; reason: string } | undefined;
 
   async function executeOrHalve(group: Item<T>[], blamed: { item: Item<T>; error: unknown }[]): Promise<void> {
-    try {
-      const answers = await execute(group);
-      hasExecuted = true;
-      for (const { message } of group) done.add(message);
-      replies.send(answers);
-    } catch (error) {
+    const executed = await execute(group).catch(async (error: unknown) => {
       const [item] = group as [Item<T>];
       if (group.length === 1 && isPoison(error)) return void blamed.push({ item, error });
       if (group.length === 1 || !(isPoison(error) || tookTooLong(error))) throw error;
       logger.warn({ err: error, size: group.length }, 'a group of commands failed; its halves are tried');
       await executeOrHalve(group.slice(0, group.length >> 1), blamed);
       await executeOrHalve(group.slice(group.length >> 1), blamed);
-    }
+    });
+    if (executed === undefined) return;
+    hasExecuted = true;
+    for (const { message } of group) done.add(message);
+    replies.send(executed.answers);
+    executed.afterwards();
   }
 
   async function deadLetter({ message, content }: Item<T>, error: unknown): Promise<void> {
@@ -95,27 +96,17 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
     for (const { item, error } of blamed) await deadLetter(item, error);
   }
 
-  const recentFault = () => (fault !== undefined && performance.now() - fault.at < recentMs ? fault : undefined);
-
   return {
     async handle(messages) {
       try {
         await handleAll(messages);
         fault = undefined;
       } catch (error) {
-        const at = performance.now();
-        fault = { since: recentFault()?.since ?? at, at, reason: describe(error) };
+        fault = { at: performance.now(), reason: describe(error) };
         throw error;
       }
     },
-    health() {
-      const reason = recentFault()?.reason;
-      return reason === undefined ? { ok: true } : { ok: false, reason };
-    },
-    failingSeconds() {
-      const since = recentFault()?.since;
-      return since === undefined ? 0 : (performance.now() - since) / 1000;
-    },
+    health: () => (fault !== undefined && performance.now() - fault.at < recentMs ? { ok: false, reason: fault.reason } : { ok: true }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Clock } from './clock.ts';
+import type { CheckResult } from './health.ts';
 import { kept, memo } from './metrics.ts';
 import type { Metrics } from './metrics.ts';
 import type { PublishTracer } from './tracing.ts';
@@ -25,9 +26,10 @@ export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: str
   return (topic, code) => letters.inc({ topic: topic.slice(prefix.length), code });
 }
 
-/** For how long no command could be executed, through no fault of theirs. */
-export function measureExecution(metrics: Metrics, execution: { failingSeconds(): number }): void {
-  metrics.gauge('commands_failing_seconds', 'For how long every attempt to execute what waits has failed for a reason that no command is to blame for; 0 where commands are executed, or none waits', () => execution.failingSeconds());
+/** Whether commands can be executed. */
+export function measureExecution(metrics: Metrics, execution: { health(): CheckResult }): void {
+  const help = '1 while every attempt to execute what waits fails for a reason that no command is to blame for, else 0';
+  metrics.gauge('execution_failing', help, () => Number(!execution.health().ok));
 }
 
 const askedOnceMs = 1_000;

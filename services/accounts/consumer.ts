@@ -6,7 +6,7 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
-import type { Answer, Replies } from '#libs/service/replies.ts';
+import type { Replies } from '#libs/service/replies.ts';
 import { recordAudits } from './audit.ts';
 import { clientReads } from './client-reads.ts';
 import { insertDeadLetters } from './dead-letter-store.ts';
@@ -50,14 +50,16 @@ export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
 }
 
 /** All of one kind: see nextGroups. */
-async function executeGroup(deps: ConsumerDeps, group: Item[]): Promise<Answer[]> {
+async function executeGroup(deps: ConsumerDeps, group: Item[]) {
   const startedAt = performance.now();
   const { answers, wrote, outcomes } = await execute(deps, group.map(({ content }) => content));
-  if (wrote) deps.wakeRelay();
-  const first = group[0]?.content;
-  const name = first?.kind === 'request' ? first.name : (first?.kind ?? '');
-  deps.observe({ name, messages: group.map(({ message }) => message), startedAt, outcomes });
-  return answers;
+  const afterwards = () => {
+    if (wrote) deps.wakeRelay();
+    const first = group[0]?.content;
+    const name = first?.kind === 'request' ? first.name : (first?.kind ?? '');
+    deps.observe({ name, messages: group.map(({ message }) => message), startedAt, outcomes });
+  };
+  return { answers, afterwards };
 }
 
 async function execute({ pool, prefix, deadLetters, now }: ConsumerDeps, group: Decoded[]): Promise<Executed> {

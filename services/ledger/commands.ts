@@ -9,7 +9,7 @@ import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
-import type { Answer, Replies, Unreadable } from '#libs/service/replies.ts';
+import type { Replies, Unreadable } from '#libs/service/replies.ts';
 import { recordDeadLettered } from './dead-lettered.ts';
 import { type BatchTimes, runBatch } from './engine.ts';
 import type { Command, CommandName } from './decision.ts';
@@ -54,10 +54,6 @@ const commandNames: readonly MessageName[] = [
 /** Queries that may come behind commands, to be answered after them. */
 const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer'];
 
-export function isQueryBehind(name: MessageName | undefined): boolean {
-  return name !== undefined && queriesBehind.includes(name);
-}
-
 /** Executes what waits of all partitions as one batch. */
 export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
   const { prefix, logger, answerQueries, pace } = deps;
@@ -66,19 +62,17 @@ export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
     ...consumer,
     async handle(messages) {
       const begun = performance.now();
-      const [queries, commands] = split(messages);
-      await consumer.handle(commands);
-      if (queries.length > 0) await answerQueries(queries);
+      await consumer.handle(messages.filter((message) => !isQuery(message)));
+      await answerQueries(messages.filter(isQuery));
       const waitMs = pauseMs(messages.length, performance.now() - begun, pace);
       if (waitMs > 0) await sleep(waitMs);
     },
   };
 }
 
-function split(messages: ReceivedMessage[]): [queries: ReceivedMessage[], commands: ReceivedMessage[]] {
-  const isQuery = ({ headers }: ReceivedMessage) => isQueryBehind(messageOfType(headers['ce_type'] ?? ''));
-  const { true: queries = [], false: commands = [] } = Object.groupBy(messages, (message) => `${isQuery(message)}`);
-  return [queries, commands];
+function isQuery({ headers }: ReceivedMessage): boolean {
+  const name = messageOfType(headers['ce_type'] ?? '');
+  return name !== undefined && queriesBehind.includes(name);
 }
 
 /** A posting is recorded before it is dead-lettered: whoever asks for its id behind it must not be told that nobody knows it. */
@@ -100,12 +94,16 @@ export function pauseMs(size: number, sinceMs: number, { full, ms }: Pace = { fu
   return size > 1 && size < full ? Math.max(0, ms - sinceMs) : 0;
 }
 
-async function execute(batch: Item<Request>[], deps: CommandDependencies): Promise<Answer[]> {
+async function execute(batch: Item<Request>[], deps: CommandDependencies) {
   const commands = batch.map(({ content }) => content as Command & Request);
   const { replies, outbox, times } = await runBatch(deps.pool, commands, slotOf(batch, deps));
-  if (outbox) deps.wake(outbox);
-  deps.observe?.({ commands, replies, times });
-  return commands.map(({ address, context }, i) => ({ address, body: replies[i] as ReplyBody, context }));
+  return {
+    answers: commands.map(({ address, context }, i) => ({ address, body: replies[i] as ReplyBody, context })),
+    afterwards() {
+      if (outbox) deps.wake(outbox);
+      deps.observe?.({ commands, replies, times });
+    },
+  };
 }
 
 /** The slot of Teller and Vault is named by the lowest partition held; of the batch, where a rebalance has just taken them all. */

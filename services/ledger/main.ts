@@ -23,7 +23,7 @@ import { loadLedgerConfig } from './config.ts';
 import { plansForBatches } from './engine.ts';
 import { batchMetrics, measureBooks } from './measure.ts';
 import { ledgerSchema, migrationsDir } from './migrate.ts';
-import { ledgerQueries, queriesBehind } from './serve-queries.ts';
+import { ledgerQueries } from './serve-queries.ts';
 import { batchTracer } from './trace.ts';
 import { createVerifier } from './verifications.ts';
 
@@ -74,7 +74,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   measureBooks(metrics, reads, () => relay.active());
   const replies = createReplies({ publisher: repliesPublisher, source: source.ledger, logger, now: () => clock.now(), onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });
   const wake = (batch: CommittedBatch) => relay.wake(batch);
-  const answering = { pool: reads, replies, prefix, logger, now: () => clock.now(), concurrency: config.DATABASE_POOL_MAX };
+  const answerQueries = ledgerQueries({ pool: reads, replies, prefix, logger, now: () => clock.now(), concurrency: config.DATABASE_POOL_MAX, verifier });
   const execution = ledgerCommands({
     pool: writes,
     replies,
@@ -87,7 +87,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
       countBatch(batch);
       traceBatch?.(batch);
     },
-    answerQueries: queriesBehind(answering),
+    answerQueries,
   });
   measureExecution(metrics, execution);
   const commands = consume(kafka, {
@@ -104,7 +104,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: ledgerQueries({ ...answering, verifier }),
+    handle: answerQueries,
   });
 
   const health = createHealthServer({

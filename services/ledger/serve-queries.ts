@@ -6,7 +6,6 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
-import { isQueryBehind } from './commands.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 import type { Verifier, VerifyCommand } from './verifications.ts';
 
@@ -28,12 +27,6 @@ const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts'
 /** Answers what waits on the query topic, balance look-ups together by one statement. */
 export function ledgerQueries(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
   return createQueryConsumer({ ...deps, takes: (name) => table[name].topic === 'ledger.queries', isBatched, answer: (requests) => answer(requests, deps) });
-}
-
-/** Answers the queries that come behind commands. */
-export function queriesBehind(deps: Omit<QueryDependencies, 'verifier' | 'wake'>): (messages: ReceivedMessage[]) => Promise<void> {
-  const one = ([item]: Item<Request>[]) => answerQuery(deps.pool, item?.content as Query & Request);
-  return createQueryConsumer({ ...deps, takes: isQueryBehind, isBatched, answer: async (requests) => [await one(requests)] });
 }
 
 async function answer(requests: Item<Request>[], deps: QueryDependencies): Promise<ReplyBody[]> {
