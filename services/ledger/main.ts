@@ -4,7 +4,6 @@ import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume/consume.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
-import type { CommittedBatch } from '#libs/postgres/handover.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { lastMigration } from '#libs/postgres/migrate.ts';
 import { createPool } from '#libs/postgres/pool.ts';
@@ -73,7 +72,6 @@ run('ledger', async ({ logger, instance, onStop }) => {
   measureClock(metrics, clock);
   measureBooks(metrics, reads, () => relay.active());
   const replies = createReplies({ publisher: repliesPublisher, source: source.ledger, logger, now: () => clock.now(), onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });
-  const wake = (batch: CommittedBatch) => relay.wake(batch);
   const answerQueries = ledgerQueries({ pool: reads, replies, prefix, logger, now: () => clock.now(), concurrency: config.DATABASE_POOL_MAX, verifier });
   const execution = ledgerCommands({
     pool: writes,
@@ -81,7 +79,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     prefix,
     logger,
     pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
-    wake,
+    wake: (batch) => relay.wake(batch),
     partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
     observe: (batch) => {
       countBatch(batch);
