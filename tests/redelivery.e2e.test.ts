@@ -105,6 +105,28 @@ describe('Consumer group offsets reset to 0', () => {
   });
 });
 
+describe('A step of a saga whose message was lost', () => {
+  it('is sent again by accounts, and the account is opened with its deposit once', async () => {
+    const { client_id } = await api.client();
+    const key = newKey();
+    const open = () => api.once(key, '/accounts', { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 7 });
+    await settled();
+    await Promise.all(['ledger', 'ledger-2'].map((name) => world.bank.process(name).stop()));
+    expect((await open()).status).toBe(504);
+    await eventually(async () => (await world.sql('select 1 from accounts.saga_steps s join accounts.outbox_batches on published_at > s.created_at')).length > 0);
+    // The ledgers will begin behind it.
+    const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
+    await kafkaOf(world.bank).withAdmin((admin) => admin.resetOffsets({ groupId: `${world.bank.topic_prefix}ledger`, topic, earliest: false }));
+    await Promise.all(['ledger', 'ledger-2'].map((name) => world.bank.process(name).restart()));
+    const opened = await eventually(async () => {
+      const answer = await open();
+      return answer.status === 201 && answer.data<RestAccount>();
+    }, 60_000);
+    expect(await api.balance(opened.account_id)).toBe(7);
+    expect(await api.entries(opened.account_id)).toHaveLength(1);
+  });
+});
+
 describe('Refusals that were not kept', () => {
   it('delivered again they may be kept, being late then, as Failed: no entry, no balance', async () => {
     const account = await api.newAccount({ initial_deposit: 10 });

@@ -92,6 +92,12 @@ const faults: Fault[] = [
     inject: ({ cluster }) => publish({ kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix }, [{ topic: topicName(cluster.topicPrefix, 'ledger.commands'), partition: 0, key: null, value: 'no JSON', headers: {} }]),
   },
   {
+    name: 'a right of the ledger is revoked',
+    fires: ['BankExecutionFailing'],
+    inject: async ({ pool }) => void (await pool.query("do $$ begin execute format('revoke insert on transactions from %I', current_database() || '_ledger'); end $$")),
+    undo: async ({ pool }) => void (await pool.query("do $$ begin execute format('grant insert on transactions to %I', current_database() || '_ledger'); end $$")),
+  },
+  {
     name: 'the lease of the relay is held by nobody who publishes',
     fires: ['BankNoRelay', 'BankOutboxStuck'],
     inject: async ({ pool }) => void (await pool.query("update outbox_lease set holder = 'check', expires_at = clock_timestamp() + interval '1 hour'")),

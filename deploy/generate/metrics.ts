@@ -1,6 +1,6 @@
 import { createMetrics } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
-import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
+import { deadLetterCounter, measureClock, measureExecution, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { handlingMetrics, measureBacklogs } from '#services/accounts/measure.ts';
 import { createGatewayMetrics, measureGateway } from '#services/gateway/observe/gateway-metrics.ts';
 import { batchMetrics, measureBooks } from '#services/ledger/measure.ts';
@@ -13,6 +13,7 @@ function shared(metrics: Metrics): void {
   measureOutbox(metrics, nobody);
   measurePools(metrics, nobody);
   measureClock(metrics, nobody);
+  measureExecution(metrics, nobody);
 }
 
 const services: Record<string, (metrics: Metrics) => void> = {

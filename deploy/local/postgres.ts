@@ -57,7 +57,8 @@ export async function startPostgres(options: PostgresOptions): Promise<Child> {
     stopSignal: 'SIGINT',
     onStart: options.onStart,
   });
-  await awaitLogLine(child, options.log, offset, 'database system is ready to accept connections', 60_000);
+  const accepts = existsSync(join(options.dir, 'standby.signal')) ? 'read-only connections' : 'connections';
+  await awaitLogLine(child, options.log, offset, `database system is ready to accept ${accepts}`, 60_000);
   return child;
 }
 

@@ -1,4 +1,4 @@
-import type { Pool } from './pool.ts';
+import { PooledSessionError, type Pool } from './pool.ts';
 
 /**
  * Tries once whether the database takes us. Rejects, naming the setting, where no repeat would mend it: a certificate that is not
@@ -18,6 +18,10 @@ export function databaseFault(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { message } = error;
   const code = String((error as { code?: unknown }).code ?? '');
+  // PgBouncer takes no settings of a session, unless it is told to ignore them.
+  if (error instanceof PooledSessionError || /unsupported startup parameter/.test(message)) {
+    return `it leads to a connection pooler (${message}): it must lead to Postgres itself, or to a proxy that passes connections through`;
+  }
   if (/^28/.test(code)) return `the database refuses the log-in (${message})`;
   if (code === '3D000') return message;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `the certificate of the server is for another name (${message})`;

@@ -1,39 +1,32 @@
 import { expect, test } from 'vitest';
-import { isRetryable, isUnavailable, tookTooLong, uniqueViolation } from './errors.ts';
+import { isDataError, isRetryable, leavesConnectionSound, tookTooLong, uniqueViolation } from './errors.ts';
 
 const coded = (code: string, message = 'm') => Object.assign(new Error(message), { code });
 
-test.each(['40001', '40P01'])('%s may be repeated, and says nothing about the database being away', (code) => {
-  expect([isRetryable(coded(code)), isUnavailable(coded(code))]).toEqual([true, false]);
+const known = (error: unknown) => [isRetryable(error), isDataError(error), leavesConnectionSound(error), uniqueViolation(error)];
+
+test.each(['40001', '40P01'])('%s may be repeated, on the same connection', (code) => {
+  expect(known(coded(code))).toEqual([true, false, true, undefined]);
+});
+
+test.each(['23505', '23514', '23503', '22021', '22003', '22P02'])('%s is about the data', (code) => {
+  expect(known(coded(code))).toEqual([false, true, true, undefined]);
+});
+
+test('what ends a session is about its settings, never about data', () => {
+  expect(known(Object.assign(coded('22023'), { severity: 'FATAL' }))).toEqual([false, false, false, undefined]);
 });
 
 test.each([
-  '08000', '08006', '57P01', '57P03', '53300', '53200', '57014', '55P03', '25P03', '25P04', '25006', '28P01', '58030',
-  'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETDOWN',
-])('%s: the database cannot do it now', (code) => {
-  expect([isUnavailable(coded(code)), isRetryable(coded(code))]).toEqual([true, false]);
-});
-
-test.each([
-  'Connection terminated', 'Connection terminated unexpectedly', 'Connection terminated due to connection timeout', 'timeout expired',
-  'timeout exceeded when trying to connect', 'Query read timeout', 'Client has encountered a connection error and is not queryable',
-  'Client was closed and is not queryable', 'Cannot use a pool after calling end on the pool',
-])("pg's %j has no code", (message) => {
-  expect(isUnavailable(new Error(message))).toBe(true);
-});
-
-test.each(['23505', '23514', '22021', '42601', '42501', '42P01', 'P0001'])('%s is the fault of the statement', (code) => {
-  expect([isUnavailable(coded(code, 'Connection terminated')), isRetryable(coded(code))]).toEqual([false, false]);
-});
-
-test('several addresses tried, none answered', () => {
-  expect(isUnavailable(new AggregateError([coded('ECONNREFUSED'), coded('EHOSTUNREACH')]))).toBe(true);
-  expect(isUnavailable(new AggregateError([new Error('other')]))).toBe(false);
+  '08006', '57P01', '53300', '57014', '55P03', '25P03', '25006', '28P01', '58030', '0A000', '26000', '42P05', '42703', '42501', '42P01', 'P0001', 'XX000', '2200', '220211',
+  'ECONNREFUSED', 'EMFILE', 'CERT_HAS_EXPIRED', '',
+])('%s is about neither, and leaves the connection in doubt', (code) => {
+  expect(known(coded(code))).toEqual([false, false, false, undefined]);
 });
 
 test('what is no error of the database', () => {
-  for (const other of [undefined, null, 'ECONNREFUSED', 7, {}, new Error('other'), new TypeError('x is not a function')]) {
-    expect([isUnavailable(other), isRetryable(other), uniqueViolation(other)]).toEqual([false, false, undefined]);
+  for (const other of [undefined, null, '22021', 7, {}, new Error('other'), new TypeError('x is not a function'), new AggregateError([coded('22021')])]) {
+    expect(known(other)).toEqual([false, false, false, undefined]);
   }
 });
 

@@ -65,8 +65,8 @@ test('the role may do what was granted and nothing else', async () => {
   await migrate(options, silent);
   expect(await asRole(options.role_password,
     'select * from things', 'insert into things (id) values (2)', 'update things set id = 3', 'delete from things',
-    'truncate things', 'drop table things', 'create table mine (id int)', 'select * from migrations', 'create table public.mine (id int)',
-  )).toEqual(['ok', 'ok', '42501', '42501', '42501', '42501', '42501', '42501', '42501']);
+    'truncate things', 'drop table things', 'create table mine (id int)', 'delete from migrations', 'create table public.mine (id int)', 'select * from migrations',
+  )).toEqual(['ok', 'ok', '42501', '42501', '42501', '42501', '42501', '42501', '42501', 'ok']);
 });
 
 test('a changed password takes effect, an unchanged one is not set again', async () => {

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import type { Client } from 'pg';
@@ -16,6 +17,13 @@ export interface MigrateOptions {
   dir: string;
   /** Statements run after the migrations, each time; gets the role's name quoted as an identifier. */
   grants: (role: string) => string[];
+}
+
+/** The name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */
+export function lastMigration(dir: string): string {
+  const last = readdirSync(dir).filter((name) => name.endsWith('.sql')).sort().at(-1);
+  if (last === undefined) throw new Error(`${dir} holds no migration`);
+  return last.slice(0, -'.sql'.length);
 }
 
 /** One lock for all schemas of a database: migrations of two services run one after the other. */
@@ -79,6 +87,7 @@ async function grant(client: Client, options: MigrateOptions): Promise<void> {
   await client.query('begin');
   await client.query(`set local search_path to ${schema}`);
   await client.query(`grant usage on schema ${schema} to ${role}`);
+  await client.query(`grant select on ${migrationsTable} to ${role}`);
   for (const statement of options.grants(role)) await client.query(statement);
   await client.query('commit');
 }

@@ -18,6 +18,8 @@ export interface PoolOptions {
   application_name: string;
   /** The only schema on search_path (pg_catalog is always there). */
   schema: string;
+  /** The newest migration that the code knows (lastMigration in migrate.ts); a schema without it is not used. */
+  migration?: string;
   /** Connections of this process at most; default 10. */
   max?: number;
   statement_timeout_ms?: number;
@@ -36,6 +38,8 @@ export interface PoolOptions {
  * plan made while the tables were empty is then the one for full ones, and nothing is planned again for each call.
  */
 export const lookupPlans = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' };
+/** So that connections which outlive a failover, or lead through a proxy to another server, do not stay. */
+const maxLifetimeSeconds = 600;
 
 const int8 = 20;
 const timestamptz = 1184;
@@ -47,6 +51,8 @@ const timestamptzArray = 1185;
  * - int8 comes as bigint, timestamptz as ISO 8601 UTC text with three decimals (micros cut off), numeric as text;
  * - search_path is the one schema, TimeZone UTC, jit off (it costs more than it saves on short statements);
  * - queries of one connection are sent without waiting for the answers to those before them (pg's pipeline mode);
+ * - a commit waits for the synchronous standby where the server has one (synchronous_commit on);
+ * - each leads to a primary whose schema the code knows (verifyConnection), and lives ten minutes at most;
  * - nothing waits without a bound: connecting (3 s), a statement (5 s), a lock (3 s), an idle transaction (5 s), and an
  *   answer of a server that went silent (statement time-out + 2 s; the connection is then given up).
  * Errors of idle or checked-out connections are logged and never unhandled: whoever holds such a connection sees its
@@ -70,6 +76,7 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     TimeZone: 'UTC',
     DateStyle: 'ISO',
     jit: 'off',
+    synchronous_commit: 'on',
     ...options.options,
   };
   return {
@@ -82,7 +89,11 @@ export function poolConfig(options: PoolOptions): PoolConfig {
     idle_in_transaction_session_timeout: options.idle_in_transaction_session_timeout_ms ?? 5000,
     connectionTimeoutMillis: options.connection_timeout_ms ?? 3000,
     idleTimeoutMillis: 30_000,
-    ...(options.verify && { onConnect: options.verify }),
+    maxLifetimeSeconds,
+    onConnect: async (client) => {
+      await verifyConnection(client, options);
+      await options.verify?.(client);
+    },
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     pipeline: true,
@@ -91,9 +102,32 @@ export function poolConfig(options: PoolOptions): PoolConfig {
   };
 }
 
+/** Thrown where sessions are shared: LISTEN, settings of a session and prepared statements do not work there. */
+export class PooledSessionError extends Error {
+  override name = 'PooledSessionError';
+}
+
+/**
+ * Rejects where a new connection is not one to work with: a pooler stands between (the process that answers is not the one that
+ * the connection was promised), the server is a standby or otherwise read-only, or its schema is older than the code. A newer
+ * schema is fine: migrations keep what the version before needs. Costs round trips when connecting, nothing at checkout.
+ */
+export async function verifyConnection(client: ClientBase, { schema, migration }: Pick<PoolOptions, 'schema' | 'migration'>): Promise<void> {
+  const { rows } = await client.query<{ pid: number; is_read_only: boolean }>(
+    "select pg_backend_pid() as pid, current_setting('transaction_read_only')::boolean as is_read_only",
+  );
+  if (rows[0]?.pid !== Reflect.get(client, 'processID')) throw new PooledSessionError('a connection pooler such as PgBouncer shares its sessions');
+  if (rows[0]?.is_read_only) throw new Error('the database server is a standby or read-only: only a primary is used');
+  if (migration === undefined) return;
+  const applied = await client.query('select from migrations where name = $1', [migration]).catch((cause: unknown) => {
+    throw new Error(`the migrations of schema ${schema} cannot be read; was it migrated for this version?`, { cause });
+  });
+  if (applied.rowCount === 0) throw new Error(`schema ${schema} is older than this version: migration ${migration} is missing`);
+}
+
 function sessionSetting([name, value]: [string, string]): string {
   if (!/^[A-Za-z_][A-Za-z0-9_.]*$/.test(name)) throw new Error(`not a session setting: ${name}`);
-  return `-c ${name}=${value.replace(/[\\ ]/g, '\\$&')}`
+  return `-c ${name}=${value.replace(/[\\ ]/g, '\\$&')}`;
 }
 
 const parsers: Record<number, (text: string) => unknown> = {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
-import { isReadTimeout, isRetryable } from './errors.ts';
+import { isRetryable, leavesConnectionSound } from './errors.ts';
 import type { Queries } from './pool.ts';
 
-export { isRetryable, isUnavailable, tookTooLong, uniqueViolation } from './errors.ts';
+export { isRetryable, tookTooLong, uniqueViolation } from './errors.ts';
 
 const maxAttempts = 6;
 
@@ -19,7 +19,7 @@ const beginStatement: Record<TransactionMode, string> = {
  * - When fn throws, everything is rolled back and its error passed on.
  * - On 40001 and 40P01 fn itself is run again, up to 5 times after a random pause of 5 to 200 ms: fn must have no effect
  *   outside the transaction.
- * - A connection that broke or did not answer is destroyed and never given back to the pool.
+ * - Unless the error leaves the connection sound (see errors.ts), it is destroyed and never given back to the pool.
  * - A swallowed error inside fn does not turn into a silent loss: Postgres answers COMMIT with ROLLBACK then, and this throws.
  * - Queries that fn makes without waiting for each other's results run in the order of the calls; where one fails, those
  *   behind it fail too.
@@ -54,7 +54,7 @@ async function attemptOnce<T>(pool: Pool, fn: (client: Queries) => Promise<T>, m
     if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it had failed');
     return result;
   } catch (error) {
-    if (!unusable) unusable = isReadTimeout(error) || !(await rolledBack(client));
+    if (!unusable) unusable = !leavesConnectionSound(error) || !(await rolledBack(client));
     throw error;
   } finally {
     client.off('error', markUnusable);

@@ -1,5 +1,6 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Clock } from './clock.ts';
+import type { CheckResult } from './health.ts';
 import { kept, memo } from './metrics.ts';
 import type { Metrics } from './metrics.ts';
 import type { PublishTracer } from './tracing.ts';
@@ -23,6 +24,12 @@ export function commandCounter(metrics: Metrics): (name: string, outcome: string
 export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: string, code: string) => void {
   const letters = metrics.counter('dead_letters_total', 'Messages put among the dead letters, by the topic they came from and why', ['topic', 'code']);
   return (topic, code) => letters.inc({ topic: topic.slice(prefix.length), code });
+}
+
+/** Whether commands can be executed. */
+export function measureExecution(metrics: Metrics, execution: { health(): CheckResult }): void {
+  const help = '1 while every attempt to execute what waits fails for a reason that no command is to blame for, else 0';
+  metrics.gauge('execution_failing', help, () => Number(!execution.health().ok));
 }
 
 const askedOnceMs = 1_000;

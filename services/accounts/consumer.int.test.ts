@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
-import { commandConsumer } from './consumer.ts';
+import { accountsCommands } from './consumer.ts';
 import { batchedCommandHandlers, commandHandlers } from './handlers.ts';
 import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, startHarness } from './harness.ts';
 import type { Harness } from './harness.ts';
@@ -70,7 +70,7 @@ test('a fault of the database is thrown; the batch that comes again is answered 
   const flaky = new Proxy(process.deps.pool, {
     get: (target, name) => (name === 'connect' ? async () => { if (faults-- > 0) throw Object.assign(new Error('down'), { code: 'ECONNREFUSED' }); return connect(); } : Reflect.get(target, name)),
   });
-  const handle = commandConsumer({ ...process.deps, pool: flaky, concurrency: 1 });
+  const { handle } = accountsCommands({ ...process.deps, pool: flaky, concurrency: 1 });
   const batch = Array.from({ length: 10 }, () => newClientMessage());
   await expect(handle(batch)).rejects.toThrow('down');
   await expect(handle(batch)).rejects.toThrow('down');
@@ -99,7 +99,8 @@ test('a killed connection is a fault, not a dead letter', async () => {
 test('a lost reply is no fault: the message that comes again gets the kept one, as the first', async () => {
   const process = bank.process();
   const message = newClientMessage();
-  await commandConsumer({ ...process.deps, publish: async () => Promise.reject(new Error('broker away')) })([message]);
+  const away = () => Promise.reject(new Error('broker away'));
+  await accountsCommands({ ...process.deps, replies: process.repliesBy({ publish: away, publishAll: away }) }).handle([message]);
   await process.handleCommands([{ ...message }]);
   const [reply] = process.repliesTo(correlationOf(message));
   expect(reply).toMatchObject({ ok: true });

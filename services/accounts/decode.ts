@@ -1,15 +1,20 @@
 import { replySchema, replyType } from '#libs/contracts/envelope.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { decodeRequest, parseJson } from '#libs/contracts/exchange.ts';
-import type { DecodedRequest } from '#libs/contracts/exchange.ts';
 import { messages } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { Request } from '#libs/service/query-consumer.ts';
+import type { Unreadable } from '#libs/service/replies.ts';
+import { deadLetterRow, isDeadLetterTopic } from './dead-letters.ts';
+import type { NewDeadLetter } from './dead-letter-store.ts';
 
-/** PURE: what a Kafka message says. */
-export type Decoded = DecodedRequest | { kind: 'ledger_reply'; step_id: string; body: ReplyBody };
+/** PURE: what a message says that waits for accounts: a command, a reply of the ledger, a dead letter to be listed. */
+export type Decoded = Request | { kind: 'ledger_reply'; step_id: string; body: ReplyBody } | { kind: 'dead_letter'; row: NewDeadLetter };
 
-/** Reads a message of accounts.commands, where the ledger's replies arrive too, or of accounts.queries. Never throws. */
-export function decode(message: { headers: Record<string, string>; value: Buffer | null }, topic: 'accounts.commands' | 'accounts.queries', prefix: string): Decoded {
-  if (message.headers['ce_type'] !== replyType || topic !== 'accounts.commands') return decodeRequest(message, (name) => messages[name].topic === topic, prefix);
+/** Reads a message of accounts.commands, where the ledger's replies arrive too, or of a dead-letter topic. Never throws. */
+export function decode(message: ReceivedMessage, prefix: string): Decoded | Unreadable {
+  if (isDeadLetterTopic(message.topic)) return { kind: 'dead_letter', row: deadLetterRow(message, prefix) };
+  if (message.headers['ce_type'] !== replyType) return decodeRequest(message, (name) => messages[name].topic === 'accounts.commands', prefix);
   const step_id = message.headers['correlation-id'];
   const body = replySchema.safeParse(parseJson(message.value));
   if (step_id !== undefined && body.success) return { kind: 'ledger_reply', step_id, body: body.data };

@@ -6,6 +6,7 @@ import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
+import type { Answer } from '#libs/service/replies.ts';
 import { auditOf } from './audit.ts';
 import { handle } from './handlers.ts';
 import type { Surroundings } from './handlers.ts';
@@ -15,14 +16,6 @@ import { finishOpenings } from './opening.ts';
 import { refused } from './outcome.ts';
 import type { Finished, Outcome } from './outcome.ts';
 import { finishStatusChange } from './status.ts';
-
-/** A reply that may be sent, because what it says is committed. */
-export interface Answer {
-  address: ReplyAddress;
-  body: ReplyBody;
-  /** Of the command. */
-  context?: MessageContext;
-}
 
 export interface Executed {
   answers: Answer[];

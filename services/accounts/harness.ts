@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { replySchema, replyType, toHeaders } from '#libs/contracts/envelope.ts';
+import { replySchema, replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { bucketOf, idOf } from '#libs/contracts/ids.ts';
 import type { IdKind } from '#libs/contracts/ids.ts';
@@ -13,7 +13,8 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test-database.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox.ts';
 import { readOutbox } from '#libs/postgres/test-outbox.ts';
-import { commandConsumer, queryConsumer } from './consumer.ts';
+import { createReplies, type ReplyPublisher } from '#libs/service/replies.ts';
+import { accountsCommands, accountsQueries } from './consumer.ts';
 import type { ConsumerDeps } from './consumer.ts';
 import { migrateAccounts, schema } from './schema.ts';
 
@@ -66,30 +67,35 @@ type Overrides = Partial<MessageContext>;
 
 function createProcess(pool: Pool) {
   const replies: { topic: string; partition: number; correlation_id: string; body: ReplyBody }[] = [];
-  const deadLetters: { message: ReceivedMessage; code: string; reason: string }[] = [];
+  const deadLetters: { message: OutgoingMessage; code: string }[] = [];
   const clock: { now: Date | undefined } = { now: undefined };
   /** What the dead-letter topics hold, by topic/partition/offset, and what was sent again. */
   const kept = new Map<string, ReceivedMessage>();
   const redriven: OutgoingMessage[] = [];
+  const publish = async (message: OutgoingMessage) => {
+    const { topic, partition = -1, value, headers } = message;
+    if (topic.endsWith('.dlq')) return void deadLetters.push({ message, code: headers['dlq-code'] ?? '' });
+    replies.push({ topic, partition, correlation_id: headers['correlation-id'] ?? '', body: replySchema.parse(JSON.parse(String(value))) });
+  };
+  const now = () => clock.now ?? new Date();
+  const publisher = { publish, publishAll: async (messages: readonly OutgoingMessage[]) => void (await Promise.all(messages.map(publish))) };
+  const repliesBy = (to: ReplyPublisher) => createReplies({ publisher: to, source: source.accounts, logger: silent, now: () => now().getTime() });
   const deps: ConsumerDeps = {
     pool,
     prefix: 'p.',
     logger: silent,
     concurrency: 6,
-    publish: async ({ topic, partition = -1, value, headers }) => {
-      replies.push({ topic, partition, correlation_id: headers['correlation-id'] ?? '', body: replySchema.parse(JSON.parse(String(value))) });
-    },
-    deadLetter: async (message, why) => void deadLetters.push({ message, ...why }),
+    replies: repliesBy(publisher),
     deadLetters: {
       read: async (topic, partition, offset) => kept.get(`${topic}/${partition}/${offset}`),
       publish: async (message) => void redriven.push(message),
     },
     wakeRelay: () => undefined,
-    now: () => clock.now ?? new Date(),
+    now,
     observe: () => undefined,
   };
-  const handleCommands = commandConsumer(deps);
-  const handleQueries = queryConsumer(deps);
+  const { handle: handleCommands } = accountsCommands(deps);
+  const handleQueries = accountsQueries(deps);
   const repliesTo = (correlationId: string) => replies.filter((reply) => reply.correlation_id === correlationId).map((reply) => reply.body);
 
   /** Sends a message and returns its reply; undefined when there is none yet. */
@@ -99,7 +105,7 @@ function createProcess(pool: Pool) {
     await (isQuery ? handleQueries : handleCommands)([message]);
     return repliesTo(message.headers['correlation-id'] ?? '')[0];
   }
-  return { deps, clock, kept, redriven, replies, deadLetters, repliesTo, send, handleCommands, handleQueries };
+  return { deps, repliesBy, clock, kept, redriven, replies, deadLetters, repliesTo, send, handleCommands, handleQueries };
 }
 
 const keyFields = ['account_id', 'client_id', 'key_id', 'dead_letter_id'] as const;

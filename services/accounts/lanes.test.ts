@@ -1,20 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { NewDeadLetter } from './dead-letter-store.ts';
 import { nextGroups } from './lanes.ts';
 import type { Item } from './lanes.ts';
 
-const names = ['open_account', 'change_account_status', 'update_client', 'ledger_reply', 'bad'] as const;
+const names = ['open_account', 'change_account_status', 'update_client', 'ledger_reply', 'dead_letter'] as const;
 
 function item(partition: number, name: (typeof names)[number], id: string): Item {
   const message = { topic: 't', partition, offset: 0n, key: null, value: null, headers: {}, timestamp_ms: 0 };
-  if (name === 'bad') return { message, decoded: { kind: 'bad', code: 'x', reason: 'x', address: undefined } };
-  if (name === 'ledger_reply') return { message, decoded: { kind: 'ledger_reply', step_id: id, body: { ok: true, data: null } } };
+  if (name === 'dead_letter') return { message, content: { kind: 'dead_letter', row: { dead_letter_id: id } as NewDeadLetter } };
+  if (name === 'ledger_reply') return { message, content: { kind: 'ledger_reply', step_id: id, body: { ok: true, data: null } } };
   const context = { message_id: id, type: 't', source: 's', time: '', subject: '', request_id: '', actor: '' };
-  return { message, decoded: { kind: 'request', name, context, data: {}, address: undefined } };
+  return { message, content: { kind: 'request', name, context, data: {}, address: undefined } };
 }
 
-const kindOf = ({ decoded }: Item) => (decoded.kind === 'request' ? decoded.name : decoded.kind);
-const idOf = ({ decoded }: Item) => (decoded.kind === 'request' ? decoded.context.message_id : decoded.kind === 'ledger_reply' ? decoded.step_id : '');
+const kindOf = ({ content }: Item) => (content.kind === 'request' ? content.name : content.kind);
+const idOf = ({ content }: Item) => {
+  if (content.kind === 'request') return content.context.message_id;
+  return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
+};
 
 test('every item comes once, in the order of its lane, in groups of one kind without an id twice', () => {
   const lane = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom('a', 'b', 'c', 'd')), { maxLength: 12 });

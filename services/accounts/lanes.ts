@@ -1,25 +1,22 @@
-import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { Item as ItemOf } from '#libs/service/command-consumer.ts';
 import type { Decoded } from './decode.ts';
 import { isBatched } from './handlers.ts';
 
-export interface Item {
-  message: ReceivedMessage;
-  decoded: Decoded;
-}
+export type Item = ItemOf<Decoded>;
 
 /** Most messages that one transaction decides. */
 const maxGroup = 100;
 
-/** What may be decided together: commands of one batched name, or the ledger's replies. Undefined: each on its own. */
-function groupKey({ decoded }: Item): string | undefined {
-  if (decoded.kind === 'ledger_reply') return 'ledger_reply';
-  return decoded.kind === 'request' && (isBatched(decoded.name) || decoded.name === 'record_audit') ? decoded.name : undefined;
+/** What is executed together: commands of one batched name, the ledger's replies, or dead letters. Undefined: each on its own. */
+function groupKey({ content }: Item): string | undefined {
+  if (content.kind !== 'request') return content.kind;
+  return isBatched(content.name) || content.name === 'record_audit' ? content.name : undefined;
 }
 
-/** What must not be twice in a group: the command, or the step. */
-function identity({ decoded }: Item): string {
-  if (decoded.kind === 'request') return decoded.context.message_id;
-  return decoded.kind === 'ledger_reply' ? decoded.step_id : '';
+/** What must not be twice in a group: the command, the step or the dead letter. */
+function identity({ content }: Item): string {
+  if (content.kind === 'request') return content.context.message_id;
+  return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
 }
 
 /**

@@ -6,35 +6,35 @@ import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { consume } from '#libs/kafka/consume/consume.ts';
 import type { Consumer } from '#libs/kafka/consume/consume.ts';
-import { deadLetter } from '#libs/kafka/consume/dead-letter.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import { readMessage } from '#libs/kafka/consume/read-message.ts';
 import { requireReplication } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
+import { lastMigration } from '#libs/postgres/migrate.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/relay.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, loadConfig, relayOptions } from '#libs/service/config.ts';
+import type { CommandConsumer } from '#libs/service/command-consumer.ts';
 import { createHealthServer } from '#libs/service/health.ts';
-import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
+import { deadLetterCounter, measureClock, measureExecution, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
+import { createReplies } from '#libs/service/replies.ts';
 import { run } from '#libs/service/run.ts';
 import type { RunContext } from '#libs/service/run.ts';
 import { createTracing, publishTracer } from '#libs/service/tracing.ts';
 import { accountsConfig } from './config.ts';
-import { commandConsumer, queryConsumer } from './consumer.ts';
+import { accountsCommands, accountsQueries } from './consumer.ts';
 import type { ConsumerDeps } from './consumer.ts';
 import { handlingMetrics, measureBacklogs } from './measure.ts';
-import { schema } from './schema.ts';
+import { migrationsDir, schema } from './schema.ts';
 import { handlingTracer } from './trace.ts';
 import { createSweeper } from './sweeper.ts';
 
 type Config = ReturnType<typeof accountsConfig.parse>;
 
-/** A page of 1 MiB and what surrounds it. */
-const publishTimeoutMs = 5000;
 /** Reading a dead letter, and sending it: together below the 5 s that a transaction may idle. */
 const deadLetterTimeoutMs = 2000;
 
@@ -56,9 +56,9 @@ run('accounts', async ({ logger, instance, onStop }) => {
   await checkBrokers(kafka, brokers);
 
   const topics = topicTable(prefix);
-  const replies = createPublisher(kafka, { logger, name: 'replies', topics });
+  const repliesPublisher = createPublisher(kafka, { logger, name: 'replies', topics });
   const events = createPublisher(kafka, { logger, name: 'events', topics });
-  onStop('publishers', () => Promise.all([replies.stop(), events.stop()]));
+  onStop('publishers', () => Promise.all([repliesPublisher.stop(), events.stop()]));
   const tracePublished = publishTracer(tracing, prefix);
   const observe = measureOutbox(metrics, () => relay, tracePublished);
   const relay = createRelay({
@@ -71,27 +71,19 @@ run('accounts', async ({ logger, instance, onStop }) => {
 
   const count = handlingMetrics(metrics);
   const trace = tracing && handlingTracer(tracing);
-  const countDeadLetter = deadLetterCounter(metrics, prefix);
+  const onDeadLetter = deadLetterCounter(metrics, prefix);
   const deps: Omit<ConsumerDeps, 'concurrency'> = {
     pool,
     prefix,
     logger,
-    async publish(message) {
-      const begunAt = performance.now();
-      await replies.publish(message, { timeoutMs: publishTimeoutMs });
-      tracePublished?.([message], begunAt);
-    },
-    deadLetter: async (message, why) => {
-      await deadLetter(replies, message, why);
-      countDeadLetter(message.topic, why.code);
-    },
+    replies: createReplies({ publisher: repliesPublisher, source: source.accounts, logger, now: () => clock.now(), onDeadLetter, onReplies: tracePublished }),
     deadLetters: {
       read: (topic, partition, offset) =>
         readMessage(kafka, { topic, partition, offset }, deadLetterTimeoutMs).catch((error: unknown) => {
           logger.warn({ err: error, topic, partition, offset: String(offset) }, 'a dead letter could not be read');
           throw error;
         }),
-      publish: (message) => replies.publish(message, { timeoutMs: deadLetterTimeoutMs }),
+      publish: (message) => repliesPublisher.publish(message, { timeoutMs: deadLetterTimeoutMs }),
     },
     wakeRelay: () => relay.wake(),
     now: () => new Date(clock.now()),
@@ -100,7 +92,9 @@ run('accounts', async ({ logger, instance, onStop }) => {
       trace?.(handled);
     },
   };
-  const consumers = createConsumers(kafka, config, deps);
+  const execution = accountsCommands({ ...deps, concurrency: config.COMMAND_CONCURRENCY });
+  const consumers = createConsumers(kafka, config, deps, execution);
+  measureExecution(metrics, execution);
   measureBacklogs(metrics, pool);
   measurePools(metrics, { pool });
   measureClock(metrics, clock);
@@ -114,8 +108,9 @@ run('accounts', async ({ logger, instance, onStop }) => {
       database: async () => (await pool.query('select 1')).rowCount === 1,
       clock: () => clock.check(),
       commands: () => consumers.commands.health(),
+      execution: () => execution.health(),
       queries: () => consumers.queries.health(),
-      replies: () => replies.health(),
+      replies: () => repliesPublisher.health(),
       events: () => events.health(),
     },
     metrics,
@@ -126,31 +121,30 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const port = await health.start();
   // Where Kafka comes late, this waits, and the probes say for what.
   if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topics.keys()]);
-  await Promise.all([replies, events, ...Object.values(consumers)].map((part) => part.start()));
+  await Promise.all([repliesPublisher, events, ...Object.values(consumers)].map((part) => part.start()));
   relay.start();
   sweeper.start();
   logger.info({ port }, 'accounts is ready');
 });
 
 function createPools(config: Config, logger: RunContext['logger']): { pool: Pool; relayPool: Pool } {
-  const common = { url: config.DATABASE_URL, schema, statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
+  const common = { url: config.DATABASE_URL, schema, migration: lastMigration(migrationsDir), statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
   return {
     pool: createPool({ ...common, application_name: 'accounts', max: config.DATABASE_POOL_MAX }, logger),
     relayPool: createPool({ ...common, application_name: 'accounts-relay', max: 3, options: lookupPlans }, logger),
   };
 }
 
-function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<ConsumerDeps, 'concurrency'>): { commands: Consumer; queries: Consumer } {
+function createConsumers(kafka: KafkaClient, config: Config, deps: Omit<ConsumerDeps, 'concurrency'>, execution: CommandConsumer): { commands: Consumer; queries: Consumer } {
   const { logger, prefix } = deps;
   const sessionTimeoutMs = config.SESSION_TIMEOUT_MS;
-  const handleCommands = commandConsumer({ ...deps, concurrency: config.COMMAND_CONCURRENCY });
   // Each call runs one statement at a time: calls side by side are the concurrency.
-  const handleQueries = queryConsumer({ ...deps, concurrency: 1 });
+  const handleQueries = accountsQueries({ ...deps, concurrency: 1 });
   return {
     commands: consume(kafka, {
       groupId: `${prefix}accounts`,
       topics: ['accounts.commands' as const, 'ledger.audit' as const, ...deadLetterTopics].map((name) => topicName(prefix, name)),
-      handle: handleCommands,
+      handle: execution.handle,
       logger,
       sessionTimeoutMs,
     }),

@@ -7,7 +7,7 @@ import { countOpenDeadLetters } from './dead-letter-store.ts';
 
 /** Counts what was handled. */
 export function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
-  const handled = metrics.counter('accounts_messages_total', "Messages handled, by name: commands, queries, the ledger's replies, and queries that came too late", ['name']);
+  const handled = metrics.counter('accounts_messages_total', "Messages handled, by name: commands, queries, the ledger's replies, and dead letters that were listed", ['name']);
   const duration = metrics.histogram('accounts_batch_duration_seconds', 'From the start of handling a batch of one name to its commit or answer', ['name']);
   const count = commandCounter(metrics);
   return ({ name, messages, startedAt, outcomes }) => {

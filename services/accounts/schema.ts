@@ -1,4 +1,4 @@
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { migrate } from '#libs/postgres/migrate.ts';
 
@@ -15,8 +15,9 @@ function grants(role: string): string[] {
   ];
 }
 
+export const migrationsDir = join(import.meta.dirname, 'migrations');
+
 /** Brings schema, role and grants up to date; see migrate. */
 export async function migrateAccounts(options: { owner_url: string; role: string; role_password: string }, logger: Logger): Promise<void> {
-  const dir = fileURLToPath(new URL('./migrations', import.meta.url));
-  await migrate({ ...options, schema, dir, grants }, logger);
+  await migrate({ ...options, schema, dir: migrationsDir, grants }, logger);
 }

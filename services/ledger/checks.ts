@@ -1,7 +1,7 @@
 import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
-import { isSystem } from './chart.ts';
+import { isSystem, type Leg } from './chart.ts';
 import type { Books } from './decision.ts';
 import type { AccountState } from './records.ts';
 
@@ -59,6 +59,13 @@ export function otherCurrency(account: AccountState, currency: string): Refusal 
 export function beyondLimit(account: AccountState, minor: bigint): Refusal | undefined {
   if (account.balance_minor + minor <= maxMinor) return undefined;
   return refusal('balance_limit_exceeded', `the balance of account ${account.account_id} would exceed 10^15 - 1 minor units`);
+}
+
+/** A slot of Teller or Vault has no limit of the bank's, but its balance is a 64-bit integer in the database. */
+export function beyondSlots(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
+  const after = ({ account, direction }: Leg<AccountState>) => account.balance_minor + (direction === 'credit' ? minor : -minor);
+  const full = legs.find((leg) => isSystem(leg.account.account_type) && BigInt.asIntN(64, after(leg)) !== after(leg));
+  return full && refusal('balance_limit_exceeded', `the cash that the bank has booked in ${full.account.currency} would exceed 64 bits`);
 }
 
 export function beyondOutstanding(account: AccountState, minor: bigint): Refusal | undefined {

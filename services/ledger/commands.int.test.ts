@@ -10,7 +10,8 @@ import { createPublisher, type Publisher } from '#libs/kafka/publish/publish.ts'
 import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
-import { commandHandler } from './commands.ts';
+import { createReplies } from '#libs/service/replies.ts';
+import { ledgerCommands } from './commands.ts';
 import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
 import { verifyBooks } from './verify-books.ts';
 
@@ -48,7 +49,8 @@ function message(name: MessageName, id: string, data: object): ReceivedMessage {
 }
 
 it('gets a batch through in parts that would take too long as a whole', async () => {
-  const handle = commandHandler({ pool, publisher, prefix: '', logger: silent, wake: () => undefined, partitions: () => [0], now: Date.now });
+  const replies = createReplies({ publisher, source: source.ledger, logger: silent, now: Date.now });
+  const { handle } = ledgerCommands({ pool, replies, prefix: '', logger: silent, wake: () => undefined, partitions: () => [0], answerQueries: async () => undefined });
   const account_id = idOf('account', bits());
   const opening = { account_id, client_id: idOf('client', bits()), account_number: 'SAV-1', account_type: 'Savings', currency: 'USD', status: 'Active', initial_deposit: '0' };
   await handle([message('open_ledger_account', account_id, opening)]);

@@ -1,40 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { replyAddress, type ReplyBody } from '#libs/contracts/envelope.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { decodeRequest } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import type { MessageName } from '#libs/contracts/messages.ts';
+import { messageOfType, type MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { isUnavailable, tookTooLong } from '#libs/postgres/transaction.ts';
+import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
+import type { Request } from '#libs/service/query-consumer.ts';
+import type { Replies, Unreadable } from '#libs/service/replies.ts';
 import { recordDeadLettered } from './dead-lettered.ts';
 import { type BatchTimes, runBatch } from './engine.ts';
 import type { Command, CommandName } from './decision.ts';
-import type { Query } from './queries.ts';
-import { type Poison, type ReplyDependencies, sendReplies, setAside } from './replies.ts';
-import { answerQueries } from './serve-queries.ts';
 
-/**
- * From messages to the engine and back: decode and validate, run the batch, then reply. What cannot be processed is
- * dead-lettered once and answered where its headers allow; one bad command never fails its batch.
- */
 export interface CommandDependencies {
   pool: Pool;
-  publisher: Publisher;
+  replies: Replies;
   /** The common prefix of topics. */
   prefix: string;
   logger: Logger;
-  /** The bank's time, in ms since 1970. */
-  now: () => number;
   /** The outbox relay's wake. */
   wake: () => void;
   pace?: Pace;
   /** The command partitions held. */
   partitions: () => number[];
   observe?: (batch: DecidedBatch) => void;
-  onDeadLetter?: ReplyDependencies['onDeadLetter'];
-  onReplies?: ReplyDependencies['onReplies'];
+  /** Answers queries that come behind commands, once these are executed. */
+  answerQueries: (messages: ReceivedMessage[]) => Promise<void>;
 }
 
 /** Batches of several, but fewer than `full`, begin at least `ms` apart. */
@@ -50,8 +42,6 @@ export interface DecidedBatch {
   times: BatchTimes;
 }
 
-type Content = { command: Command } | { query: Query } | { poison: Poison };
-
 const commandNames: readonly MessageName[] = [
   'create_transaction',
   'create_transfer',
@@ -63,26 +53,35 @@ const commandNames: readonly MessageName[] = [
 /** Queries that may come behind commands, to be answered after them. */
 const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer'];
 
-export function commandHandler(deps: CommandDependencies): (messages: ReceivedMessage[]) => Promise<void> {
-  // Where the database is away the same messages come again: what is set aside already stays so.
-  const aside = new WeakSet<ReceivedMessage>();
-  return async (messages) => {
-    const begun = performance.now();
-    const commands: Received[] = [];
-    const queries: Query[] = [];
-    for (const message of messages) {
-      const content = decode(message, deps.prefix);
-      if ('command' in content) commands.push({ message, command: content.command });
-      else if ('query' in content) queries.push(content.query);
-      else if (!aside.has(message)) {
-        await deadLetter(message, content.poison, deps);
-        aside.add(message);
-      }
-    }
-    if (commands.length > 0) await execute(commands, deps);
-    await answerQueries(queries, deps);
-    const waitMs = pauseMs(messages.length, performance.now() - begun, deps.pace);
-    if (waitMs > 0) await sleep(waitMs);
+/** Executes what waits of all partitions as one batch. */
+export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
+  const { prefix, logger, answerQueries, pace } = deps;
+  const consumer = createCommandConsumer({ decode: (message) => decode(message, prefix), execute: (batch) => execute(batch, deps), replies: recording(deps), logger });
+  return {
+    ...consumer,
+    async handle(messages) {
+      const begun = performance.now();
+      await consumer.handle(messages.filter((message) => !isQuery(message)));
+      await answerQueries(messages.filter(isQuery));
+      const waitMs = pauseMs(messages.length, performance.now() - begun, pace);
+      if (waitMs > 0) await sleep(waitMs);
+    },
+  };
+}
+
+function isQuery({ headers }: ReceivedMessage): boolean {
+  const name = messageOfType(headers['ce_type'] ?? '');
+  return name !== undefined && queriesBehind.includes(name);
+}
+
+/** A posting is recorded before it is dead-lettered: whoever asks for its id behind it must not be told that nobody knows it. */
+function recording({ pool, replies }: CommandDependencies): Replies {
+  return {
+    ...replies,
+    async deadLetter(message, why) {
+      await recordDeadLettered(pool, message.headers);
+      await replies.deadLetter(message, why);
+    },
   };
 }
 
@@ -94,56 +93,28 @@ export function pauseMs(size: number, sinceMs: number, { full, ms }: Pace = { fu
   return size > 1 && size < full ? Math.max(0, ms - sinceMs) : 0;
 }
 
-interface Received {
-  message: ReceivedMessage;
-  command: Command;
-}
-
-/**
- * Runs a batch; where it fails for a reason that no repeat can mend, the halves are run alone, down to the culprit. So are
- * those of a batch that took too long: as a whole it might take too long for ever.
- */
-async function execute(batch: Received[], deps: CommandDependencies): Promise<void> {
-  const commands = batch.map(({ command }) => command);
-  try {
-    const { replies, times } = await runBatch(deps.pool, commands, slotOf(batch, deps));
-    sendReplies(commands.map(({ context }, i) => ({ context, reply: replies[i] as ReplyBody })), deps);
-    deps.wake();
-    deps.observe?.({ commands, replies, times });
-  } catch (error) {
-    const [only, second] = batch;
-    if (isUnavailable(error) && (second === undefined || !tookTooLong(error))) throw error;
-    if (only && second === undefined) {
-      const { message_id, request_id } = only.command.context;
-      deps.logger.error({ err: error, command_id: message_id, request_id }, 'a command cannot be processed');
-      await deadLetter(only.message, { code: 'internal_error', reason: 'the database refused it', address: replyAddress(only.command.context) }, deps);
-      return;
-    }
-    deps.logger.warn({ err: error, size: batch.length }, 'a batch failed, its halves are tried');
-    await execute(batch.slice(0, batch.length >> 1), deps);
-    await execute(batch.slice(batch.length >> 1), deps);
-  }
-}
-
-/** Recorded first: whoever asks for its id behind it must not be told that nobody knows it. */
-async function deadLetter(message: ReceivedMessage, poison: Poison, deps: CommandDependencies): Promise<void> {
-  await recordDeadLettered(deps.pool, message.headers);
-  await setAside(message, poison, deps);
+async function execute(batch: Item<Request>[], deps: CommandDependencies) {
+  const commands = batch.map(({ content }) => content as Command & Request);
+  const { replies, times } = await runBatch(deps.pool, commands, slotOf(batch, deps));
+  return {
+    answers: commands.map(({ address, context }, i) => ({ address, body: replies[i] as ReplyBody, context })),
+    afterwards() {
+      deps.wake();
+      deps.observe?.({ commands, replies, times });
+    },
+  };
 }
 
 /** The slot of Teller and Vault is named by the lowest partition held; of the batch, where a rebalance has just taken them all. */
-function slotOf(batch: Received[], { partitions }: CommandDependencies): number {
+function slotOf(batch: Item<Request>[], { partitions }: CommandDependencies): number {
   const held = partitions();
   return Math.min(...(held.length > 0 ? held : batch.map(({ message }) => message.partition)));
 }
 
-function decode(message: ReceivedMessage, prefix: string): Content {
-  const decoded = decodeRequest(message, (name) => commandNames.includes(name) || queriesBehind.includes(name), prefix);
-  if (decoded.kind === 'bad') return { poison: decoded };
-  const { name, data, context, address } = decoded;
-  if (queriesBehind.includes(name)) return { query: { name, data, context } as Query };
-  const command = { name, data, context } as Command;
-  return ownIdsAreSound(command) ? { command } : { poison: { code: 'invalid_data', reason: 'an id that the sender makes is malformed', address } };
+function decode(message: ReceivedMessage, prefix: string): Request | Unreadable {
+  const decoded = decodeRequest(message, (name) => commandNames.includes(name), prefix);
+  if (decoded.kind === 'bad' || ownIdsAreSound(decoded as Command & Request)) return decoded;
+  return { kind: 'bad', code: 'invalid_data', reason: 'an id that the sender makes is malformed', address: decoded.address };
 }
 
 /** The ids that the gateway makes; those that a caller gave may be anything, and are unknown then. */

@@ -5,7 +5,7 @@ import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool, type Queries } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test-database.ts';
 import { readOutbox } from '#libs/postgres/test-outbox.ts';
-import { isUnavailable } from '#libs/postgres/transaction.ts';
+import { isPoison } from '#libs/service/poison.ts';
 import type { Command } from './decision.ts';
 import { runBatch } from './engine.ts';
 import { grants, ledgerSchema, migrationsDir } from './migrate.ts';
@@ -92,6 +92,16 @@ describe('a batch', () => {
     expect(await balance(a)).toBe('50.00');
   });
 
+  it('books at the time at which it got the account, not at that at which it asked for it', async () => {
+    const a = await open('50');
+    const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1')]);
+    const { rows } = await owner.query<{ time: string }>("select clock_timestamp() + interval '5 milliseconds' as time, pg_sleep(0.01)");
+    await release();
+    expect([isWaiting, await batch]).toEqual([true, ['done']]);
+    const { rows: entries } = await owner.query<{ created_at: string }>('select created_at from v_entries where account_id = $1 order by sequence', [a.account_id]);
+    expect(Date.parse(entries.at(-1)?.created_at ?? '')).toBeGreaterThan(Date.parse(rows[0]?.time ?? ''));
+  });
+
   it('recognises a command that a rival commits while it waits for the account', async () => {
     const a = await open('50');
     const command = cash('Withdrawal', a, '1');
@@ -110,7 +120,7 @@ describe('a batch', () => {
     const error = await batch.catch((reason: unknown) => reason);
     await release();
     await impatient.end();
-    expect([isWaiting, error, isUnavailable(error)]).toEqual([true, expect.objectContaining({ code: '55P03' }), true]);
+    expect([isWaiting, error, isPoison(error)]).toEqual([true, expect.objectContaining({ code: '55P03' }), false]);
     expect(await balance(a)).toBe('50.00');
   });
 

@@ -3,6 +3,7 @@ import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
 import { writeOutbox } from '#libs/postgres/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
+import { Defect } from '#libs/service/poison.ts';
 import { auditOf } from './audit.ts';
 import { insertAudits } from './audit-sender.ts';
 import { type SystemKind, systemAccountNumber } from './chart.ts';
@@ -70,10 +71,19 @@ async function runOnce(client: Queries, commands: Command[], slot: number): Prom
   const times = { begun: performance.now(), read: 0, decided: 0, committed: 0 };
   const books = await openBooks(client, commands, slot);
   times.read = performance.now();
-  const decisions = commands.map((command) => decide(command, books));
+  const decisions = commands.map((command) => decideOne(command, books));
   times.decided = performance.now();
   await write(client, commands, decisions, books);
   return { replies: decisions.map((decision) => decision.reply), times };
+}
+
+/** What the pure decision throws, whatever it is, is a defect of ours that this command met. */
+function decideOne(command: Command, books: Books): Decision {
+  try {
+    return decide(command, books);
+  } catch (cause) {
+    throw new Defect(`${command.name} could not be decided`, { cause });
+  }
 }
 
 async function openBooks(client: Queries, commands: Command[], slot: number): Promise<Books> {

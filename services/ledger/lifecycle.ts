@@ -2,8 +2,8 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { openingTransactionId } from '#libs/contracts/ids.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
-import { cashIn, cashOut } from './chart.ts';
-import { accountNotFound, customer } from './checks.ts';
+import { cashIn, cashOut, type Leg } from './chart.ts';
+import { accountNotFound, beyondSlots, customer } from './checks.ts';
 import { type Books, type CommandOf, complete, completed, type Decision, draftOf, keeping, only } from './decision.ts';
 import type { AccountState } from './records.ts';
 
@@ -26,9 +26,12 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
   };
   const minor = toMinor(data.initial_deposit, data.currency);
   if (typeof minor !== 'bigint') throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} passed the gateway`);
+  const legs = minor === 0n ? [] : openingLegs(account, books);
+  const full = beyondSlots(legs, minor);
+  if (full) return keeping({ ok: false, refusal: full });
   books.accounts.set(account.account_id, account);
   books.takenNumbers.add(account.account_number);
-  const opening = minor === 0n ? only({ ok: true, data: null }) : bookOpening(account, minor, context, books);
+  const opening = minor === 0n ? only({ ok: true, data: null }) : bookOpening(account, legs, minor, context, books);
   const reply: ReplyBody = {
     ok: true,
     data: { account_id: account.account_id, status: account.status, status_version: 1, balance: fromMinor(account.balance_minor, account.currency) },
@@ -36,14 +39,17 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
   return { ...opening, reply, opened: account, keep: reply };
 }
 
-/** The opening amount is booked whatever the opening status is: it is part of the opening. */
-function bookOpening(account: AccountState, minor: bigint, context: MessageContext, books: Books): Decision {
-  const loan = account.account_type === 'Loan';
+function openingLegs(account: AccountState, books: Books): Leg<AccountState>[] {
   const teller = books.system('Teller', account.currency);
   const vault = books.system('Vault', account.currency);
+  return account.account_type === 'Loan' ? cashOut(account, teller, vault, 'credit') : cashIn(account, teller, vault);
+}
+
+/** The opening amount is booked whatever the opening status is: it is part of the opening. */
+function bookOpening(account: AccountState, legs: Leg<AccountState>[], minor: bigint, context: MessageContext, books: Books): Decision {
+  const loan = account.account_type === 'Loan';
   const id = openingTransactionId(account.account_id);
   const draft = draftOf(context, id, account.account_id, null, loan ? 'Withdrawal' : 'Deposit', 'credit', loan ? 'Loan disbursement' : 'Initial deposit', null);
-  const legs = loan ? cashOut(account, teller, vault, 'credit') : cashIn(account, teller, vault);
   return complete('create_transaction', [completed(draft, minor, account.currency)], legs, minor, books);
 }
 

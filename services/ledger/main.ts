@@ -8,22 +8,25 @@ import { readLastValue } from '#libs/kafka/consume/read-message.ts';
 import { requireReplication } from '#libs/kafka/topics.ts';
 import { checkDatabase } from '#libs/postgres/check.ts';
 import { History } from '#libs/postgres/history.ts';
+import { lastMigration } from '#libs/postgres/migrate.ts';
 import { type ClientBase, createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createRelay, type RelayOptions } from '#libs/postgres/relay.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, relayOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
-import { deadLetterCounter, measureClock, measureOutbox, measurePools } from '#libs/service/measures.ts';
+import { deadLetterCounter, measureClock, measureExecution, measureOutbox, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
+import { createReplies } from '#libs/service/replies.ts';
 import { run } from '#libs/service/run.ts';
 import { createTracing, publishTracer } from '#libs/service/tracing.ts';
 import { createAuditSender } from './audit-sender.ts';
-import { commandHandler } from './commands.ts';
+import { ledgerCommands } from './commands.ts';
 import { loadLedgerConfig } from './config.ts';
 import { batchMetrics, measureBooks } from './measure.ts';
+import { ledgerSchema, migrationsDir } from './migrate.ts';
 import { restateBalances } from './restate.ts';
-import { queryHandler } from './serve-queries.ts';
+import { ledgerQueries } from './serve-queries.ts';
 import { batchTracer } from './trace.ts';
 import { createVerifier } from './verifications.ts';
 
@@ -36,7 +39,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const metrics = createMetrics('ledger');
   const tracing = await createTracing('ledger', config, logger);
   onStop('tracing', () => tracing?.stop());
-  const database = { url: config.DATABASE_URL, application_name: `ledger ${instance}`, schema: 'ledger', statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
+  const database = { url: config.DATABASE_URL, application_name: `ledger ${instance}`, schema: ledgerSchema, migration: lastMigration(migrationsDir), statement_timeout_ms: config.STATEMENT_TIMEOUT_MS };
   const verify = (client: ClientBase) => history.verify(client);
   // One writer per process is enough.
   const writes = createPool({ ...database, verify, max: 2, options: lookupPlans }, logger);
@@ -54,10 +57,10 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const kafka = createKafka(brokers, logger);
   await checkBrokers(kafka, brokers);
   const topics = topicTable(prefix);
-  const replies = createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000 });
+  const repliesPublisher = createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000 });
   const events = createPublisher(kafka, { logger, name: 'events', topics });
   const audits = createPublisher(kafka, { logger, name: 'audits', topics });
-  onStop('publishers', () => Promise.all([replies.stop(), events.stop(), audits.stop()]));
+  onStop('publishers', () => Promise.all([repliesPublisher.stop(), events.stop(), audits.stop()]));
 
   const nameOf = (name: string) => topicName(prefix, name as TopicName);
   const readLast = () => readLastValue(kafka, nameOf('ledger.position'), readTimeoutMs);
@@ -78,32 +81,33 @@ run('ledger', async ({ logger, instance, onStop }) => {
 
   const countBatch = batchMetrics(metrics);
   const traceBatch = tracing && batchTracer(tracing);
-  const onDeadLetter = deadLetterCounter(metrics, prefix);
   measurePools(metrics, { writes, reads });
   measureClock(metrics, clock);
   measureBooks(metrics, reads, () => relay.active());
+  const replies = createReplies({ publisher: repliesPublisher, source: source.ledger, logger, now: () => clock.now(), onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });
+  const answerQueries = ledgerQueries({ pool: reads, replies, prefix, logger, now: () => clock.now(), concurrency: config.DATABASE_POOL_MAX, verifier });
+  const execution = ledgerCommands({
+    pool: writes,
+    replies,
+    prefix,
+    logger,
+    pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
+    wake: () => relay.wake(),
+    partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
+    observe: (batch) => {
+      countBatch(batch);
+      traceBatch?.(batch);
+    },
+    answerQueries,
+  });
+  measureExecution(metrics, execution);
   const commands = consume(kafka, {
     groupId: `${prefix}ledger`,
     topics: [topicName(prefix, 'ledger.commands')],
     maxBatch: config.BATCH_MAX,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: commandHandler({
-      pool: writes,
-      publisher: replies,
-      prefix,
-      logger,
-      now: () => clock.now(),
-      pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
-      wake: () => relay.wake(),
-      partitions: () => commands.assigned().flatMap(({ partitions }) => partitions),
-      observe: (batch) => {
-        countBatch(batch);
-        traceBatch?.(batch);
-      },
-      onDeadLetter,
-      onReplies: tracePublished,
-    }),
+    handle: execution.handle,
   });
   const queries = consume(kafka, {
     groupId: `${prefix}ledger-queries`,
@@ -111,7 +115,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     concurrency: queryConcurrency,
     sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
     logger,
-    handle: queryHandler({ pool: reads, publisher: replies, prefix, logger, now: () => clock.now(), verifier, onDeadLetter, onReplies: tracePublished }),
+    handle: answerQueries,
   });
 
   const health = createHealthServer({
@@ -125,8 +129,9 @@ run('ledger', async ({ logger, instance, onStop }) => {
       clock: () => clock.check(),
       history: () => history.health(),
       commands: () => commands.health(),
+      execution: () => execution.health(),
       queries: () => queries.health(),
-      replies: () => replies.health(),
+      replies: () => repliesPublisher.health(),
     },
   });
   await health.start();
@@ -135,7 +140,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   onStop('drain', () => health.drain());
   // Where Kafka comes late, this waits, and the probes say for what.
   if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topics.keys()]);
-  await Promise.all([replies, events, audits, commands, queries].map((part) => part.start()));
+  await Promise.all([repliesPublisher, events, audits, commands, queries].map((part) => part.start()));
   relay.start();
   auditSender.start();
 });

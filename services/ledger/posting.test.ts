@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
-import { type Books, complete, completed, draftOf } from './decision.ts';
+import { type Books, type Command, complete, completed, draftOf } from './decision.ts';
 import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
-import { accountOf, bitsOf, booksOf, cash, codeOf, contextOf, messageOf, now, transfer } from './test-kit.ts';
+import { accountOf, bitsOf, booksOf, cash, codeOf, contextOf, idIn, messageOf, now, opening, reversal, transfer } from './test-kit.ts';
 
 const rich = accountOf(98, 'Savings', 'USD', 'Active', 10_000n);
 
@@ -36,6 +36,36 @@ describe('deposit and withdrawal', () => {
       ['debit', 'CR', 0n],
       ['debit', 'DR', 0n],
     ]);
+  });
+
+  it('refuses what would take a slot of the Vault out of 64 bits, upwards and downwards, and moves nothing', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
+    const books = booksOf([account]);
+    const vault = books.system('Vault', 'USD');
+    const limit = 2n ** 63n;
+    const attempts: [bigint, Command, string][] = [
+      [limit - 1n, cash('Deposit', account, '0.01'), 'balance_limit_exceeded'],
+      [limit - 2n, cash('Deposit', account, '0.01'), 'done'],
+      [-limit, cash('Withdrawal', account, '0.01'), 'balance_limit_exceeded'],
+      [-limit + 1n, cash('Withdrawal', account, '0.01'), 'done'],
+      [limit - 1n, opening(3, 'Savings', '0.01'), 'balance_limit_exceeded'],
+      [-limit, opening(2, 'Loan', '0.01'), 'balance_limit_exceeded'],
+    ];
+    for (const [balance, command, code] of attempts) {
+      vault.balance_minor = balance;
+      const decision = decide(command, books);
+      expect(codeOf(decision)).toBe(code);
+      if (code !== 'done') expect([vault.balance_minor, decision.entries, decision.opened]).toEqual([balance, [], undefined]);
+    }
+    expect([account.balance_minor, books.accounts.size > 1]).toEqual([1000n, false]);
+  });
+
+  it('a reversal that would take a slot of the Vault out of 64 bits is refused too', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
+    const books = booksOf([account]);
+    const withdrawal = idIn(decide(cash('Withdrawal', account, '1'), books));
+    books.system('Vault', 'USD').balance_minor = 2n ** 63n - 1n;
+    expect(codeOf(decide(reversal(withdrawal), books))).toBe('balance_limit_exceeded');
   });
 
   it('refuses in the order type, status, currency, limits, funds, and keeps a Failed transaction', () => {

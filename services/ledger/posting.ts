@@ -8,6 +8,7 @@ import {
   badAmount,
   beyondLimit,
   beyondOutstanding,
+  beyondSlots,
   customer,
   deadlineExceeded,
   destinationRefused,
@@ -103,6 +104,8 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
   const teller = books.system('Teller', currency);
   const vault = books.system('Vault', currency);
   const legs = deposit ? cashIn(account, teller, vault) : cashOut(account, teller, vault, 'debit');
+  const full = beyondSlots(legs, minor);
+  if (full) return fail(name, draft, { decimal: data.amount, currency }, full, books);
   return complete(name, [completed(draft, minor, currency)], legs, minor, books);
 }
 

@@ -2,7 +2,7 @@ import { type ErrorCode, type Refusal, refusal } from '#libs/contracts/errors.ts
 import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, isSystem, type Leg, move, opposite, turned } from './chart.ts';
-import { beyondLimit, beyondOutstanding, customer, deadlineExceeded, inactive, pastDeadline, withoutFunds } from './checks.ts';
+import { beyondLimit, beyondOutstanding, beyondSlots, customer, deadlineExceeded, inactive, pastDeadline, withoutFunds } from './checks.ts';
 import { type Books, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, only } from './decision.ts';
 import { type AccountState, isTransferLeg, type TransactionRecord } from './records.ts';
 
@@ -70,7 +70,7 @@ function refusedReversal(legs: Leg<AccountState>[], minor: bigint): Refusal | un
     const reason = inactive(account) ?? (direction === 'credit' ? beyondLimit(account, minor) : beyondBalance(account, minor));
     if (reason) return reason;
   }
-  return undefined;
+  return beyondSlots(legs, minor);
 }
 
 function beyondBalance(account: AccountState, minor: bigint): Refusal | undefined {

@@ -5,7 +5,10 @@ import { join } from 'node:path';
 /** A CA of a test's own, made with openssl, and what it signs. Paths of PEM files. */
 export interface Authority {
   ca: string;
-  /** A certificate for these names (`IP:127.0.0.1`, `DNS:localhost`), its key, and both in one file; one of -1 days has expired. */
+  /**
+   * A certificate for these names (`IP:127.0.0.1`, `DNS:localhost`), its key, and both in one file. It is valid from now on for
+   * so many days, two unless said otherwise; a negative number makes one that has expired.
+   */
   sign(name: string, altNames: string[], days?: number): { cert: string; key: string; both: string };
 }
 

@@ -1,0 +1,64 @@
+import type { Logger } from 'pino';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { type DecodedRequest, decodeRequest } from '#libs/contracts/exchange.ts';
+import { messages as table, type MessageName } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { Item } from './command-consumer.ts';
+import { inParallel } from './in-parallel.ts';
+import { isPoison } from './poison.ts';
+import { failure, type Replies } from './replies.ts';
+
+export type Request = Extract<DecodedRequest, { kind: 'request' }>;
+
+export interface QueryConsumerOptions {
+  takes(name: MessageName): boolean;
+  /** True where all queries of that name which wait are answered together. */
+  isBatched(name: MessageName): boolean;
+  /** A reply to each, in their order. */
+  answer(requests: Item<Request>[]): Promise<ReplyBody[]>;
+  /** Answers under way at the same time. */
+  concurrency: number;
+  prefix: string;
+  replies: Replies;
+  logger: Logger;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
+}
+
+const unavailable: ReplyBody = { ok: false, refusal: refusal('service_unavailable', 'the service cannot answer at the moment') };
+
+/**
+ * Answers queries. One that fails is answered so and not tried again: an old question is not worth keeping, and one that
+ * nobody waits for any more is dropped.
+ */
+export function createQueryConsumer(options: QueryConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
+  const { takes, isBatched, answer, concurrency, prefix, replies, logger, now } = options;
+
+  const isAbandoned = ({ name, context, address }: Request): boolean =>
+    table[name].kind === 'query' && (address === undefined || (context.reply_by !== undefined && Date.parse(context.reply_by) < now()));
+
+  async function answerGroup(group: Item<Request>[]): Promise<ReplyBody[]> {
+    try {
+      return await answer(group);
+    } catch (error) {
+      const request_ids = group.slice(0, 10).map(({ content }) => content.context.request_id);
+      logger.warn({ err: error, name: group[0]?.content.name, queries: group.length, request_ids }, 'a query failed');
+      return group.map(() => (isPoison(error) ? failure : unavailable));
+    }
+  }
+
+  return async (messages) => {
+    const items: Item<Request>[] = [];
+    for (const message of messages) {
+      const content = decodeRequest(message, takes, prefix);
+      if (content.kind === 'bad') await replies.deadLetter(message, content);
+      else if (!isAbandoned(content)) items.push({ message, content });
+    }
+    const groups = [...Map.groupBy(items, (item) => (isBatched(item.content.name) ? item.content.name : item)).values()];
+    await inParallel(groups, concurrency, async (group) => {
+      const bodies = await answerGroup(group);
+      replies.send(group.map(({ content: { address, context } }, i) => ({ address, body: bodies[i] ?? failure, context })));
+    });
+  };
+}

@@ -1,0 +1,89 @@
+import type { Logger } from 'pino';
+import { idsOf, type MessageContext, type ReplyAddress, type ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { replyMessage } from '#libs/contracts/exchange.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { deadLetter } from '#libs/kafka/consume/dead-letter.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+
+/** A reply that may be sent, because what it says is committed. Without an address nobody waits for it. */
+export interface Answer {
+  address: ReplyAddress | undefined;
+  body: ReplyBody;
+  context?: MessageContext | undefined;
+}
+
+/** Why a message can never be processed, and who waits for an answer. */
+export interface Unreadable {
+  kind: 'bad';
+  code: string;
+  reason: string;
+  address: ReplyAddress | undefined;
+}
+
+export interface Replies {
+  /** Sends replies in one produce request. Not waited for, never fails: the truth is in the database, and a repeat gets it. */
+  send(answers: readonly Answer[]): void;
+  /**
+   * Resolves when the message lies among the dead letters, and answers it where it says where to; once per message. One that
+   * was read from there is only logged. Rejects where the broker does not take it.
+   */
+  deadLetter(message: ReceivedMessage, why: Omit<Unreadable, 'kind'>): Promise<void>;
+}
+
+/** A publisher of libs/kafka, as far as it is needed. */
+export interface ReplyPublisher {
+  publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
+  publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
+}
+
+export interface RepliesOptions {
+  publisher: ReplyPublisher;
+  /** Of the CloudEvents. */
+  source: string;
+  logger: Logger;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
+  onDeadLetter?: (topic: string, code: string) => void;
+  /** Called with replies that the broker has taken; `begunAt` (performance.now) is when they were published. */
+  onReplies?: ((messages: readonly OutgoingMessage[], begunAt: number) => void) | undefined;
+}
+
+const publishTimeoutMs = 5_000;
+
+/** The reply to what cannot be processed. */
+export const failure: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
+
+export function createReplies({ publisher, source, logger, now, onDeadLetter, onReplies }: RepliesOptions): Replies {
+  const dead = new WeakSet<ReceivedMessage>();
+
+  function send(answers: readonly Answer[]): void {
+    const time = new Date(now()).toISOString();
+    const outgoing = answers.flatMap(({ address, body, context }) => (address ? [replyMessage(address, body, source, time, context)] : []));
+    if (outgoing.length === 0) return;
+    const begunAt = performance.now();
+    publisher.publishAll(outgoing, { timeoutMs: publishTimeoutMs }).then(
+      () => onReplies?.(outgoing, begunAt),
+      (error: unknown) => {
+        const ids = outgoing.slice(0, 10).map(({ headers }) => headers['request-id']);
+        logger.warn({ err: error, replies: outgoing.length, request_ids: ids }, 'replies were lost');
+      },
+    );
+  }
+
+  return {
+    send,
+    async deadLetter(message, { code, reason, address }) {
+      if (dead.has(message)) return;
+      const { topic, partition, offset, headers } = message;
+      const isDeadAlready = topic.endsWith('.dlq');
+      if (!isDeadAlready) await deadLetter(publisher, message, { code, reason });
+      dead.add(message);
+      const about = { topic, partition, offset: String(offset), ...idsOf(headers), code, reason };
+      logger.error(about, isDeadAlready ? 'a dead letter cannot be listed' : 'dead-lettered');
+      if (isDeadAlready) return;
+      onDeadLetter?.(topic, code);
+      send([{ address, body: failure }]);
+    },
+  };
+}
