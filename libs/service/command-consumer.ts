@@ -42,7 +42,7 @@ export interface CommandConsumer {
 const recentMs = 30_000;
 
 /**
- * Executes commands, and decides what becomes of one that fails (decision 24):
+ * Executes commands, and decides what becomes of one that fails (decision 28):
  * - Poison: a group is halved down to the command which is to blame; that one is dead-lettered, its neighbours are executed.
  *   Where our own code fails, the command is to blame only if this process has executed another one: code does not change
  *   while it runs. Otherwise it is a fault.
