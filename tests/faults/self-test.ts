@@ -23,9 +23,9 @@ const drops: Planted = {
   name: 'a ledger that drops 2 % of the money commands, acknowledged and without a reply',
   edits: [{
     file: 'services/ledger/commands.ts',
-    find: "if ('command' in content) commands.push(",
-    replace: `if ('command' in content && content.command.name.startsWith('create_') && Math.random() < 0.02) continue;
-      else if ('command' in content) commands.push(`,
+    find: 'await consumer.handle(messages.filter((message) => !isQuery(message)));',
+    replace: `const isDropped = ({ headers }: ReceivedMessage) => /\\.create_/.test(headers['ce_type'] ?? '') && Math.random() < 0.02;
+      await consumer.handle(messages.filter((message) => !isQuery(message) && !isDropped(message)));`,
   }],
   found: /^I5: LOST: answered 202/,
 };

@@ -16,7 +16,7 @@ const poolReachesWrite: PlantedBug['edits'] = [
   { file: engine, find: 'runOnce(client, commands, slot));', replace: 'runOnce(client, commands, slot, pool));' },
   { file: engine, find: 'async function runOnce(client: Queries, commands: Command[], slot: number)', replace: 'async function runOnce(client: Queries, commands: Command[], slot: number, pool: Pool)' },
   { file: engine, find: 'await write(client, commands, decisions, books);', replace: 'await write(client, commands, decisions, books, pool);' },
-  { file: engine, find: 'decisions: Decision[], books: Books): Promise<CommittedBatch | undefined>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<CommittedBatch | undefined>' },
+  { file: engine, find: 'decisions: Decision[], books: Books): Promise<void>', replace: 'decisions: Decision[], books: Books, pool: Pool): Promise<void>' },
 ];
 
 export const bugs: PlantedBug[] = [
@@ -49,7 +49,7 @@ export const bugs: PlantedBug[] = [
   {
     name: 'offset committed before the database',
     edits: [{ file: 'libs/kafka/consume/message-pool.ts', find: '    for (let attempt = 1; ; attempt++) {', replace: '    for (const { chunk } of batch.parts) tenure.tracker.done(chunk);\n    for (let attempt = 1; ; attempt++) {' }],
-    caughtBy: [{ file: 'libs/kafka/consume.int.test.ts', test: 'offsets are committed after handle only, in the background, and a restart goes on there' }],
+    caughtBy: [{ file: 'libs/kafka/consume/consume.int.test.ts', test: 'offsets are committed after handle only, in the background, and a restart goes on there' }],
   },
   {
     name: 'event sent before commit',
@@ -66,7 +66,7 @@ export const bugs: PlantedBug[] = [
   {
     name: 'outbox mark before ack',
     edits: [
-      { file: relay, find: '    await publisher.publishAll(messages, { timeoutMs: publishTimeoutMs });', replace: '    void publisher.publishAll(messages, { timeoutMs: publishTimeoutMs }).catch(() => undefined);' },
+      { file: relay, find: '      await publisher.publishAll(piece, { timeoutMs });', replace: '      void publisher.publishAll(piece, { timeoutMs }).catch(() => undefined);' },
     ],
     caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'the broker: everything in order, tried at least once a second, soon after it is back' }],
   },
@@ -106,7 +106,7 @@ export const bugs: PlantedBug[] = [
   {
     name: '"Failed" on time-out',
     edits: [{ file: 'services/gateway/api/commands.ts', find: "pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),", replace: "pending: () => ({ ...data, status: 'Failed', created_at: acceptedAt.toISOString(), direction }) as never," }],
-    caughtBy: [{ file: 'services/gateway/api/replies.test.ts', test: 'no reply in time: 202 Pending for transactions and transfers, and then GET never answers 404' }],
+    caughtBy: [{ file: 'services/gateway/api/replies.test.ts', test: 'no reply in time: 202 Pending for transactions and transfers, and GET is 503 while nobody answers' }],
   },
   {
     name: 'stale balance read',
