@@ -45,14 +45,14 @@ function random(seed: number): (below: number) => number {
 
 const decimal = (minor: bigint) => Number(`${minor / 100n}.${String(minor % 100n).padStart(2, '0')}`);
 
-/** What a booking of these legs is refused for, in the order status, limits, funds. */
+/** What a posting of these legs is refused for: all about the first, who pays, before anything about the second. */
 function refusalOf(legs: Omit<Leg, 'id'>[], amount: bigint): string | undefined {
-  if (legs.some(({ account }) => account.status !== 'Active')) return 'inactive_account';
   for (const { account, direction } of legs) {
+    if (account.status !== 'Active') return 'inactive_account';
     if (direction === 'credit' && account.balance + amount > max) return 'balance_limit_exceeded';
-    if (direction === 'debit' && account.isLoan && account.balance < amount) return 'amount_exceeds_outstanding';
+    if (direction === 'debit' && account.balance < amount) return account.isLoan ? 'amount_exceeds_outstanding' : 'insufficient_funds';
   }
-  return legs.some(({ account, direction }) => direction === 'debit' && account.balance < amount) ? 'insufficient_funds' : undefined;
+  return undefined;
 }
 
 function book(legs: Omit<Leg, 'id'>[], amount: bigint): void {
@@ -79,10 +79,9 @@ class Model {
 
   async transfer(api: Api, from: Account, to: Account, amount: bigint): Promise<void> {
     const legs: Omit<Leg, 'id'>[] = [{ account: from, direction: 'debit' }, { account: to, direction: to.isLoan ? 'debit' : 'credit' }];
-    const inactive = legs.some(({ account }) => account.status !== 'Active');
-    // The limits of the destination come before the funds of the source.
-    const limits = refusalOf(legs.slice(1), amount);
-    const expected = from.isLoan ? 'invalid_account_type' : inactive ? 'inactive_account' : from.currency !== to.currency ? 'currency_mismatch' : (limits ?? refusalOf(legs, amount));
+    const cannotPay = from.isLoan ? 'invalid_account_type' : refusalOf(legs.slice(0, 1), amount);
+    const inOtherCurrency = to.status === 'Active' && from.currency !== to.currency ? 'currency_mismatch' : undefined;
+    const expected = cannotPay ?? inOtherCurrency ?? refusalOf(legs.slice(1), amount);
     const answer = await api.post('/transfers', { from_account_id: from.id, to_account_id: to.id, amount: decimal(amount) });
     if (this.isRefused(answer, expected)) return;
     book(legs, amount);
@@ -92,7 +91,7 @@ class Model {
   }
 
   async reverse(api: Api, operation: Operation, leg: Leg): Promise<void> {
-    const turned = operation.legs.map(({ account, direction }) => ({ account, direction: direction === 'credit' ? ('debit' as const) : ('credit' as const) }));
+    const turned = operation.legs.toReversed().map(({ account, direction }) => ({ account, direction: direction === 'credit' ? ('debit' as const) : ('credit' as const) }));
     const expected = !operation.canBeReversed ? 'not_reversible' : operation.isReversed ? 'already_reversed' : refusalOf(turned, operation.amount);
     const answer = await api.post(`/transactions/${leg.id}/reversal`, { reason: 'model' });
     if (this.isRefused(answer, expected)) return;
