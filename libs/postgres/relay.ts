@@ -44,7 +44,7 @@ export interface RelayOptions {
   restate?: (messages: readonly EncodedMessage[]) => Promise<void>;
   /** Where it is given, every chunk is published with the number of its last batch (history.ts). */
   history?: Pick<History, 'message'>;
-  /** Told of what every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
+  /** Told of the events that every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
   observe?: (messages: readonly EncodedMessage[], begunAt: number) => void;
 }
 
@@ -204,7 +204,7 @@ export class Relay {
     }
     this.#publishing = undefined;
     this.#unmarked.push(...batches.map(({ batch_id }) => batch_id));
-    observe(messages, begunAt);
+    observe(messages.slice(position.length), begunAt);
     return messages.length;
   }
 
