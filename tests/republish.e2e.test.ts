@@ -90,7 +90,7 @@ describe('bank republish', () => {
 
     await Promise.all(world.bank.processes.map((process) => process.stop()));
     await loseKafka();
-    await script('deploy/create-topics.ts', [], { REPLICATION_FACTOR: '1', LOG_LEVEL: 'warn' });
+    await script('deploy/create-topics.ts', [], { REPLICATION_FACTOR: '1', ALLOW_UNREPLICATED: 'true', LOG_LEVEL: 'warn' });
     await Promise.all(['ledger', 'accounts'].map((name) => world.bank.process(name).restart()));
     const { stdout } = await script('cli/bank.ts', ['republish', '--since', since, '--yes']);
     expect(stdout).toMatch(/^ledger: the relay publishes \d+ batches again$/m);
