@@ -80,8 +80,11 @@ describe('Audit: what accounts decides, by whatever credential', () => {
     expect(await recordOf(first)).toMatchObject({ action: 'create_client', outcome: 'duplicate_ussd_phone' });
     const unknown = await api.post('/accounts', { client_id: unknownId('cli'), account_type: 'Savings', currency: 'USD' });
     expectError(unknown, 404, 'client_not_found');
+    expect(await recordOf(unknown)).toMatchObject({ action: 'open_account', outcome: 'client_not_found' });
+    const invalid = await api.post('/clients', { ...retail(), first_name: 1 });
+    expectError(invalid, 400, 'validation_failed');
     await recordOf(await api.post('/clients', retail()));
-    expect([await records(`request_id=${idOf(second)}`), await records(`request_id=${idOf(unknown)}`)]).toEqual([[], []]);
+    expect([await records(`request_id=${idOf(second)}`), await records(`request_id=${idOf(invalid)}`)]).toEqual([[], []]);
   });
 });
 

@@ -12,6 +12,7 @@ import { startCluster } from '../../tests/faults/cluster.ts';
 import type { Cluster } from '../../tests/faults/cluster.ts';
 import { createRandom } from '../../tests/faults/random.ts';
 import { Api } from '../../tests/support/client.ts';
+import { acceptHistory } from '../recovery/accept-history.ts';
 import { resendCommands } from '../recovery/resend-commands.ts';
 import { expect } from './check.ts';
 import type { Check, Part } from './check.ts';
@@ -21,7 +22,7 @@ type Told = Map<string, { balance: number; status: string; entries: string }>;
 
 /**
  * docs/operations.md, Restore, as it is written there: a base backup and the archived log, a disaster, a restore to a moment
- * before it, and the commands since then sent again out of Kafka.
+ * before it, whose older history is accepted explicitly, and the commands since then sent again out of Kafka.
  */
 export const restore: Part = {
   name: 'restore',
@@ -53,6 +54,13 @@ export const restore: Part = {
       await withPool(cluster, (pool) => until(async () => (await pool.query<{ back: boolean }>('select not pg_is_in_recovery() as back')).rows[0]?.back === true));
     });
     const kafka = createKafka({ brokers: [cluster.brokers], client_id: 'restore' }, silent);
+    await check.step('a ledger refuses this older history; with everything stopped, it is accepted', async () => {
+      const ledger = cluster.node('ledger');
+      ledger.start();
+      await until(async () => (await (await fetch(ledger.healthUrl)).text()).includes('older history'));
+      await ledger.stop();
+      await acceptHistory(kafka, { prefix: cluster.topicPrefix, logger: silent });
+    });
     await check.step('the books balance, and the events tell what they lack', async () => {
       const lacking = await withPool(cluster, async (pool) => {
         expect((await verifyBooks(pool)).length === 0, 'the restored books do not balance');

@@ -17,12 +17,16 @@ additions: take fields that you do not know. Guarantees, sequences, and the snap
 Commands, queries and replies (tagged \`internal\`) are the bank's own and may change with every release: use REST instead.`;
 
 /** What a topic is for, where its messages do not tell. */
-const about: Partial<Record<TopicName, { title: string; key: string }>> = {
+const about: Partial<Record<TopicName, { title: string; key: string; rule?: string }>> = {
   transactions: { title: 'One event per transaction of a customer', key: 'account_id' },
   transfers: { title: 'One event per transfer', key: 'transfer_id' },
   accounts: { title: 'Openings and changes of status', key: 'account_id' },
   clients: { title: 'Clients, without personal data', key: 'client_id' },
-  balances: { title: 'The latest balance of each account: compacted, read it from the beginning for the present state', key: 'account_id' },
+  balances: {
+    title: 'The latest balance of each account: compacted, read it from the beginning for the present state',
+    key: 'account_id',
+    rule: 'A state replaces the one you have only if its sequence is higher, or equal with a higher status_version: an older one may come late.',
+  },
   audit: { title: 'Every audit record', key: 'actor' },
   'api-keys': { title: 'Internal: the API keys, for gateways', key: 'key_id' },
   replies: { title: 'Internal: answers to commands and queries, each in the partition that its request named', key: 'none' },
@@ -76,7 +80,7 @@ function channel(topic: TopicName, messageNames: string[], tag: string): JsonSch
   const own = about[topic];
   return {
     address: `{prefix}${topic}`,
-    ...(own ? { title: own.title, description: `Key: ${own.key}.` } : {}),
+    ...(own ? { title: own.title, description: [`Key: ${own.key}.`, own.rule].filter(Boolean).join(' ') } : {}),
     messages: Object.fromEntries(messageNames.map((name) => [name, ref('components', 'messages', name)])),
     parameters: { prefix: { default: '', description: 'TOPIC_PREFIX' } },
     tags: [{ name: tag }],

@@ -169,6 +169,7 @@ export class Relay {
     const batches = await readUnpublished(pool, source, maxEvents, this.#unmarked);
     const count = batches.length === 0 ? 0 : await this.#publish(batches);
     this.#failures = 0;
+    this.#publishing = undefined;
     if (count >= maxEvents) return 0;
     const restMs = begunAt + paceMs - performance.now();
     if (count > 0 && restMs > 0) await sleep(restMs);
@@ -179,8 +180,10 @@ export class Relay {
     const taken = await this.#lease.acquire();
     if ((taken !== false) !== this.#active) this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
     this.#active = taken !== false;
-    if (!taken) this.#unmarked = [];
-    else this.#isTakeover ||= taken.isFromSilent;
+    // Who asks for the lease may have lost it. Then what was published is the next holder's to publish again, behind what is
+    // older (republish.ts): marked by its number now, it would never come.
+    this.#unmarked = [];
+    if (taken) this.#isTakeover ||= taken.isFromSilent;
     return this.#active;
   }
 
@@ -198,11 +201,12 @@ export class Relay {
     if (this.#isTakeover) this.#timers.push(setTimeout(() => this.#late.push(...messages), lateMs));
     this.#isTakeover = false;
     try {
-      for (let at = 0; at < messages.length;) at += await this.#send(messages.slice(at, at + this.#pieceEvents));
+      for (let at = 0; at < messages.length; at += await this.#send(messages.slice(at, at + this.#pieceEvents))) {
+        if (!this.#lease.held()) return 0;
+      }
     } finally {
       if (!this.#lease.held()) this.#late.push(...messages);
     }
-    this.#publishing = undefined;
     this.#unmarked.push(...batches.map(({ batch_id }) => batch_id));
     observe(messages.slice(position.length), begunAt);
     return messages.length;

@@ -19,7 +19,7 @@ export type AuditDetails = Record<string, unknown>;
 
 /** The record of a command of ours. Its resource is what its message was about. `now`: ISO 8601 UTC. */
 export function auditOf(context: MessageContext, body: ReplyBody, details: AuditDetails, now: string): AuditRecord {
-  return {
+  return withoutNul({
     audit_id: auditId(context.message_id),
     created_at: now,
     actor: context.actor || 'system',
@@ -29,7 +29,14 @@ export function auditOf(context: MessageContext, body: ReplyBody, details: Audit
     request_id: context.request_id,
     details,
     address: null,
-  };
+  });
+}
+
+/** A kept refusal tells what was asked for, whatever it was, and no text of Postgres can hold NUL. */
+function withoutNul(record: AuditRecord): AuditRecord {
+  const text = JSON.stringify(record);
+  if (!text.includes(String.raw`\u0000`)) return record;
+  return JSON.parse(text, (_name, value: unknown) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value)) as AuditRecord;
 }
 
 const type = 'corebanking.audit.recorded.v1';
@@ -75,5 +82,5 @@ export async function writeAudit(client: Queries, records: readonly AuditRecord[
 
 /** Takes records that the gateway and the ledger made, each once. */
 export async function recordAudits(pool: Pool, records: readonly AuditRecord[]): Promise<boolean> {
-  return transaction(pool, (client) => writeAudit(client, records));
+  return transaction(pool, (client) => writeAudit(client, records.map(withoutNul)));
 }

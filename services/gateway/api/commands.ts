@@ -23,8 +23,8 @@ export interface Plan<N extends MessageName = MessageName> {
   /** What a caller is told of a command whose outcome is not known. */
   resource: Record<string, string>;
   location?: string;
-  /** The resource as it is shown until the outcome is known. */
-  pending?(): Transaction | Transfer;
+  /** The resource as it is shown until the outcome is known. `acceptedAt`: of the first request (acceptances.ts). */
+  pending?(acceptedAt: Date): Transaction | Transfer;
   /** Runs before a success is answered, and may add to what is shown. */
   finish?(data: unknown, replayed: boolean): Promise<unknown>;
 }
@@ -80,7 +80,7 @@ const accountPlanners = {
 };
 
 const moneyPlanners = {
-  create_transaction({ body, bits, acceptedAt }: Input<Body<typeof bodies.createTransaction>>): Plan<'create_transaction'> {
+  create_transaction({ body, bits }: Input<Body<typeof bodies.createTransaction>>): Plan<'create_transaction'> {
     const account_id = knownForm('account', body.account_id);
     const transaction_id = idOf('transaction', withBucket(bits, account_id));
     const { transaction_type, amount, currency = null, description = null, reference = null } = body;
@@ -88,10 +88,10 @@ const moneyPlanners = {
     const direction = transaction_type === 'Deposit' ? ('credit' as const) : ('debit' as const);
     return {
       name: 'create_transaction', id: transaction_id, key: account_id, data, resource: { transaction_id }, location: `/transactions/${transaction_id}`,
-      pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),
+      pending: (acceptedAt) => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),
     };
   },
-  create_transfer({ body, bits, acceptedAt }: Input<Body<typeof bodies.createTransfer>>): Plan<'create_transfer'> {
+  create_transfer({ body, bits }: Input<Body<typeof bodies.createTransfer>>): Plan<'create_transfer'> {
     const from_account_id = knownForm('account', body.from_account_id);
     const to_account_id = knownForm('account', body.to_account_id);
     const transfer_id = idOf('transfer', withBucket(bits, from_account_id));
@@ -99,7 +99,7 @@ const moneyPlanners = {
     const data = { transfer_id, from_account_id, to_account_id, amount, currency, description };
     return {
       name: 'create_transfer', id: transfer_id, key: from_account_id, data, resource: { transfer_id }, location: `/transfers/${transfer_id}`,
-      pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString() }),
+      pending: (acceptedAt) => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString() }),
     };
   },
   reverse_transaction({ params, body, bits }: Input<Body<typeof bodies.reverse>>): Plan<'reverse_transaction'> {

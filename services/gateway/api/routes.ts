@@ -3,6 +3,7 @@ import { endpoints, isPaged } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
 import type { Span } from '#libs/service/tracing.ts';
+import { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import type { Caller } from '../access/caller.ts';
 import { createPlanners } from './commands.ts';
@@ -47,9 +48,10 @@ type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 /** One route per row of the endpoints table. */
 export function addRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   const planners = createPlanners(deps) as unknown as Record<string, Planner | undefined>;
+  const acceptances = new Acceptances();
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
     const planner = planners[name];
-    const handler = name === 'health' ? health(deps) : planner ? write(endpoint, planner, deps) : read(name, endpoint, deps);
+    const handler = name === 'health' ? health(deps) : planner ? write(endpoint, planner, { ...deps, acceptances }) : read(name, endpoint, deps);
     app.route({ method: endpoint.method, url: endpoint.path, config: { endpoint: name, scope: endpoint.scope }, handler });
   }
 }
@@ -138,7 +140,7 @@ function collect<T>(wrong: Violation[], check: () => T): T | undefined {
   }
 }
 
-function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Handler {
+function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies & { acceptances: Acceptances }): Handler {
   const route = `${endpoint.method} ${endpoint.path}`;
   const schema = endpoint.body;
   if (!schema) throw new TypeError(`${route} has no body`);
@@ -161,7 +163,11 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Hand
     const outcome = await deps.forwarder.command({ ...planned, acceptedAt }, origin);
     if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
-    if (outcome.kind === 'failed') return void answerFailed(reply, endpoint, planned, outcome, { hasKey: idempotencyKey !== undefined, show });
+    if (outcome.kind === 'failed') {
+      const hasKey = idempotencyKey !== undefined;
+      const pending = () => planned.pending?.(hasKey ? deps.acceptances.first(planned.id, acceptedAt) : acceptedAt);
+      return void answerFailed(reply, endpoint, planned, outcome, { hasKey, pending: () => show(pending()) });
+    }
     if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
     const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed) : outcome.data;
     send(reply, endpoint.success, show(data), endpoint.shape === 'bare');
@@ -170,7 +176,8 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies): Hand
 
 interface FailedContext {
   hasKey: boolean;
-  show: (data: unknown) => unknown;
+  /** What is shown until the outcome is known. */
+  pending: () => unknown;
 }
 
 /** 503 when nothing was sent, 202 where the broker has the command and the endpoint knows Pending, else 504. */
@@ -178,7 +185,7 @@ function answerFailed(reply: FastifyReply, endpoint: Endpoint, plan: Plan, { sta
   if (stage === 'not_sent') throw new Refused(unavailable);
   if (stage !== 'no_reply' || !plan.pending || !endpoint.pending) throw outcomeUnknown(plan.resource, context.hasKey);
   reply.headers({ location: plan.location, 'retry-after': '1' });
-  return send(reply, 202, context.show(plan.pending()), endpoint.shape === 'bare');
+  return send(reply, 202, context.pending(), endpoint.shape === 'bare');
 }
 
 const keyForm = /^[\x20-\x7e]{1,255}$/;
