@@ -264,17 +264,18 @@ async function openAccounts(entrance: Entrance): Promise<Accounts> {
   const { client_id: client = '' } = await post('client', '/clients', corporate);
   const currencies = new Map<string, string>();
   let number = 0;
-  const open = async (count: number, account_type = 'Savings', currency = 'USD'): Promise<string[]> => {
-    const opened: string[] = [];
-    while (opened.length < count) {
+  const open = (count: number, account_type = 'Savings', currency = 'USD'): Promise<string[]> =>
+    Promise.all(Array.from({ length: count }, async () => {
       const body = { client_id: client, account_type, currency, initial_deposit: 1000 };
       const { account_id = '' } = await post(`account ${number++}`, '/accounts', body);
       currencies.set(account_id, currency);
-      opened.push(account_id);
-    }
-    return opened;
-  };
-  const own = [...(await open(10)), ...(await open(3, 'Checking', 'JPY')), ...(await open(3, 'Current', 'KWD'))];
-  const [hot = '', frozen = '', ...probes] = await open(4);
-  return { client, own, crossed: await open(8), loans: await open(3, 'Loan'), hot, frozen, probes, currencies };
+      return account_id;
+    }));
+  const [own, [hot = '', frozen = '', ...probes], crossed, loans] = await Promise.all([
+    Promise.all([open(10), open(3, 'Checking', 'JPY'), open(3, 'Current', 'KWD')]).then((accounts) => accounts.flat()),
+    open(4),
+    open(8),
+    open(3, 'Loan'),
+  ]);
+  return { client, own, crossed, loans, hot, frozen, probes, currencies };
 }

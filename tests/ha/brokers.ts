@@ -39,6 +39,8 @@ export const replicatedSettings: Record<string, string> = {
   // Who is silent for three seconds leads nothing any more; clients look for the next one then (libs/kafka/patched/lost-brokers.ts).
   'broker.session.timeout.ms': '3000',
   'broker.heartbeat.interval.ms': '500',
+  // A follower that asks its new leader too early asks again after this long, and what is written waits for it.
+  'replica.fetch.backoff.ms': '100',
 };
 
 interface Ports {

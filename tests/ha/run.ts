@@ -6,12 +6,13 @@ import { Campaign, type Result } from '../faults/campaign.ts';
 import type { Cluster } from '../faults/cluster.ts';
 import type { Random } from '../faults/random.ts';
 import { print, totals } from '../faults/report.ts';
+import { titleOf } from '../faults/row.ts';
 import { stopAllChildren } from '../../deploy/local/child.ts';
 import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { startHaCluster } from './cluster.ts';
 import type { HaRow } from './measure.ts';
 import { requirePrograms } from './preflight.ts';
-import { table, writeDocs } from './report.ts';
+import { type Run, table, writeDocs } from './report.ts';
 import { certificateRows } from './rows-certificates.ts';
 import { kafkaRows } from './rows-kafka.ts';
 import { postgresRows } from './rows-postgres.ts';
@@ -80,6 +81,13 @@ function judged(results: Result[], { mustFail }: Suite): Result[] {
   return results.slice(0, 1).map((result) => ({ ...result, findings: isFound ? [] : ['the loss that was planted was not found'] }));
 }
 
+function thisRun(results: Result[]): Run {
+  const quick = options.quick || options.short;
+  const run = new Set(results.map(({ row }) => row.name));
+  const notRun = suites.flatMap(({ rows }) => rows).filter(({ name }) => !run.has(name)).map((row) => titleOf(row, false));
+  return { options: process.argv.slice(2).join(' '), quick, slowness: Number(process.env['FAULTS_SLOWNESS'] ?? 1), notRun };
+}
+
 async function main(): Promise<Verdict> {
   requirePrograms();
   const wanted = options.only?.split(',') ?? (options.short ? shortRows : undefined);
@@ -97,7 +105,7 @@ async function main(): Promise<Verdict> {
   const failed = results.filter(({ findings }) => findings.length > 0).length;
   say(`\n${table(results)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`);
   if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
-  if (options['write-docs']) writeDocs(results, options.quick || options.short);
+  if (options['write-docs']) writeDocs(results, thisRun(results));
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
   else say(`to run it again: npm run test:ha -- --seed ${seed}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`);
   return { passed: results.length - failed, failed };

@@ -6,12 +6,13 @@ afterEach(() => void vi.useRealTimers());
 
 /** A probe whose messages come back after `delayMs`; never, while that is undefined. */
 function probing(delayMs: number | undefined) {
-  const world = { delayMs, lost: 0, sent: 0 };
+  const world = { delayMs, lost: 0, sent: 0, isAway: false };
   const probe: ReplyProbe = new ReplyProbe({
     prefix: 'origin.probe.',
     onLost: () => { world.lost += 1; },
     send: async (id) => {
       world.sent += 1;
+      if (world.isAway) throw new Error('the broker is away');
       if (world.delayMs !== undefined) setTimeout(() => probe.arrived(id), world.delayMs);
     },
   });
@@ -62,4 +63,20 @@ test('ready, then nothing comes back: lost', async () => {
 test("somebody else's id is no probe", () => {
   const { probe } = probing(10);
   expect([probe.arrived('origin.17'), probe.arrived('origin.probe.17')]).toEqual([false, true]);
+});
+
+test('while the broker takes no probes it stays ready, and what comes back soon after is in time', async () => {
+  const { world, probe } = probing(10);
+  const started = probe.start(10_000);
+  await vi.advanceTimersByTimeAsync(300);
+  await started;
+  world.isAway = true;
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(probe.ready).toBe(true);
+  [world.isAway, world.delayMs] = [false, 3_000];
+  await vi.advanceTimersByTimeAsync(3_500);
+  world.delayMs = 10;
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect([probe.ready, world.lost]).toEqual([true, 0]);
+  await probe.stop();
 });

@@ -73,7 +73,7 @@ export class ReplyProbe {
       const isBack = await this.#probeOnce();
       if (isBack === undefined) await pause(pauseMs, signal);
       else if (isBack) await pause(everyMs, signal);
-      else if (!signal.aborted && (this.#ready || Date.now() - this.#joinedAt > givenUpAfterMs)) {
+      else if (!signal.aborted && Date.now() - this.#joinedAt > givenUpAfterMs) {
         this.#ready = false;
         // However long the next join takes: what is built again before it has joined never joins on a slow machine.
         this.#joinedAt = Number.POSITIVE_INFINITY;
@@ -92,8 +92,8 @@ export class ReplyProbe {
     try {
       await this.#options.send(this.#options.prefix + String(this.#sequence++));
     } catch {
-      // Without a broker, this says nothing about the consumer: its time begins when there is one again.
-      this.#ready = false;
+      // Without a broker, this says nothing about the consumer: its time begins when there is one again. What is asked
+      // for meanwhile waits at the publisher, and is refused only when no broker takes it in its time.
       this.#joinedAt = Date.now();
       return undefined;
     }
