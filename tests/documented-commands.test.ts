@@ -22,7 +22,7 @@ const runBy: Record<string, string> = {
   'npm run bank -- load --rate 200 --seconds 10': 'tests/command-line.e2e.test.ts',
   'npm run bank -- verify-books': 'tests/command-line.e2e.test.ts',
   'npm run --silent example notifier.ts': 'not here: the examples have tests of their own, which start them otherwise',
-  'npm run test:faults -- --quick': 'not by a test: it takes ten minutes and tests the whole bank itself (.ci/run runs it)',
+  'npm run test:faults -- --quick': 'not by a test: it takes ten minutes and tests the whole bank itself (.ci/run runs a part of it)',
   'npm run test:faults -- --self-test': 'not by a test: it runs the faults on banks of its own, for minutes',
   'npm run bench -- --quick': 'not by a test: it measures, and wants the machine for itself',
   'npm run test:planted': 'not by a test: it runs the tests twelve times',
