@@ -29,6 +29,11 @@ export interface Accounts {
   probes: string[];
 }
 
+interface Ids {
+  transaction_id?: string;
+  transfer_id?: string;
+}
+
 /**
  * Draws operations from the seed and sends them through both gateways: openings (of Loans too), deposits, withdrawals,
  * transfers (crossed, hot, Loan Payments), reversals, freezes, changes of the client, reads, repeats of earlier keys with the same
@@ -193,8 +198,9 @@ export class Load {
     const recent = this.#journal.operations.slice(-200).filter((operation) => done(operation) && ['deposit', 'withdrawal', 'transfer'].includes(operation.kind));
     if (recent.length === 0) return;
     const original = random.pick(recent);
-    const body = original.decided?.body as { transaction_id?: string; data?: { transfer_id: string } };
-    const transaction = body.transaction_id ?? body.data?.transfer_id.replace('trf_', 'txn_');
+    const body = original.decided?.body as Ids & { data?: Ids };
+    // Where GET has told the outcome of a transfer, it is not wrapped (asAnswered in journal.ts).
+    const transaction = body.transaction_id ?? (body.data ?? body).transfer_id?.replace('trf_', 'txn_');
     const effects = original.effects.map(({ account, minor }) => ({ account, minor: -minor }));
     const deserves = ['insufficient_funds', 'already_reversed', ...this.#mayBeFrozen(...effects.map(({ account }) => account))];
     await this.#finish(this.make('reversal', `/transactions/${transaction}/reversal`, { reason: 'mistake' }, effects, { deserves }), random);
