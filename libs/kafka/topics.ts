@@ -1,6 +1,6 @@
 import type { Admin } from 'kafkajs';
 import type { KafkaClient } from './client.ts';
-import { createBackoff, pause, startTimeoutMs } from './wait.ts';
+import { pause, repeatUntilDone, startTimeoutMs } from './wait.ts';
 
 /** Topic settings by their Kafka names, for example 'cleanup.policy'. */
 export type Settings = Record<string, string>;
@@ -169,17 +169,17 @@ const replicationConfig = ['min.insync.replicas', 'unclean.leader.election.enabl
  * come later, at most ten minutes.
  */
 export async function requireReplication(kafka: KafkaClient, topics: readonly string[]): Promise<void> {
-  const deadline = performance.now() + startTimeoutMs;
-  const backoff = createBackoff(100, 2_000);
-  for (;;) {
-    const weak = await unreplicated(kafka, topics).catch((error: Error & { type?: string }) => {
-      if (error.type === 'TOPIC_AUTHORIZATION_FAILED') throw new Error('the user at the brokers needs Describe and DescribeConfigs on every topic: their replication is checked at the start');
-      if (performance.now() > deadline) throw error;
-    });
-    if (weak?.length === 0) return;
-    if (weak) throw new Error(`topics that a broker's death may take along (ALLOW_UNREPLICATED=true takes them, for development):\n${weak.map((line) => `  ${line}`).join('\n')}`);
-    await pause(backoff.next());
-  }
+  const fault = await repeatUntilDone(() => replicationFault(kafka, topics), startTimeoutMs);
+  if (fault !== undefined) throw new Error(fault);
+}
+
+async function replicationFault(kafka: KafkaClient, topics: readonly string[]): Promise<string | undefined> {
+  const weak = await unreplicated(kafka, topics).catch((error: Error & { type?: string }) => {
+    if (error.type !== 'TOPIC_AUTHORIZATION_FAILED') throw error;
+  });
+  if (weak === undefined) return 'the user at the brokers needs Describe and DescribeConfigs on every topic: their replication is checked at the start';
+  if (weak.length === 0) return undefined;
+  return `topics that a broker's death may take along (ALLOW_UNREPLICATED=true takes them, for development):\n${weak.map((line) => `  ${line}`).join('\n')}`;
 }
 
 /** A line for each topic that is less than requireReplication asks for. */

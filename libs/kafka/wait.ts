@@ -2,7 +2,7 @@
 export const startTimeoutMs = 600_000;
 
 /** What a bounded wait rejects with when its time is over. */
-export class WaitTimeoutError extends Error {
+class WaitTimeoutError extends Error {
   override name = 'WaitTimeoutError';
 }
 
@@ -44,4 +44,22 @@ export function createBackoff(firstMs: number, maxMs: number): { next(): number;
       current = firstMs;
     },
   };
+}
+
+/**
+ * The outcome of the first call that succeeds, or the error of the last one after `timeoutMs`: for a start, which waits for
+ * brokers that are away instead of failing.
+ */
+export async function repeatUntilDone<T>(call: () => Promise<T>, timeoutMs: number): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  const backoff = createBackoff(100, 2_000);
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      const waitMs = backoff.next();
+      if (performance.now() + waitMs > deadline) throw error;
+      await pause(waitMs);
+    }
+  }
 }

@@ -47,6 +47,11 @@ const brokerStartMs = 240_000;
 /** Which a row may add for a while. */
 const spares: string[] = ['ledger-3', 'accounts-2'];
 const owner = 'core_banking';
+/**
+ * How long a gateway that stops still takes requests: the entrance asks every 50 ms, and may be slow to do so on a busy machine.
+ * The chart has 3 s.
+ */
+const shutdownDelayMs = 1_500;
 
 /** What the services run against: broker and database, by whatever many processes. */
 export interface Servers {
@@ -130,7 +135,7 @@ export async function startCluster(dir: string, random: Random, serversOf: (cont
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: secrets.pepper,
     idempotencySecret: secrets.idempotency,
-    env: servers.env,
+    env: { SHUTDOWN_DELAY_MS: String(shutdownDelayMs), ...servers.env },
     project: servers.project,
   };
   const settingsOf = (name: string): BankSettings =>

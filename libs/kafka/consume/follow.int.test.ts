@@ -118,3 +118,26 @@ test('after an outage it goes on where it was', async () => {
   await until(() => state.get('b') === '2');
   expect(log).toEqual(['a 1 state', 'b 2 state']);
 });
+
+test('brokers that go away while a follower starts are waited for', async () => {
+  const topic = await testTopic(kafka, 'start', 1);
+  await put(topic, 'a', '1');
+  const routed = testKafka(proxy.route);
+  let calls = 0;
+  // The first administration counts the partitions, before it joins; the second asks for their ends.
+  const client: KafkaClient = {
+    ...routed,
+    withAdmin: async (run, timeoutMs) => {
+      calls += 1;
+      if (calls === 2) await proxy.set('refuse');
+      return routed.withAdmin(run, timeoutMs);
+    },
+  };
+  const { follower, state } = following(topic, client);
+  const started = follower.start();
+  await until(() => calls >= 2);
+  await sleep(1_500);
+  await proxy.set('pass');
+  await started;
+  expect(state).toEqual(new Map([['a', '1']]));
+});

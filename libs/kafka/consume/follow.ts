@@ -4,7 +4,7 @@ import type { KafkaClient } from '../client.ts';
 import { Supervisor } from './consumer-supervisor.ts';
 import type { BatchPayload } from './fetched-messages.ts';
 import { offsetsAt, type PartitionOffset, topicRanges } from '../topics.ts';
-import { startTimeoutMs, withTimeout } from '../wait.ts';
+import { repeatUntilDone, startTimeoutMs, withTimeout } from '../wait.ts';
 
 export interface FollowOptions {
   /** Mostly a compacted one: the latest message of each key is its state, a null value removes the key. */
@@ -75,19 +75,19 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     if (options.from instanceof Date) return offsetsAt(kafka, topic, options.from);
     return (await topicRanges(kafka, topic)).map(({ partition, high }) => ({ partition, offset: high }));
   };
-  const readAll = async (): Promise<void> => {
+  const readAll = async (timeoutMs: number): Promise<void> => {
     // Partitions that hold nothing have nothing to wait for, whatever their end offset is.
-    const ranges = await topicRanges(kafka, topic);
+    const ranges = await repeatUntilDone(() => topicRanges(kafka, topic), timeoutMs);
     ends = new Map(ranges.filter(({ low, high }) => high > low).map(({ partition, high }) => [partition, high]));
     checkCaughtUp();
     await caughtUp.promise;
   };
   return {
     start: async ({ timeoutMs = startTimeoutMs } = {}) => {
-      for (const { partition, offset } of await firstOffsets()) positions.set(partition, offset);
+      for (const { partition, offset } of await repeatUntilDone(firstOffsets, timeoutMs)) positions.set(partition, offset);
       await supervisor.start(timeoutMs);
       try {
-        await withTimeout(readAll(), timeoutMs, `reading ${topic}`);
+        await withTimeout(readAll(timeoutMs), timeoutMs, `reading ${topic}`);
       } catch (error) {
         await supervisor.stop(0);
         throw error;
