@@ -44,14 +44,15 @@ export function haRow(row: Omit<HaRow, 'inject' | 'recoveryMs'> & { recoveryMs?:
 }
 
 function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Evidence, { say }: Bench): string[] {
-  const writes = attempts.filter(({ attempt }) => attempt.sentAt >= (moments[0]?.at ?? t0));
+  const writes = attempts.filter(({ attempt }) => endOf(attempt) >= (moments[0]?.at ?? t0));
   const troubled = writes.filter(({ attempt }) => isTrouble(attempt));
   const bound = row.outageMs * slowness;
   const findings: string[] = [];
   let longest = 0;
   for (const [i, { what, at }] of moments.entries()) {
     const until = moments[i + 1]?.at ?? Number.POSITIVE_INFINITY;
-    const own = (all: typeof writes) => all.filter(({ attempt }) => attempt.sentAt >= at && attempt.sentAt < until);
+    // A write that was on its way when the next server died, and was answered after that, is judged with that server.
+    const own = (all: typeof writes) => all.filter(({ attempt }) => endOf(attempt) >= at && endOf(attempt) < until);
     const bad = own(troubled);
     const outage = Math.max(0, ...bad.map(({ attempt }) => attempt.sentAt - at));
     const seen = Object.entries(Object.groupBy(bad, ({ attempt }) => String(attempt.status))).map(([status, of]) => `${of?.length} × ${status}`);
@@ -65,6 +66,8 @@ function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Eviden
   row.figures = { outageMs: longest, writes: writes.length, troubled: troubled.length };
   return findings;
 }
+
+const endOf = ({ sentAt, tookMs }: Attempt): number => sentAt + tookMs;
 
 /** Neither done nor refused: the caller has to ask or to send again. */
 function isTrouble(attempt: Attempt): boolean {
