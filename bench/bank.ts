@@ -1,7 +1,7 @@
-import { type BankSettings, createTopics, makeApiKey, migrateService, roleUrl, type ServiceKind, startService } from '../deploy/local/bank.ts';
-import type { Child } from '../deploy/local/child.ts';
-import { logTail } from '../deploy/local/log-file.ts';
-import { awaitReady } from '../deploy/local/ready.ts';
+import { type BankSettings, createTopics, makeApiKey, migrateService, roleUrl, type ServiceKind, startService } from '../tools/local/bank.ts';
+import type { Child } from '../tools/local/child.ts';
+import { logTail } from '../tools/local/log-file.ts';
+import { awaitReady } from '../tools/local/ready.ts';
 import type { Side, World } from './world.ts';
 
 const readyMs = 60_000;

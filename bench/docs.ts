@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROJECT } from '../deploy/local/local-dir.ts';
+import { PROJECT } from '../tools/local/local-dir.ts';
 import { type Chart, type Series, svg } from './chart.ts';
 import type { Machine } from './machine.ts';
 import { markdown, table } from './report.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { PROJECT } from '../deploy/local/local-dir.ts';
+import { PROJECT } from '../tools/local/local-dir.ts';
 import { median } from './measure.ts';
 import type { World } from './world.ts';
 

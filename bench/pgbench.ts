@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { runToEnd } from '../deploy/local/child.ts';
+import { runToEnd } from '../tools/local/child.ts';
 import { accountCount } from './contenders/posting.ts';
 import type { World } from './world.ts';
 

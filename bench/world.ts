@@ -5,11 +5,11 @@ import { pino } from 'pino';
 import { makeApiKey } from '#libs/contracts/api-key.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
-import { type Child, startChild, stopAllChildren } from '../deploy/local/child.ts';
-import { type Infrastructure, startInfrastructure } from '../deploy/local/infra.ts';
-import { type LocalDir, openLocalDir, PROJECT } from '../deploy/local/local-dir.ts';
-import { logTail } from '../deploy/local/log-file.ts';
-import { accepts } from '../deploy/local/ports.ts';
+import { type Child, startChild, stopAllChildren } from '../tools/local/child.ts';
+import { type Infrastructure, startInfrastructure } from '../tools/local/infra.ts';
+import { type LocalDir, openLocalDir, PROJECT } from '../tools/local/local-dir.ts';
+import { logTail } from '../tools/local/log-file.ts';
+import { accepts } from '../tools/local/ports.ts';
 import { type Bank, type BankOptions, startBank } from './bank.ts';
 import { accountCount, tellerId, vaultId } from './contenders/posting.ts';
 import { cpuSeconds, cpuSecondsWithChildren } from './cpu.ts';
@@ -19,7 +19,7 @@ import type { Best, Reading } from './measure.ts';
 export const logger = pino({ level: 'warn' });
 const stopMs = 8_000;
 const startMs = 30_000;
-/** min_wal_size of deploy/local. */
+/** min_wal_size of tools/local. */
 const walMiB = 1024;
 const walFileMiB = 16;
 const openingMinor = 100_000_000_00;

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
-import { countRepublishable, republish } from '#libs/postgres/republish.ts';
+import { countRepublishable, republish } from '#libs/postgres/outbox/republish.ts';
 import { Failure, moment, openDatabase, print, say } from './api.ts';
 
 const services = ['ledger', 'accounts'] as const;

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
-import type { Command } from '#services/ledger/decision.ts';
+import type { Command } from '#services/ledger/domain/decision.ts';
 import { collectSeldom } from '#libs/service/run.ts';
-import { runBatch } from '#services/ledger/engine.ts';
+import { runBatch } from '#services/ledger/batch/engine.ts';
 import { serveHelper } from '../helper.ts';
 
 /**

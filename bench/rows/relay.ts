@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventOf, unpackMessages } from '#libs/postgres/outbox-messages.ts';
+import { eventOf, unpackMessages } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Bank } from '../bank.ts';
 import type { EventsPlan, EventsResult } from '../contenders/events.ts';

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { EventData } from '../../libs/contracts/events.ts';
 import { eventually } from '../../tests/support/eventually.ts';
 import { type BankConsumer, type ConsumerOptions, createConsumer, type DeadLetter, type Gap } from './index.ts';
-import { openProxy } from './proxy.fixture.ts';
+import { openProxy } from './test/proxy.fixture.ts';
 
 /** The consumer against a real broker, with kafkajs as it is published. */
 const completed = 'corebanking.transaction.completed.v1';

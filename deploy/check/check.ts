@@ -1,5 +1,5 @@
-import { runToEnd } from '../local/child.ts';
-import { PROJECT } from '../local/local-dir.ts';
+import { runToEnd } from '../../tools/local/child.ts';
+import { PROJECT } from '../../tools/local/local-dir.ts';
 
 /** A part of `npm run check:deploy`: steps that build on each other. The first that fails ends the part, not the run. */
 export interface Part {

@@ -1,4 +1,4 @@
-import { freePort } from '../local/ports.ts';
+import { freePort } from '../../tools/local/ports.ts';
 import { Callers, call, make } from './callers.ts';
 import { type Check, expect, type Output, type Part, run } from './check.ts';
 import { faults } from './compose-faults.ts';

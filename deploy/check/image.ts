@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROJECT } from '../local/local-dir.ts';
+import { PROJECT } from '../../tools/local/local-dir.ts';
 import { type Check, expect, type Part, run } from './check.ts';
 
 const buildMs = 15 * 60_000;
@@ -54,7 +54,7 @@ async function insideImage(check: Check, docker: (args: string[], codes?: number
     expect(writable === '1000', `its user may write ${writable}`);
   });
   await check.step('has no tests and no tools for development', async () => {
-    const found = await shell("find /app -name '*.test.ts' -not -path '*/node_modules/*'; ls -d /app/node_modules/vitest /app/node_modules/typescript /app/node_modules/oidc-provider /app/deploy/local 2> /dev/null || true");
+    const found = await shell("find /app -name '*.test.ts' -not -path '*/node_modules/*'; ls -d /app/node_modules/vitest /app/node_modules/typescript /app/node_modules/oidc-provider /app/tools/local 2> /dev/null || true");
     expect(found === '', `has ${found}`);
   });
   await check.step(`each program starts in it, read-only and without rights, and says what it misses: ${programs.join(', ')}`, async () => {

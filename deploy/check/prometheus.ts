@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startChild } from '../local/child.ts';
-import type { Child } from '../local/child.ts';
-import { freePort } from '../local/ports.ts';
-import { awaitReady } from '../local/ready.ts';
+import { startChild } from '../../tools/local/child.ts';
+import type { Child } from '../../tools/local/child.ts';
+import { freePort } from '../../tools/local/ports.ts';
+import { awaitReady } from '../../tools/local/ready.ts';
 
 const has = (program: string): boolean => spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
 

@@ -45,7 +45,7 @@ build_postgres() {
 build_kafka() {
   local context="$work/kafka"
   cp -r "$here/stand-ins/kafka" "$context"
-  "$root/node_modules/.bin/node" -e "import('$root/deploy/local/kafka-jars.ts').then(async ({ ensureJars }) => console.log(await ensureJars()))" > "$work/jars" 2>> "$log" || give_up "$1"
+  "$root/node_modules/.bin/node" -e "import('$root/tools/local/kafka-jars.ts').then(async ({ ensureJars }) => console.log(await ensureJars()))" > "$work/jars" 2>> "$log" || give_up "$1"
   cp -r "$(cat "$work/jars")" "$context/libs"
   build "$1" "$context"
 }

@@ -1,7 +1,7 @@
 import { expect, type Part, run } from './check.ts';
 
 /** Of each kind some: what talks to a broker and a database directly, and whole banks. */
-const files = ['libs/kafka/publish.int.test.ts', 'libs/kafka/consume.int.test.ts', 'libs/postgres/migrate.int.test.ts', 'libs/postgres/relay.int.test.ts', 'services/ledger/engine.int.test.ts', 'tests/contract-idempotency.e2e.test.ts', 'tests/redelivery.e2e.test.ts'];
+const files = ['libs/kafka/publish/publish.int.test.ts', 'libs/kafka/consume/consume.int.test.ts', 'libs/postgres/migrate.int.test.ts', 'libs/postgres/outbox/relay.int.test.ts', 'services/ledger/batch/engine.int.test.ts', 'tests/contract/idempotency.e2e.test.ts', 'tests/failures/redelivery.e2e.test.ts'];
 
 /** The suite against a Postgres and a Kafka that testcontainers starts, instead of local processes. */
 export const testcontainers: Part = {

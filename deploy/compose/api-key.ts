@@ -6,9 +6,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { loadConfig, url } from '#libs/service/config.ts';
-import { runToEnd } from '../local/child.ts';
-import { connectionOf, summary } from '../local/connection.ts';
-import { PROJECT, writeAtomically } from '../local/local-dir.ts';
+import { runToEnd } from '../../tools/local/child.ts';
+import { connectionOf, summary } from '../../tools/local/connection.ts';
+import { PROJECT, writeAtomically } from '../../tools/local/local-dir.ts';
 
 const file = '/run/secrets/api-key/api_key';
 

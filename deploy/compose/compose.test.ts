@@ -5,11 +5,11 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { z } from 'zod';
 import { loadConfig } from '#libs/service/config.ts';
-import { programs as schemas } from '../generate/configuration.ts';
-import { idpConfig } from '../local/identity-provider.ts';
-import { containerSettings, KAFKA_IMAGE } from '../local/kafka.ts';
-import { PROJECT } from '../local/local-dir.ts';
-import { initdbLocale } from '../local/postgres.ts';
+import { programs as schemas } from '../../tools/generate/configuration.ts';
+import { idpConfig } from '../../tools/local/identity-provider.ts';
+import { containerSettings, KAFKA_IMAGE } from '../../tools/local/kafka.ts';
+import { PROJECT } from '../../tools/local/local-dir.ts';
+import { initdbLocale } from '../../tools/local/postgres.ts';
 
 /** docker-compose.yml without an engine: what `npm run check:deploy` would find too, and later. */
 type Service = {

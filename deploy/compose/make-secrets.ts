@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OWNER } from '../local/infra.ts';
-import { postgresUrl } from '../local/postgres.ts';
+import { OWNER } from '../../tools/local/infra.ts';
+import { postgresUrl } from '../../tools/local/postgres.ts';
 
 const folder = '/run/secrets';
 

@@ -9,7 +9,7 @@ import { run } from '#libs/service/run.ts';
 
 /**
  * Takes back what the topic `ledger.position` says was published, so that ledgers which are started from now on work with a
- * database of an older history (libs/postgres/history.ts). For docs/operations.md, Restore, alone: the ledgers are stopped.
+ * database of an older history (libs/postgres/outbox/history.ts). For docs/operations.md, Restore, alone: the ledgers are stopped.
  */
 export async function acceptHistory(kafka: KafkaClient, { prefix, logger }: { prefix: string; logger: Logger }): Promise<void> {
   const publisher = createPublisher(kafka, { logger, name: 'accept-history', topics: topicTable(prefix) });

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /**
  * Identifiers: a type prefix, an underscore and 128 bits in 32 lower-case hex digits (contract: Envelope, ids, time).
@@ -40,12 +40,12 @@ export function idOf(kind: IdKind, bits: string): string {
 
 /** Bucket 0-255 of a command's key (FNV-1a, folded). A command goes to partition `bucket % partitions`. */
 export function bucketOf(key: string): number {
-  let hash = 0x811c9dc5;
+  let fnv = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) {
-    hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+    fnv = Math.imul(fnv ^ key.charCodeAt(i), 0x01000193);
   }
-  hash ^= hash >>> 16;
-  return (hash ^ (hash >>> 8)) & 0xff;
+  fnv ^= fnv >>> 16;
+  return (fnv ^ (fnv >>> 8)) & 0xff;
 }
 
 /** The same bits with the bucket of `key` in the last byte. */
@@ -96,5 +96,10 @@ export function commandKey(messageId: string): string {
 
 /** The id of the audit record of a command: one, however often the command is delivered. */
 export function auditId(messageId: string): string {
-  return idOf('audit', createHash('sha256').update(`audit ${messageId}`).digest('hex').slice(0, 32));
+  return idOf('audit', hash('sha256', `audit ${messageId}`).slice(0, 32));
+}
+
+/** The id of the event of a transfer, by the bits of its debit leg: neither of the two transactions' ids, and as fixed as they are. */
+export function transferEventId(bits: string): string {
+  return hash('sha256', `transfer ${bits}${siblingBits(bits)}`).slice(0, 32);
 }

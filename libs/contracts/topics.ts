@@ -51,7 +51,7 @@ export const topics = {
   'accounts.commands': log(commandPartitions, 7 * day, small),
   /** The ledger's audit records, for accounts. */
   'ledger.audit': log(1, 7 * day, large),
-  /** The newest batch that the ledger has published (libs/postgres/history.ts). Read by itself alone, the last record. */
+  /** The newest batch that the ledger has published (libs/postgres/outbox/history.ts). Read by itself alone, the last record. */
   'ledger.position': { partitions: 1, config: { ...compacted(1).config, 'segment.bytes': String(16 * 1024 * 1024) } },
   'ledger.queries': log(commandPartitions, day / 24, small),
   'accounts.queries': log(commandPartitions, day / 24, small),

@@ -26,7 +26,7 @@ test('does what a Map does, whatever its keys', () => {
 });
 
 test('what has left it is freed with the young generation, as with a Map it is not', () => {
-  const bytesHeld = (kind: string) => Number(execFileSync(process.execPath, ['--expose-gc', '--no-allocation-site-pretenuring', join(import.meta.dirname, 'short-lived-map.fixture.ts'), kind]));
+  const bytesHeld = (kind: string) => Number(execFileSync(process.execPath, ['--expose-gc', '--no-allocation-site-pretenuring', join(import.meta.dirname, 'test', 'short-lived-map.fixture.ts'), kind]));
   expect(bytesHeld('short-lived')).toBeLessThan(10_000_000);
   expect(bytesHeld('map')).toBeGreaterThan(10_000_000);
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { bigintArray, type Columns, intArray, rowArray, textArray, timestampArray, uuidArray } from './arrays.ts';
 import { createPool } from './pool.ts';
-import { createTestDatabase, silent } from './test-database.ts';
+import { createTestDatabase, silent } from './test/test-database.ts';
 
 const database = await createTestDatabase();
 const pool = createPool({ url: database.url, application_name: 'arrays-test', schema: 'public' }, silent);

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkDatabase } from './check.ts';
 import { lastMigration, migrate } from './migrate.ts';
 import { createPool, type Pool, type PoolOptions } from './pool.ts';
-import { createTestDatabase, silent, type TestDatabase } from './test-database.ts';
+import { createTestDatabase, silent, type TestDatabase } from './test/test-database.ts';
 
 /** What each new connection must be: one of our own to a primary, whose schema the code knows. */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-connection-'));

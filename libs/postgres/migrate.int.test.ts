@@ -7,10 +7,10 @@ import { migrate } from './migrate.ts';
 import type { MigrateOptions } from './migrate.ts';
 import { createPool } from './pool.ts';
 import type { Pool } from './pool.ts';
-import { createTestDatabase, silent } from './test-database.ts';
-import type { TestDatabase } from './test-database.ts';
+import { createTestDatabase, silent } from './test/test-database.ts';
+import type { TestDatabase } from './test/test-database.ts';
 
-const files = fileURLToPath(new URL('./test-migrations', import.meta.url));
+const files = fileURLToPath(new URL('./test/test-migrations', import.meta.url));
 
 let database: TestDatabase;
 let options: MigrateOptions;

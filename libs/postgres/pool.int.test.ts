@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createPool, isoTimestamp } from './pool.ts';
 import type { PoolOptions } from './pool.ts';
-import { createTestDatabase, silent } from './test-database.ts';
+import { createTestDatabase, silent } from './test/test-database.ts';
 
 const database = await createTestDatabase();
 const base: PoolOptions = { url: database.url, application_name: 'pool-test', schema: 'public', max: 3 };

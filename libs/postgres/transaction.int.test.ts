@@ -2,8 +2,8 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { leavesConnectionSound } from './errors.ts';
 import { createPool } from './pool.ts';
 import type { Pool, Queries } from './pool.ts';
-import { createTestDatabase, silent } from './test-database.ts';
-import { createTestProxy } from './test-proxy.ts';
+import { createTestDatabase, silent } from './test/test-database.ts';
+import { createTestProxy } from './test/test-proxy.ts';
 import { isRetryable, transaction, uniqueViolation } from './transaction.ts';
 
 const database = await createTestDatabase();

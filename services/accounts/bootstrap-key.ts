@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { createPool } from '#libs/postgres/pool.ts';
 import { databaseConfig, loadConfig, processConfig } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
-import { createBootstrapKey } from './api-keys.ts';
+import { createBootstrapKey } from './api-keys/api-keys.ts';
 import { schema } from './schema.ts';
 
 /** Makes an API key with all scopes and prints it, this once. Gateways know it as soon as the relay of accounts has run. */

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import { accountsCommands } from './consumer.ts';
-import { batchedCommandHandlers, commandHandlers } from './handlers.ts';
-import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, startHarness } from './harness.ts';
-import type { Harness } from './harness.ts';
-import { batchedQueryHandlers, queryHandlers } from './queries.ts';
+import { batchedCommandHandlers, commandHandlers } from './commands/handlers.ts';
+import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, startHarness } from './test/harness.ts';
+import type { Harness } from './test/harness.ts';
+import { batchedQueryHandlers, queryHandlers } from './queries/queries.ts';
 
 let bank: Harness;
 beforeAll(async () => {

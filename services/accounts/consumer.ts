@@ -7,15 +7,15 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
-import { recordAudits } from './audit.ts';
-import { clientReads } from './client-reads.ts';
-import { insertDeadLetters } from './dead-letter-store.ts';
-import { decode, type Decoded } from './decode.ts';
-import { applyLedgerReplies, executeCommands, type Executed } from './execute.ts';
-import { recordUse } from './key-store.ts';
-import { type Item, nextGroups } from './lanes.ts';
+import { recordAudits } from './audit/audit.ts';
+import { clientReads } from './audit/client-reads.ts';
+import { insertDeadLetters } from './dead-letters/dead-letter-store.ts';
+import { decode, type Decoded } from './commands/decode.ts';
+import { applyLedgerReplies, executeCommands, type Executed } from './commands/execute.ts';
+import { recordUse } from './api-keys/key-store.ts';
+import { type Item, nextGroups } from './commands/lanes.ts';
 import type { DeadLetterTopics } from './outcome.ts';
-import { type BatchedQuery, type BatchedQueryName, batchedQueryHandlers, queryHandlers, type QueryName, type Read } from './queries.ts';
+import { type BatchedQuery, type BatchedQueryName, batchedQueryHandlers, queryHandlers, type QueryName, type Read } from './queries/queries.ts';
 
 export interface ConsumerDeps {
   pool: Pool;

@@ -13,7 +13,7 @@ import { checkDatabase } from '#libs/postgres/check.ts';
 import { lastMigration } from '#libs/postgres/migrate.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { createRelay } from '#libs/postgres/relay.ts';
+import { createRelay } from '#libs/postgres/outbox/relay.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions, loadConfig, relayOptions } from '#libs/service/config.ts';
@@ -31,7 +31,7 @@ import type { ConsumerDeps } from './consumer.ts';
 import { handlingMetrics, measureBacklogs } from './measure.ts';
 import { migrationsDir, schema } from './schema.ts';
 import { handlingTracer } from './trace.ts';
-import { createSweeper } from './sweeper.ts';
+import { createSweeper } from './commands/sweeper.ts';
 
 type Config = ReturnType<typeof accountsConfig.parse>;
 

@@ -3,7 +3,7 @@ import { commandCounter } from '#libs/service/measures.ts';
 import { kept } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import type { ConsumerDeps } from './consumer.ts';
-import { countOpenDeadLetters } from './dead-letter-store.ts';
+import { countOpenDeadLetters } from './dead-letters/dead-letter-store.ts';
 
 /** Counts what was handled. */
 export function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {

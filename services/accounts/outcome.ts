@@ -7,9 +7,9 @@ import type { EventData, EventType } from '#libs/contracts/events.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
-import type { OutboxEvent } from '#libs/postgres/outbox.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { AuditDetails } from './audit.ts';
+import type { AuditDetails } from './audit/audit.ts';
 
 /** Who asks, and the moment that all decisions of a transaction share. */
 export interface Moment {

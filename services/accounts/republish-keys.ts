@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { createPool } from '#libs/postgres/pool.ts';
 import { databaseConfig, loadConfig } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
-import { republishApiKeys } from './api-keys.ts';
+import { republishApiKeys } from './api-keys/api-keys.ts';
 import { schema } from './schema.ts';
 
 /** Publishes every API key on the topic `api-keys` again, through the outbox of accounts (docs/operations.md, Kafka is lost). */

@@ -2,8 +2,8 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter, outcomeOf } from '#libs/service/measures.ts';
 import { kept } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
-import type { DecidedBatch } from './commands.ts';
-import { readLastVerification } from './verifications.ts';
+import type { DecidedBatch } from './batch/commands.ts';
+import { readLastVerification } from './verify/verifications.ts';
 
 /** Counts batches and their commands. */
 export function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {

@@ -1,7 +1,7 @@
 import { outcomeOf } from '#libs/service/measures.ts';
 import { isSampled } from '#libs/service/tracing.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
-import type { DecidedBatch } from './commands.ts';
+import type { DecidedBatch } from './batch/commands.ts';
 
 /**
  * A span for each traced command of a batch, in its own trace. The batch with its transaction is one span too, in the trace of

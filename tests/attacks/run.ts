@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { stopAllChildren } from '../../deploy/local/child.ts';
-import { PROJECT } from '../../deploy/local/local-dir.ts';
+import { stopAllChildren } from '../../tools/local/child.ts';
+import { PROJECT } from '../../tools/local/local-dir.ts';
 import { startBank } from '../support/bank.ts';
 import startServers from '../support/global-setup.ts';
 import { reportVerdict, type Verdict } from '../support/verdict.ts';
@@ -19,7 +19,7 @@ const { values: options } = parseArgs({ options: { cases: { type: 'string', defa
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 const tables = [
-  'tests/attacks-', 'tests/bad-input-', 'tests/contract-credentials', 'tests/contract-access', 'tests/contract-api-keys',
+  'tests/attacks/', 'tests/bad-input/', 'tests/contract/credentials', 'tests/contract/access', 'tests/contract/api-keys',
   'services/gateway/access/', 'services/gateway/http/client-errors', 'services/gateway/http/body', 'libs/contracts/api-key.test',
 ];
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { runToEnd } from '../../deploy/local/child.ts';
+import { runToEnd } from '../../tools/local/child.ts';
 import type { Bank } from '../support/bank.ts';
 
 /** Schemathesis against a running bank: requests made from the OpenAPI document that the gateway serves, good and bad ones. */

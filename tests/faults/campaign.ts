@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
-import { silent } from '#libs/postgres/test-database.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   booksAreInOrder, clientShowsItsChange, eventsMatch, logsAreClean, outboxesEmpty, restShowsTheBooks, sagasFinished,

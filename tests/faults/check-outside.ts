@@ -1,8 +1,8 @@
 import { openSync, readSync, closeSync } from 'node:fs';
-import { logSize } from '../../deploy/local/log-file.ts';
-import { silent } from '#libs/postgres/test-database.ts';
-import { type Finding, verifyBooks } from '#services/ledger/verify-books.ts';
-import { verifyEvents } from '#services/ledger/verify-events.ts';
+import { logSize } from '../../tools/local/log-file.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import { type Finding, verifyBooks } from '#services/ledger/verify/verify-books.ts';
+import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Cluster } from './cluster.ts';
 import type { Evidence } from './evidence.ts';

@@ -3,7 +3,7 @@ import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { consume, type Consumer, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
-import { silent } from '#libs/postgres/test-database.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Cluster } from './cluster.ts';
 

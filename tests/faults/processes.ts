@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BankSettings, type ServiceKind, type ServiceSpec, startService } from '../../deploy/local/bank.ts';
-import { type Child, trySignal } from '../../deploy/local/child.ts';
-import { logTail } from '../../deploy/local/log-file.ts';
-import { accepts, freePort } from '../../deploy/local/ports.ts';
-import { awaitReady } from '../../deploy/local/ready.ts';
+import { type BankSettings, type ServiceKind, type ServiceSpec, startService } from '../../tools/local/bank.ts';
+import { type Child, trySignal } from '../../tools/local/child.ts';
+import { logTail } from '../../tools/local/log-file.ts';
+import { accepts, freePort } from '../../tools/local/ports.ts';
+import { awaitReady } from '../../tools/local/ready.ts';
 
 /** A process of the bank under test. */
 interface Process {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { freePort } from '../../deploy/local/ports.ts';
+import { freePort } from '../../tools/local/ports.ts';
 import { type Fault, Proxy } from './proxy.ts';
 
 let server: Server;

@@ -17,12 +17,12 @@ interface Planted {
   found: RegExp;
 }
 
-const events = 'services/ledger/events.ts';
+const events = 'services/ledger/batch/events.ts';
 
 const drops: Planted = {
   name: 'a ledger that drops 2 % of the money commands, acknowledged and without a reply',
   edits: [{
-    file: 'services/ledger/commands.ts',
+    file: 'services/ledger/batch/commands.ts',
     find: 'await consumer.handle(messages.filter((message) => !isQuery(message)));',
     replace: `const isDropped = ({ headers }: ReceivedMessage) => /\\.create_/.test(headers['ce_type'] ?? '') && Math.random() < 0.02;
       await consumer.handle(messages.filter((message) => !isQuery(message) && !isDropped(message)));`,

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { newClusterId, startKafka } from '../../deploy/local/kafka.ts';
-import { freePort } from '../../deploy/local/ports.ts';
+import { newClusterId, startKafka } from '../../tools/local/kafka.ts';
+import { freePort } from '../../tools/local/ports.ts';
 import type { ServersContext } from '../faults/cluster.ts';
 import { makeServer, type Server } from '../faults/processes.ts';
 import type { Proxy } from '../faults/proxy.ts';

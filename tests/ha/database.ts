@@ -1,10 +1,10 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createPool } from '#libs/postgres/pool.ts';
-import { silent } from '#libs/postgres/test-database.ts';
-import { type Child, commandLine, startChild, trySignal } from '../../deploy/local/child.ts';
-import { accepts, freePort } from '../../deploy/local/ports.ts';
-import { chooseUser, findPrograms, initdbLocale, postgresUrl } from '../../deploy/local/postgres.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import { type Child, commandLine, startChild, trySignal } from '../../tools/local/child.ts';
+import { accepts, freePort } from '../../tools/local/ports.ts';
+import { chooseUser, findPrograms, initdbLocale, postgresUrl } from '../../tools/local/postgres.ts';
 import type { ServersContext } from '../faults/cluster.ts';
 import { makeServer, pidsOf, type Server } from '../faults/processes.ts';
 import { eventually } from '../support/eventually.ts';

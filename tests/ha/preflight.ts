@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
-import { haveJars, haveMaven, javaVersion } from '../../deploy/local/kafka-jars.ts';
+import { haveJars, haveMaven, javaVersion } from '../../tools/local/kafka-jars.ts';
 
 /** What `npm run test:ha` runs besides the project's own, and the Debian package that has it. */
 const packages: Record<string, string> = {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { PROJECT } from '../../deploy/local/local-dir.ts';
+import { PROJECT } from '../../tools/local/local-dir.ts';
 import { type Result, wholeRun } from '../faults/campaign.ts';
 import { totals } from '../faults/report.ts';
 import type { HaRow } from './measure.ts';

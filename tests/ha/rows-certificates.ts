@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
-import { silent } from '#libs/postgres/test-database.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Bench } from '../faults/row.ts';
 import type { HaCluster } from './cluster.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKafka } from '#libs/kafka/client.ts';
 import { replicasInSync } from '#libs/kafka/topics.ts';
-import { silent } from '#libs/postgres/test-database.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Server } from '../faults/processes.ts';
 import type { Bench } from '../faults/row.ts';

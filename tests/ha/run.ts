@@ -7,7 +7,7 @@ import type { Cluster } from '../faults/cluster.ts';
 import type { Random } from '../faults/random.ts';
 import { print, totals } from '../faults/report.ts';
 import { titleOf } from '../faults/row.ts';
-import { stopAllChildren } from '../../deploy/local/child.ts';
+import { stopAllChildren } from '../../tools/local/child.ts';
 import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { startHaCluster } from './cluster.ts';
 import type { HaRow } from './measure.ts';

@@ -5,11 +5,11 @@ export interface PlantedBug {
   caughtBy: { file: string; test: string }[];
 }
 
-const engine = 'services/ledger/engine.ts';
-const batchTests = 'services/ledger/engine.int.test.ts';
-const lockTests = 'services/ledger/engine-locks.int.test.ts';
-const relay = 'libs/postgres/relay.ts';
-const relayRead = 'libs/postgres/relay-read.ts';
+const engine = 'services/ledger/batch/engine.ts';
+const batchTests = 'services/ledger/batch/engine.int.test.ts';
+const lockTests = 'services/ledger/batch/engine-locks.int.test.ts';
+const relay = 'libs/postgres/outbox/relay.ts';
+const relayRead = 'libs/postgres/outbox/relay-read.ts';
 
 /** So that the write of a batch can begin a transaction of its own. */
 const poolReachesWrite: PlantedBug['edits'] = [
@@ -22,10 +22,10 @@ const poolReachesWrite: PlantedBug['edits'] = [
 export const bugs: PlantedBug[] = [
   {
     name: 'no key check',
-    edits: [{ file: 'services/ledger/posting.ts', find: 'return replayed(command, books) ?? createTransaction(command, books);', replace: 'return createTransaction(command, books);' }],
+    edits: [{ file: 'services/ledger/domain/posting.ts', find: 'return replayed(command, books) ?? createTransaction(command, books);', replace: 'return createTransaction(command, books);' }],
     caughtBy: [
-      { file: 'services/ledger/repeats.test.ts', test: 'create_transaction: the same answer, marked as replayed, and nothing more to write' },
-      { file: 'services/ledger/posting-properties.test.ts', test: 'gives a repeat the same answer and books nothing' },
+      { file: 'services/ledger/domain/repeats.test.ts', test: 'create_transaction: the same answer, marked as replayed, and nothing more to write' },
+      { file: 'services/ledger/domain/posting-properties.test.ts', test: 'gives a repeat the same answer and books nothing' },
     ],
   },
   {
@@ -68,7 +68,7 @@ export const bugs: PlantedBug[] = [
     edits: [
       { file: relay, find: '      await publisher.publishAll(piece, { timeoutMs });', replace: '      void publisher.publishAll(piece, { timeoutMs }).catch(() => undefined);' },
     ],
-    caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'the broker: everything in order, tried at least once a second, soon after it is back' }],
+    caughtBy: [{ file: 'libs/postgres/outbox/relay.int.test.ts', test: 'the broker: everything in order, tried at least once a second, soon after it is back' }],
   },
   {
     name: 'relay by id > last',
@@ -79,11 +79,11 @@ export const bugs: PlantedBug[] = [
       { file: relay, find: 'readUnpublished } from', replace: 'readUnpublished, seen } from' },
       { file: relay, find: '    this.#unmarked.push(...batches', replace: '    seen.last = last.batch_id;\n    this.#unmarked.push(...batches' },
     ],
-    caughtBy: [{ file: 'libs/postgres/relay.int.test.ts', test: 'a batch that commits while a larger one behind it is under way comes before those that follow its key' }],
+    caughtBy: [{ file: 'libs/postgres/outbox/relay.int.test.ts', test: 'a batch that commits while a larger one behind it is under way comes before those that follow its key' }],
   },
   {
     name: 'no row lock',
-    edits: [{ file: 'services/ledger/store.ts', find: 'and client_id is not null order by account_id for no key update', replace: 'and client_id is not null order by account_id' }],
+    edits: [{ file: 'services/ledger/batch/store.ts', find: 'and client_id is not null order by account_id for no key update', replace: 'and client_id is not null order by account_id' }],
     caughtBy: [{ file: lockTests, test: 'waits for who holds the account, and decides on what he commits' }],
   },
   {
@@ -111,16 +111,16 @@ export const bugs: PlantedBug[] = [
   {
     name: 'stale balance read',
     edits: [
-      { file: 'services/ledger/queries.ts', find: '/** Balance and status of the accounts that exist among these', replace: 'const cache = new Map<string, MessageResult<\'get_ledger_accounts\'>>();\n\n/** Balance and status of the accounts that exist among these' },
-      { file: 'services/ledger/queries.ts', find: '  const { rows } = await pool.query<AccountView>({\n    name: \'get_ledger_accounts\',', replace: '  const name = accountIds.join();\n  const cached = cache.get(name);\n  if (cached) return cached;\n  setTimeout(() => cache.delete(name), 1000);\n  const { rows } = await pool.query<AccountView>({\n    name: \'get_ledger_accounts\',' },
-      { file: 'services/ledger/queries.ts', find: '  return rows.map(({ balance_minor, account_id, ...rest }) =>', replace: '  const put = (found: MessageResult<\'get_ledger_accounts\'>) => (cache.set(name, found), found);\n  return put(rows.map(({ balance_minor, account_id, ...rest }) =>' },
-      { file: 'services/ledger/queries.ts', find: 'balance: fromMinor(balance_minor, rest.currency) }));\n}\n\nasync function getBalanceByNumber', replace: 'balance: fromMinor(balance_minor, rest.currency) })));\n}\n\nasync function getBalanceByNumber' },
+      { file: 'services/ledger/queries/queries.ts', find: '/** Balance and status of the accounts that exist among these', replace: 'const cache = new Map<string, MessageResult<\'get_ledger_accounts\'>>();\n\n/** Balance and status of the accounts that exist among these' },
+      { file: 'services/ledger/queries/queries.ts', find: '  const { rows } = await pool.query<AccountView>({\n    name: \'get_ledger_accounts\',', replace: '  const name = accountIds.join();\n  const cached = cache.get(name);\n  if (cached) return cached;\n  setTimeout(() => cache.delete(name), 1000);\n  const { rows } = await pool.query<AccountView>({\n    name: \'get_ledger_accounts\',' },
+      { file: 'services/ledger/queries/queries.ts', find: '  return rows.map(({ balance_minor, account_id, ...rest }) =>', replace: '  const put = (found: MessageResult<\'get_ledger_accounts\'>) => (cache.set(name, found), found);\n  return put(rows.map(({ balance_minor, account_id, ...rest }) =>' },
+      { file: 'services/ledger/queries/queries.ts', find: 'balance: fromMinor(balance_minor, rest.currency) }));\n}\n\nasync function getBalanceByNumber', replace: 'balance: fromMinor(balance_minor, rest.currency) })));\n}\n\nasync function getBalanceByNumber' },
     ],
     caughtBy: [{ file: lockTests, test: 'is seen by every read that begins after its reply, on any connection' }],
   },
   {
     name: 'locks without order',
-    edits: [{ file: 'services/ledger/store.ts', find: 'and client_id is not null order by account_id for no key update', replace: 'and client_id is not null for no key update' }],
+    edits: [{ file: 'services/ledger/batch/store.ts', find: 'and client_id is not null order by account_id for no key update', replace: 'and client_id is not null for no key update' }],
     caughtBy: [{ file: lockTests, test: 'locks accounts in id order, whatever order they lie in: while it waits for the first it holds no other' }],
   },
 ];

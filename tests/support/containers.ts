@@ -1,9 +1,9 @@
 import { GenericContainer, Wait } from 'testcontainers';
 import type { StartedTestContainer } from 'testcontainers';
-import { runToEnd } from '../../deploy/local/child.ts';
-import { containerSettings, KAFKA_IMAGE } from '../../deploy/local/kafka.ts';
-import { freePort } from '../../deploy/local/ports.ts';
-import { initdbLocale, postgresUrl } from '../../deploy/local/postgres.ts';
+import { runToEnd } from '../../tools/local/child.ts';
+import { containerSettings, KAFKA_IMAGE } from '../../tools/local/kafka.ts';
+import { freePort } from '../../tools/local/ports.ts';
+import { initdbLocale, postgresUrl } from '../../tools/local/postgres.ts';
 
 const POSTGRES_IMAGE = 'postgres:18';
 const RYUK_IMAGE = 'testcontainers/ryuk:0.14.0';

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startIdentityProvider } from '../../deploy/local/bank.ts';
-import { startInfrastructure } from '../../deploy/local/infra.ts';
-import { openLocalDir } from '../../deploy/local/local-dir.ts';
-import { freePort } from '../../deploy/local/ports.ts';
-import { awaitReady } from '../../deploy/local/ready.ts';
+import { startIdentityProvider } from '../../tools/local/bank.ts';
+import { startInfrastructure } from '../../tools/local/infra.ts';
+import { openLocalDir } from '../../tools/local/local-dir.ts';
+import { freePort } from '../../tools/local/ports.ts';
+import { awaitReady } from '../../tools/local/ready.ts';
 import { startContainers } from './containers.ts';
 
 /** Two projects of one run share the servers: the first starts them, the last to finish stops them. */

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { type ErrorBody, errorBodySchema, errorCodes } from '#libs/contracts/errors.ts';
-import { readOutbox } from '#libs/postgres/test-outbox.ts';
+import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { type Answer, type Api, unknownId } from './client.ts';
 import type { World } from './world.ts';
 

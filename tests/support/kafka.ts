@@ -4,7 +4,7 @@ import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
-import { silent } from '#libs/postgres/test-database.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
 import type { Bank } from './bank.ts';
 import { eventually } from './eventually.ts';
 

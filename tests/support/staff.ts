@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { AUDIENCE } from '../../deploy/local/bank.ts';
+import { AUDIENCE } from '../../tools/local/bank.ts';
 import type { Bank } from './bank.ts';
 
 /** A bank with this in its `env` takes tokens of people whom the local identity provider does not know. */

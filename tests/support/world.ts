@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect } from 'vitest';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
-import { silent } from '#libs/postgres/test-database.ts';
-import { verifyBooks } from '#services/ledger/verify-books.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
 import { type Bank, type BankOptions, startBank } from './bank.ts';
 import { Api } from './client.ts';
 

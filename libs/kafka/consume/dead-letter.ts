@@ -1,4 +1,4 @@
-import type { ReceivedMessage } from '../consume/received-message.ts';
+import type { ReceivedMessage } from './received-message.ts';
 import type { OutgoingMessage } from '../publish/publish.ts';
 
 const defaultTimeoutMs = 10_000;

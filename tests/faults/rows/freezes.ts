@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { trySignal } from '../../../deploy/local/child.ts';
+import { trySignal } from '../../../tools/local/child.ts';
 import type { Cluster, Server } from '../cluster.ts';
 import { firstSuccess } from '../probe.ts';
 import type { Bench, Row } from '../row.ts';

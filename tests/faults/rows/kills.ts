@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { uuidOf } from '#libs/postgres/outbox-messages.ts';
-import { readOutbox } from '#libs/postgres/test-outbox.ts';
+import { uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
+import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Node } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';

@@ -2,8 +2,8 @@ import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createPool } from '#libs/postgres/pool.ts';
-import { silent } from '#libs/postgres/test-database.ts';
-import { postgresUrl } from '../../../deploy/local/postgres.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import { postgresUrl } from '../../../tools/local/postgres.ts';
 
 /**
  * Makes a standby's data folder from the primary's, as Patroni's create_replica_methods: the npm package has no pg_basebackup,

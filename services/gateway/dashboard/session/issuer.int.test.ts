@@ -4,7 +4,7 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createIssuer, SignInFailed } from './issuer.ts';
 
-/** An issuer in trouble. How sign-in goes with a real one is in tests/dashboard.e2e.test.ts. */
+/** An issuer in trouble. How sign-in goes with a real one is in tests/dashboard/dashboard.e2e.test.ts. */
 let server: Server | undefined;
 const sockets = new Set<Socket>();
 afterEach(() => {

@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
+
+const harness = await createRelayHarness();
+const { pool, write, relayWith, processWith, drained, published } = harness;
+afterEach(() => harness.reset());
+afterAll(() => harness.close());
+
+describe('one at a time', () => {
+  test('of two relays one publishes; when it stops the other takes over at once', async () => {
+    const [first, second] = [fakeBroker(), fakeBroker()];
+    const relays = [relayWith(first), relayWith(second)];
+    await until(() => relays.some((relay) => relay.active()));
+    for (const n of range(0, 50)) await write(event(n)).then(() => relays.forEach((relay) => relay.wake()));
+    await drained();
+    expect(Math.min(first.sent.length, second.sent.length)).toBe(0);
+    expect(first.sent.length + second.sent.length).toBe(50);
+    const active = relays.findIndex((relay) => relay.active());
+    await relays[active]?.stop();
+    const begun = performance.now();
+    await write(event(50));
+    await until(() => [first, second][1 - active]?.sent.length === 1);
+    expect(performance.now() - begun).toBeLessThan(1500);
+  });
+
+  test('killed between publishing and marking: another publishes the same bytes with the same ce_id within 4 s', async () => {
+    await write(event(1, { payload: '{ "n":1.00, "a":"✓" }' }), event(2));
+    const { child } = processWith('dies', 'die-before-mark');
+    const died = new Promise<number>((resolve) => child.once('exit', () => resolve(performance.now())));
+    const diedAt = await died;
+    expect(await published()).toHaveLength(2);
+    const broker = fakeBroker();
+    relayWith(broker);
+    await until(() => broker.sent.length === 2);
+    expect(performance.now() - diedAt).toBeLessThan(4000);
+    const before = await published();
+    expect(broker.sent.map((m) => [m.headers['ce_id'], m.key, m.value])).toEqual(before.map((row) => [row.ce_id, row.key, row.value]));
+    await drained();
+  });
+
+  test('one that hangs is replaced within 4 s, and when it wakes it neither publishes nor marks', async () => {
+    const hung = processWith('hung');
+    await hung.active;
+    await write(event(1));
+    hung.child.send('wake');
+    await drained();
+    hung.child.kill('SIGSTOP');
+    const stoppedAt = performance.now();
+    await write(event(2));
+    const next = processWith('next');
+    await until(async () => (await published()).length === 2);
+    expect(performance.now() - stoppedAt).toBeLessThan(4500);
+    hung.child.kill('SIGCONT');
+    for (const n of range(3, 40)) {
+      await write(event(n));
+      hung.child.send('wake');
+      next.child.send('wake');
+      await sleep(5);
+    }
+    await drained();
+    const rows = await published();
+    expect(rows.map((row) => row.relay)).toEqual(['hung', ...Array.from({ length: 38 }, () => 'next')]);
+    expect(rows.map((row) => numberOf(row.value))).toEqual(range(1, 40));
+  });
+
+  test('a process that stalls between reading and publishing publishes nothing when it goes on', async () => {
+    await write(event(1));
+    const next = processWith('next');
+    await next.active;
+    // Published and marked: stopped between the two, it would come once more.
+    await drained();
+    next.child.kill('SIGSTOP');
+    await write(event(2));
+    const broker = fakeBroker();
+    let stalls = 1;
+    const stallOnce = (topic: string) => {
+      next.child.kill('SIGCONT');
+      if (stalls-- > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000);
+      return topic;
+    };
+    relayWith(broker, { topicName: stallOnce });
+    await drained();
+    expect(stalls).toBeLessThan(1);
+    expect(broker.numbers()).toEqual([]);
+    expect((await published()).map((row) => row.value)).toEqual(['{"n":1}', '{"n":2}']);
+  });
+
+  test('a lease lost while publishing: not marked by the loser, published again by the other, in order', async () => {
+    let steal = true;
+    const broker = fakeBroker(async () => {
+      if (!steal) return;
+      steal = false;
+      await pool.query(`update outbox_lease set holder = 'thief', expires_at = clock_timestamp() + interval '1 second'`);
+    });
+    await write(event(1));
+    await write(event(2));
+    const relay = relayWith(broker, { maxEvents: 1 });
+    await until(() => broker.sent.length === 1);
+    await sleep(300);
+    expect(relay.active()).toBe(false);
+    expect(broker.numbers()).toEqual([1]);
+    expect((await relay.stats()).batches).toBe(2);
+    await drained();
+    expect(broker.numbers()).toEqual([1, 1, 2]);
+  });
+
+  test('a publication longer than the lease keeps it', async () => {
+    let slow = true;
+    const broker = fakeBroker(async () => {
+      if (slow) await sleep(4500);
+      slow = false;
+    });
+    await write(event(1));
+    const relay = relayWith(broker);
+    const other = fakeBroker();
+    await until(() => relay.active());
+    relayWith(other);
+    await drained();
+    expect([broker.numbers(), other.numbers()]).toEqual([[1], []]);
+  });
+});
+

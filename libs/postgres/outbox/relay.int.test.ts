@@ -1,0 +1,261 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { writeOutbox } from './outbox.ts';
+import { createPool } from '../pool.ts';
+import type { RelayOptions } from './relay.ts';
+import { createRelayHarness, event, fakeBroker, numberOf, range, seen, until } from './test/relay-harness.ts';
+import { silent } from '../test/test-database.ts';
+import { createTestProxy } from '../test/test-proxy.ts';
+import { transaction } from '../transaction.ts';
+
+const harness = await createRelayHarness();
+const { pool, write, relayWith, drained } = harness;
+afterEach(() => harness.reset());
+afterAll(() => harness.close());
+
+describe('order', () => {
+  test('per key it is commit order, with many writers at once', async () => {
+    const broker = fakeBroker();
+    const relay = relayWith(broker, { maxEvents: 7 });
+    const writer = async (seed: number) => {
+      for (let i = 0; i < 60; i += 1) {
+        const key = `k${(seed * 7 + i * 3) % 5}`;
+        await transaction(pool, async (client) => {
+          const row = await client.query<{ n: number }>('insert into keys values ($1, 1) on conflict (key) do update set n = keys.n + 1 returning n', [key]);
+          const n = row.rows[0]?.n ?? 0;
+          if (i % 4 === 0) await sleep(Math.random() * 10);
+          await writeOutbox(client, 's', [event(n, { key }), event(n, { key: `${key}-copy` })]);
+        });
+        relay.wake();
+      }
+    };
+    await Promise.all(range(0, 6).map(writer));
+    await until(() => broker.sent.length >= 720);
+    for (const key of new Set(broker.sent.map((message) => message.key))) {
+      const seen = broker.sent.filter((message) => message.key === key).map((message) => numberOf(message.value));
+      expect(seen).toEqual(range(1, seen.length + 1));
+    }
+    expect(broker.sent).toHaveLength(720);
+  });
+
+  test('a batch that commits while a larger one behind it is under way comes before those that follow its key', async () => {
+    const held = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const broker = fakeBroker(() => {
+      begun.resolve();
+      return held.promise;
+    });
+    const commit = Promise.withResolvers<void>();
+    const numbered = Promise.withResolvers<void>();
+    const early = transaction(pool, async (client) => {
+      await writeOutbox(client, 's', [event(1, { key: 'shared' })]);
+      numbered.resolve();
+      await commit.promise;
+    });
+    await numbered.promise;
+    await write(...range(100, 110).map((n) => event(n, { key: 'large' })));
+    relayWith(broker, { maxEvents: 4 });
+    await begun.promise;
+    commit.resolve();
+    await early;
+    await write(event(2, { key: 'shared' }));
+    held.resolve();
+    await until(() => broker.sent.length >= 12);
+    expect(broker.sent.filter(({ key }) => key === 'shared').map(({ value }) => numberOf(value))).toEqual([1, 2]);
+    expect(broker.sent.filter(({ key }) => key === 'large').map(({ value }) => numberOf(value))).toEqual(range(100, 110));
+  });
+
+  test('what a transaction of another connection wrote under a lower batch_id is not overtaken by a later batch of its key', async () => {
+    let fails = false;
+    const broker = fakeBroker(() => {
+      if (fails) throw new Error('broker away');
+    });
+    const relay = relayWith(broker);
+    await until(() => relay.active());
+    const locked = (n: number, before: () => Promise<void>) => transaction(pool, async (client) => {
+      await client.query(`insert into keys values ('shared', 1) on conflict (key) do update set n = keys.n + 1`);
+      await writeOutbox(client, 's', [event(n, { key: 'shared' })]);
+      await before();
+    });
+    for (let n = 0; n < 10; n += 2) {
+      // After a failure the relay knows nothing any more but what it reads.
+      fails = true;
+      await write(event(100 + n));
+      relay.wake();
+      await sleep(20);
+      const numbered = Promise.withResolvers<void>();
+      const commit = Promise.withResolvers<void>();
+      const other = locked(n, () => (numbered.resolve(), commit.promise));
+      await numbered.promise;
+      fails = false;
+      await until(() => broker.sent.some(({ value }) => numberOf(value) === 100 + n));
+      for (let look = 0; look < 3; look += 1) {
+        relay.wake();
+        await sleep(10);
+      }
+      commit.resolve();
+      await other;
+      await locked(n + 1, async () => undefined);
+      relay.wake();
+      await drained();
+    }
+    expect(broker.numbers().filter((n) => n < 100)).toEqual(range(0, 10));
+  });
+
+  test('20,000 events are drained in order, never more in hand than a chunk and a batch', async () => {
+    const batches = [...Array.from({ length: 33 }, () => 500), 3500];
+    let n = 0;
+    for (const size of batches) {
+      await write(...range(n, n + size).map((i) => event(i, { payload: `{"n":${i},"text":"${'x'.repeat(1000)}"}` })));
+      n += size;
+    }
+    let largest = 0;
+    const broker = fakeBroker((messages) => void (largest = Math.max(largest, messages.length)));
+    const begun = performance.now();
+    relayWith(broker, { maxEvents: 1000 });
+    await until(() => broker.sent.length >= 20_000, 30_000);
+    const tookMs = performance.now() - begun;
+    await drained();
+    expect(broker.numbers()).toEqual(range(0, 20_000));
+    expect(largest).toBeLessThanOrEqual(500 + 3500);
+    console.log(`20,000 events of 1 kB read and marked in ${Math.round(tookMs)} ms`);
+  });
+});
+
+describe('waking', () => {
+  async function latencies(wake: () => unknown, broker: ReturnType<typeof fakeBroker>): Promise<number[]> {
+    const took: number[] = [];
+    for (let n = 0; n < 30; n += 1) {
+      await write(event(n));
+      const begun = performance.now();
+      wake();
+      while (broker.sent.length <= n) await sleep(0);
+      took.push(performance.now() - begun);
+    }
+    return took.sort((a, b) => a - b);
+  }
+
+  test('in the process and by NOTIFY from another: milliseconds, though it polls twice a second', async () => {
+    const broker = fakeBroker();
+    const relay = relayWith(broker);
+    await until(() => relay.active());
+    const here = await latencies(() => relay.wake(), broker);
+    broker.sent.length = 0;
+    const standby = relayWith(fakeBroker(() => { throw new Error('the standby published'); }));
+    await sleep(600);
+    const there = await latencies(() => standby.wake(), broker);
+    console.log(`wake to publish: in process p50 ${here[15]?.toFixed(1)} ms, by NOTIFY p50 ${there[15]?.toFixed(1)} ms`);
+    expect(here[15]).toBeLessThan(30);
+    expect(there[15]).toBeLessThan(50);
+  });
+
+  test('without a wake the poll finds it', async () => {
+    const broker = fakeBroker();
+    relayWith(broker);
+    await sleep(300);
+    await write(event(1));
+    await until(() => broker.sent.length === 1, 1500);
+  });
+
+  test('many wakes of a standby become few NOTIFYs', async () => {
+    relayWith(fakeBroker());
+    await sleep(300);
+    const standby = relayWith(fakeBroker());
+    await sleep(300);
+    const before = await pool.query<{ n: bigint }>('select sum(xact_commit)::int8 as n from pg_stat_database where datname = current_database()');
+    for (let i = 0; i < 5000; i += 1) standby.wake();
+    await sleep(300);
+    const after = await pool.query<{ n: bigint }>('select sum(xact_commit)::int8 as n from pg_stat_database where datname = current_database()');
+    expect(Number((after.rows[0]?.n ?? 0n) - (before.rows[0]?.n ?? 0n))).toBeLessThan(200);
+  });
+});
+
+describe('what is away comes back', () => {
+  test('the broker: everything in order, tried at least once a second, soon after it is back', async () => {
+    let away = true;
+    const tries: number[] = [];
+    const broker = fakeBroker(() => {
+      tries.push(performance.now());
+      if (away) throw new Error('broker away');
+    });
+    const relay = relayWith(broker, { maxEvents: 2 });
+    for (const n of range(0, 10)) await write(event(n));
+    await sleep(3500);
+    expect(broker.sent).toEqual([]);
+    expect(tries.length).toBeGreaterThan(4);
+    expect(tries.length).toBeLessThan(20);
+    const stats = await relay.stats();
+    expect(stats).toMatchObject({ batches: 10, rows: 10 });
+    expect(stats.oldest_age_ms).toBeGreaterThan(3000);
+    expect(relay.health()).toEqual({ ok: true });
+    away = false;
+    const begun = performance.now();
+    await drained();
+    expect(performance.now() - begun).toBeLessThan(1500);
+    expect(broker.numbers()).toEqual(range(0, 10));
+    expect(await relay.stats()).toEqual({ batches: 0, rows: 0, oldest_age_ms: 0 });
+  });
+
+  test('a broker too slow for a whole chunk: it is sent in smaller pieces, in order, until they are acknowledged in time', async () => {
+    const sizes: number[] = [];
+    const sent: number[] = [];
+    // What was sent is written even where its sender has given up waiting: 1 ms for each event.
+    let written = Promise.resolve();
+    const publisher: RelayOptions['publisher'] = {
+      publishAll(messages, { timeoutMs }) {
+        sizes.push(messages.length);
+        written = written.then(() => sleep(messages.length)).then(() => void sent.push(...messages.map((message) => numberOf(seen(message).value))));
+        const late = sleep(timeoutMs).then(() => { throw new Error('not acknowledged in time'); });
+        return Promise.race([written, late]);
+      },
+    };
+    await write(...range(0, 500).map((n) => event(n)));
+    relayWith(publisher, { publishTimeoutMs: 150 });
+    await drained();
+    expect(sizes[0]).toBe(500);
+    expect(sent.slice(-500)).toEqual(range(0, 500));
+    // Once it is fast again, pieces grow.
+    const before = sizes.length;
+    for (const n of range(0, 10)) {
+      await write(...range(0, 100).map((each) => event(n * 100 + each)));
+      await drained();
+    }
+    expect(Math.max(...sizes.slice(before))).toBe(100);
+  });
+
+  test('the database: cut, silent, then back', async () => {
+    const proxy = await createTestProxy(harness.url);
+    const behind = createPool({ ...harness.poolOptions, url: proxy.url, statement_timeout_ms: 500, connection_timeout_ms: 500 }, silent);
+    harness.onStop(() => proxy.close());
+    harness.onStop(() => behind.end());
+    const broker = fakeBroker();
+    const relay = relayWith(broker, { pool: behind });
+    await write(event(1));
+    await drained();
+    proxy.cut();
+    await write(event(2));
+    relay.wake();
+    await sleep(1500);
+    expect([broker.numbers(), relay.health()]).toEqual([[1], { ok: true }]);
+    proxy.open();
+    await until(() => broker.sent.length === 2, 3500);
+    proxy.silence();
+    await write(event(3));
+    await sleep(1500);
+    proxy.open();
+    await drained();
+    expect(broker.numbers()).toEqual([1, 2, 3]);
+    await write(event(4));
+    await pool.query(`select pg_notify('public_outbox', '')`);
+    await until(() => broker.sent.length === 4);
+  });
+
+  test('stop does not wait for a broker that is away', async () => {
+    const relay = relayWith(fakeBroker(() => { throw new Error('away'); }));
+    await write(event(1));
+    await sleep(1500);
+    const begun = performance.now();
+    await relay.stop();
+    expect(performance.now() - begun).toBeLessThan(500);
+  });
+});

@@ -1,0 +1,39 @@
+import type { Pool } from '../pool.ts';
+import { transaction } from '../transaction.ts';
+
+/** What an outbox still has of what was published since a moment. */
+export interface Republishable {
+  batches: bigint;
+  messages: bigint;
+  /** When the oldest batch that is kept was published; what was published before is not here. Null where none is kept. */
+  kept_since: string | null;
+}
+
+const countStatement = `select count(*) filter (where published_at >= $1) as batches,
+    coalesce(sum(size) filter (where published_at >= $1), 0)::bigint as messages, min(published_at) as kept_since
+  from outbox_batches`;
+
+export async function countRepublishable(pool: Pool, since: Date): Promise<Republishable> {
+  const {
+    rows: [counted],
+  } = await pool.query<Republishable>(countStatement, [since]);
+  return counted ?? { batches: 0n, messages: 0n, kept_since: null };
+}
+
+/**
+ * Marks every batch published since that moment as unpublished, so that the relay publishes it again:
+ * the same bytes, with the same ce_ids, in the same order per key. Returns how many.
+ *
+ * The lease is taken from the relay that has it. Until this commits, the relay cannot mark what it
+ * publishes meanwhile, and afterwards it has to read the table again from its first unpublished batch.
+ * So an older batch is never published last, which would make it the state of its key in a compacted topic.
+ */
+export async function republish(pool: Pool, since: Date): Promise<number> {
+  return transaction(pool, async (client) => {
+    await client.query("update outbox_lease set holder = 'republish', expires_at = clock_timestamp()");
+    const { rowCount } = await client.query('update outbox_batches set published_at = null where published_at >= $1', [
+      since,
+    ]);
+    return rowCount ?? 0;
+  });
+}

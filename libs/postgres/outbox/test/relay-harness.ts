@@ -1,0 +1,114 @@
+import type { ChildProcess } from 'node:child_process';
+import { fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { type EncodedMessage, readContent } from '#libs/contracts/record.ts';
+import { writeOutbox } from '../outbox.ts';
+import type { OutboxEvent } from '../outbox.ts';
+import { createPool } from '../../pool.ts';
+import type { Pool, PoolOptions } from '../../pool.ts';
+import { createRelay } from '../relay.ts';
+import type { Relay, RelayOptions } from '../relay.ts';
+import { createTestDatabase, silent } from '../../test/test-database.ts';
+import { transaction } from '../../transaction.ts';
+
+export function event(n: number, more: Partial<OutboxEvent> = {}): OutboxEvent {
+  return { id: n.toString(16).padStart(32, '0'), topic: 't', key: 'k', type: 't.v1', time: '2026-01-02T03:04:05.678Z', payload: `{"n":${n}}`, ...more };
+}
+
+export function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, i) => from + i);
+}
+
+export function numberOf(value: string | null): number {
+  return (JSON.parse(value ?? '{"n":-1}') as { n: number }).n;
+}
+
+export async function until(condition: () => boolean | Promise<boolean>, timeout = 8000): Promise<void> {
+  await expect.poll(condition, { timeout, interval: 5 }).toBe(true);
+}
+
+export interface SentMessage {
+  topic: string;
+  key: string | null;
+  value: string | null;
+  headers: Record<string, string>;
+  partition?: number;
+}
+
+/** What a reader of the topic would see. */
+export function seen({ content, ...rest }: EncodedMessage): SentMessage {
+  const { value, headers } = readContent(content.bytes, content.start);
+  return { ...rest, value: value === null ? null : value.toString(), headers };
+}
+
+/** A broker in memory. `before` runs before a publication counts. */
+export function fakeBroker(before: (messages: readonly unknown[]) => Promise<void> | void = () => undefined) {
+  const sent: SentMessage[] = [];
+  return {
+    sent,
+    numbers: () => sent.map((message) => numberOf(message.value)),
+    async publishAll(messages: EncodedMessage[]) {
+      await before(messages);
+      sent.push(...messages.map(seen));
+    },
+  };
+}
+
+export interface RelayHarness {
+  url: string;
+  pool: Pool;
+  poolOptions: PoolOptions;
+  write(...events: OutboxEvent[]): Promise<void>;
+  /** A running relay in this process. */
+  relayWith(publisher: RelayOptions['publisher'], more?: Partial<RelayOptions>): Relay;
+  /** One in a process of its own (relay.fixture.ts), which publishes into the table published. */
+  processWith(name: string, behaviour?: string): { child: ChildProcess; active: Promise<void> };
+  onStop(stop: () => unknown): void;
+  /** Resolves when nothing waits any more. */
+  drained(): Promise<void>;
+  published(): Promise<{ relay: string; ce_id: string; key: string; value: string }[]>;
+  /** For afterEach: stops what was started and empties the tables. */
+  reset(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** For tests: a database with an outbox, and what the tests of the relay start and look at. */
+export async function createRelayHarness(): Promise<RelayHarness> {
+  const database = await createTestDatabase();
+  const poolOptions = { url: database.url, application_name: 'relay-test', schema: 'public', max: 8 };
+  const pool = createPool(poolOptions, silent);
+  await pool.query(readFileSync(new URL('../outbox.sql', import.meta.url), 'utf8'));
+  await pool.query(`create table published (n bigint generated always as identity, relay text, ce_id text, key text, value text);
+    create table keys (key text primary key, n int not null default 0)`);
+  const stops: (() => unknown)[] = [];
+  return {
+    url: database.url,
+    pool,
+    poolOptions,
+    write: (...events) => transaction(pool, (client) => writeOutbox(client, 's', events)),
+    relayWith(publisher, more = {}) {
+      const relay = createRelay({ pool, publisher, schema: 'public', topicName: (topic) => topic, source: 's', logger: silent, ...more });
+      relay.start();
+      stops.push(() => relay.stop());
+      return relay;
+    },
+    processWith(name, behaviour = '') {
+      const child = fork(fileURLToPath(new URL('./relay.fixture.ts', import.meta.url)), [database.url, name, behaviour]);
+      stops.push(() => child.kill('SIGKILL'));
+      return { child, active: new Promise((resolve) => child.once('message', () => resolve())) };
+    },
+    onStop: (stop) => void stops.push(stop),
+    drained: () => until(async () => (await pool.query('select from outbox_batches where published_at is null')).rowCount === 0, 30_000),
+    published: async () => (await pool.query('select relay, ce_id, key, value from published order by n')).rows,
+    async reset() {
+      for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
+      await pool.query('truncate outbox, outbox_batches, outbox_lease, published, keys');
+    },
+    async close() {
+      await pool.end();
+      await database.drop();
+    },
+  };
+}

@@ -1,0 +1,16 @@
+import type { OutboxEvent } from '../outbox.ts';
+import { eventOf, unpackMessages } from '../outbox-messages.ts';
+import type { Queries } from '../../pool.ts';
+
+export interface KeptEvent extends OutboxEvent {
+  batch_id: bigint;
+  is_published: boolean;
+}
+
+/** For tests: every event that an outbox holds, in its order. `table` names one that is not on the search_path. */
+export async function readOutbox(pool: Queries, table = 'outbox'): Promise<KeptEvent[]> {
+  const { rows } = await pool.query<{ batch_id: bigint; is_published: boolean; records: Buffer }>(
+    `select batch_id, published_at is not null as is_published, records from ${table} join ${table}_batches using (batch_id) order by batch_id`,
+  );
+  return rows.flatMap(({ records, ...row }) => unpackMessages(records, '').map((message) => ({ ...row, ...eventOf(message) })));
+}

@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
+import { events } from '#libs/contracts/events.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { apiKeySchema } from '#libs/contracts/resources.ts';
+import type { ApiKey } from '#libs/contracts/resources.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { createBootstrapKey, republishApiKeys } from './api-keys.ts';
+import { newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
+import type { Harness } from '../test/harness.ts';
+import { schema } from '../schema.ts';
+
+let bank: Harness;
+beforeAll(async () => {
+  bank = await startHarness();
+});
+afterAll(() => bank.stop());
+
+const hour = 3_600_000;
+const inHours = (n: number) => new Date(Date.now() + n * hour).toISOString();
+const hash = () => randomBytes(32).toString('hex');
+
+function keyData(changes: Partial<MessageData<'create_api_key'>> = {}): MessageData<'create_api_key'> {
+  return { key_id: newId('key'), name: 'partner', scopes: ['clients:read', 'accounts:read'], environment: 'live', client_id: null, expires_at: inHours(48), secret_hash: hash(), ...changes };
+}
+
+async function newKey(changes: Partial<MessageData<'create_api_key'>> = {}): Promise<ApiKey> {
+  const data = keyData(changes);
+  const reply = await bank.send('create_api_key', data, { message_id: data.key_id });
+  if (!reply?.ok) throw new Error(JSON.stringify(reply));
+  return apiKeySchema.strict().parse(reply.data);
+}
+
+function rotation(rotates_key_id: string, changes: Partial<MessageData<'rotate_api_key'>> = {}): MessageData<'rotate_api_key'> {
+  return { key_id: newId('key'), secret_hash: hash(), rotates_key_id, overlap_seconds: 3600, maker_scopes: [...scopes], ...changes };
+}
+
+async function get(key_id: string): Promise<ApiKey> {
+  const reply = await bank.send('get_api_key', { key_id });
+  return apiKeySchema.parse(reply?.ok ? reply.data : undefined);
+}
+
+const statesOf = async (key_id: string) => (await outboxOf(bank.pool, key_id)).map((row) => events['corebanking.api_key.v1'].data.strict().parse(row.payload));
+
+test('a key is created, answered without its hash, and told to the gateways', async () => {
+  const data = keyData({ expires_at: '2099-01-01T02:00:00.000+02:00' });
+  const reply = await bank.send('create_api_key', data, { message_id: data.key_id, time: '2026-01-02T03:04:05.678Z' });
+  const { secret_hash, key_id, name, environment, client_id } = data;
+  const expires_at = '2099-01-01T00:00:00.000Z';
+  expect(reply).toEqual({
+    ok: true,
+    data: { key_id, name, scopes: data.scopes, environment, client_id, status: 'active', created_at: '2026-01-02T03:04:05.678Z', created_by: 'key:key_tester', expires_at, last_used_at: null, revoked_at: null, rotated_from: null },
+  });
+  const [row] = await outboxOf(bank.pool, key_id);
+  expect(row).toMatchObject({ topic: 'api-keys', type: 'corebanking.api_key.v1' });
+  expect(await statesOf(key_id)).toEqual([{ key_id, family_id: key_id, secret_hash, scopes: data.scopes, environment, client_id, expires_at, revoked_at: null, version: 1 }]);
+  expect(await bank.send('create_api_key', data, { message_id: key_id })).toEqual({ ...reply, replayed: true });
+});
+
+test('a key for an unknown client, with an end in the past, or beyond the maker is refused: of what is not there, or not valid, for good; for want of a scope until the maker has it', async () => {
+  const own = await newClient(bank);
+  const refusals = [
+    [{ client_id: newId('client') }, {}, 'client_not_found'],
+    [{ expires_at: '2020-01-01T00:00:00.000Z' }, {}, 'validation_failed'],
+    [{}, { bound_client_id: own }, 'insufficient_scope'],
+    [{ client_id: await newClient(bank) }, { bound_client_id: own }, 'insufficient_scope'],
+  ] as const;
+  for (const [changes, overrides, code] of refusals) {
+    const data = keyData(changes);
+    expect(await bank.send('create_api_key', data, { message_id: data.key_id, ...overrides })).toMatchObject({ ok: false, refusal: { code } });
+    const again = await bank.send('create_api_key', { ...data, client_id: null, expires_at: inHours(1) }, { message_id: data.key_id });
+    expect(again).toMatchObject(code === 'insufficient_scope' ? { ok: true } : { ok: false, replayed: true, refusal: { code } });
+  }
+});
+
+test('rotation makes a key of the same family; the old one ends after the overlap', async () => {
+  const client_id = await newClient(bank);
+  const old = await newKey({ client_id, environment: 'test' });
+  const change = rotation(old.key_id);
+  const now = new Date();
+  bank.clock.now = now;
+  const reply = await bank.send('rotate_api_key', change, { message_id: change.key_id, actor: 'key:admin' });
+  bank.clock.now = undefined;
+  const expires_at = new Date(now.getTime() + 365 * 24 * hour).toISOString();
+  expect(reply).toMatchObject({ ok: true, data: { key_id: change.key_id, name: old.name, scopes: old.scopes, environment: 'test', client_id, created_by: 'key:admin', expires_at, rotated_from: old.key_id, last_used_at: null } });
+  const [first, second] = await statesOf(old.key_id);
+  expect(second).toEqual({ ...first, version: 2, expires_at: new Date(Math.min(Date.parse(old.expires_at), now.getTime() + hour)).toISOString() });
+  expect(await statesOf(change.key_id)).toMatchObject([{ family_id: old.key_id, secret_hash: change.secret_hash, version: 1 }]);
+  const again = rotation(change.key_id);
+  await bank.send('rotate_api_key', again, { message_id: again.key_id });
+  expect(await statesOf(again.key_id)).toMatchObject([{ family_id: old.key_id }]);
+});
+
+test('the overlap never makes a key live longer', async () => {
+  const old = await newKey({ expires_at: inHours(1) });
+  const change = rotation(old.key_id, { overlap_seconds: 30 * 86400 });
+  await bank.send('rotate_api_key', change);
+  expect((await get(old.key_id)).expires_at).toBe(old.expires_at);
+  const at_once = rotation(change.key_id, { overlap_seconds: 0 });
+  await bank.send('rotate_api_key', at_once);
+  expect((await get(change.key_id)).status).toBe('expired');
+});
+
+test('a revoked, an expired and an unknown key cannot be rotated, nor one with more scopes than the rotator', async () => {
+  const revoked = await newKey();
+  await bank.send('revoke_api_key', { key_id: revoked.key_id });
+  const expired = await newKey();
+  await bank.send('rotate_api_key', rotation(expired.key_id, { overlap_seconds: 0 }));
+  const strong = await newKey({ scopes: ['keys:manage', 'ops:manage'] });
+  const attempts = [
+    [rotation(revoked.key_id), {}, 'invalid_status_transition'],
+    [rotation(expired.key_id), {}, 'invalid_status_transition'],
+    [rotation(newId('key')), {}, 'api_key_not_found'],
+    [rotation('key_?'), {}, 'api_key_not_found'],
+    [rotation(strong.key_id, { maker_scopes: ['keys:manage'] }), {}, 'insufficient_scope'],
+    [rotation(strong.key_id), { bound_client_id: newId('client') }, 'api_key_not_found'],
+  ] as const;
+  for (const [change, overrides, code] of attempts) {
+    expect(await bank.send('rotate_api_key', change, { message_id: change.key_id, ...overrides })).toMatchObject({ ok: false, refusal: { code } });
+  }
+  expect(await statesOf(strong.key_id)).toHaveLength(1);
+});
+
+test('revocation is told once and answered every time', async () => {
+  const key = await newKey();
+  const first = await bank.send('revoke_api_key', { key_id: key.key_id });
+  expect(first).toMatchObject({ ok: true, data: { status: 'revoked', revoked_at: expect.stringMatching(/Z$/) } });
+  expect(await bank.send('revoke_api_key', { key_id: key.key_id })).toEqual(first);
+  expect(await statesOf(key.key_id)).toMatchObject([{ version: 1, revoked_at: null }, { version: 2, revoked_at: expect.any(String) }]);
+  expect(await bank.send('revoke_api_key', { key_id: newId('key') })).toMatchObject({ ok: false, refusal: { code: 'api_key_not_found' } });
+});
+
+test('of a revocation and rotations at the same time, versions stay without gap and the key ends revoked', async () => {
+  const key = await newKey();
+  const second = bank.process();
+  await Promise.all([
+    ...Array.from({ length: 5 }, () => bank.send('rotate_api_key', rotation(key.key_id))),
+    second.send('revoke_api_key', { key_id: key.key_id }),
+    ...Array.from({ length: 5 }, () => second.send('rotate_api_key', rotation(key.key_id))),
+  ]);
+  const states = await statesOf(key.key_id);
+  expect(states.map((state) => state.version)).toEqual(states.map((_, i) => i + 1));
+  expect(states.at(-1)?.revoked_at).not.toBeNull();
+});
+
+test('the last use only moves forward, without a reply', async () => {
+  const { key_id } = await newKey();
+  for (const used_at of ['2026-03-01T00:00:00.000Z', '2026-02-01T00:00:00.000Z']) await bank.send('record_api_key_use', { key_id, used_at }, { correlation_id: undefined, reply_topic: undefined, reply_partition: undefined });
+  await bank.send('record_api_key_use', { key_id: newId('key'), used_at: '2026-02-01T00:00:00.000Z' });
+  expect((await get(key_id)).last_used_at).toBe('2026-03-01T00:00:00.000Z');
+  expect(await statesOf(key_id)).toHaveLength(1);
+});
+
+test('a bound caller lists and gets its own keys only', async () => {
+  const client_id = await newClient(bank);
+  const own = await newKey({ client_id });
+  const other = await newKey();
+  const bound = { bound_client_id: client_id };
+  expect(await bank.send('list_api_keys', { limit: 100, order: 'desc' }, bound)).toEqual({ ok: true, data: { items: [own] } });
+  expect(await bank.send('get_api_key', { key_id: other.key_id }, bound)).toMatchObject({ ok: false, refusal: { code: 'api_key_not_found' } });
+  expect(await bank.send('revoke_api_key', { key_id: other.key_id }, bound)).toMatchObject({ ok: false, refusal: { code: 'api_key_not_found' } });
+});
+
+test('every key can be told again, as it is now', async () => {
+  const { key_id } = await newKey();
+  await bank.send('revoke_api_key', { key_id });
+  const [, revoked] = await statesOf(key_id);
+  expect(await republishApiKeys(bank.pool, schema, new Date())).toBeGreaterThan(1);
+  expect((await statesOf(key_id)).slice(2)).toEqual([revoked]);
+});
+
+test('the first key of an installation has all scopes and lives a year', async () => {
+  const now = new Date();
+  const apiKey = await createBootstrapKey(bank.pool, { pepper: 'pepper-for-tests', environment: 'live', schema, now });
+  const key_id = parseApiKey(apiKey)?.key_id ?? '';
+  expect(await get(key_id)).toMatchObject({ name: 'bootstrap', scopes: [...scopes], environment: 'live', client_id: null, status: 'active', expires_at: new Date(now.getTime() + 365 * 24 * hour).toISOString() });
+  expect(await statesOf(key_id)).toMatchObject([{ secret_hash: hashApiKey('pepper-for-tests', apiKey), version: 1 }]);
+});

@@ -1,0 +1,149 @@
+import { randomBytes } from 'node:crypto';
+import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
+import { source } from '#libs/contracts/envelope.ts';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
+import { idOf } from '#libs/contracts/ids.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { auditOf, writeAudit } from '../audit/audit.ts';
+import { clientNotFound } from '../clients/clients.ts';
+import { expireKey, insertKey, keyColumns, keyOf, lockKey, revokeKey } from './key-store.ts';
+import type { KeyRow } from './key-store.ts';
+import { done, eventOf, refused } from '../outcome.ts';
+import type { Outcome, Work } from '../outcome.ts';
+import { existingClients } from '../clients/client-store.ts';
+
+/** How long a key lives when its maker does not say: 365 days. */
+export const defaultLifetimeMs = 365 * 24 * 60 * 60 * 1000;
+
+export function keyNotFound(keyId: string): Refusal {
+  return refusal('api_key_not_found', `API key ${keyId} not found`);
+}
+
+function later(time: string, ms: number): string {
+  return new Date(Date.parse(time) + ms).toISOString();
+}
+
+type KeyWork = Pick<Work, 'client' | 'context' | 'now'>;
+
+/**
+ * What every gateway must know of the key, to be followed on the compacted topic; never a tombstone. A state that takes rights
+ * away (a revocation, an earlier end) is written under a record key of its own too, which no other state is ever written under: a
+ * late copy of an older state may become the last record of the key itself, but cannot replace this one.
+ */
+function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
+  const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
+  const state = { key_id, family_id, secret_hash, scopes: row.scopes, environment, client_id, expires_at, revoked_at, version };
+  const recordKeys = version === 1 ? [key_id] : [key_id, `${key_id}/${version}`];
+  return recordKeys.map((recordKey) => eventOf(work, 'corebanking.api_key.v1', recordKey, state));
+}
+
+/** A bound caller sees and makes only keys that are bound to the same client. */
+function outOfBounds(context: MessageContext, clientId: string | null): boolean {
+  return context.bound_client_id !== undefined && context.bound_client_id !== clientId;
+}
+
+export async function createApiKey(work: KeyWork, data: MessageData<'create_api_key'>): Promise<Outcome> {
+  const { client, context, now } = work;
+  if (outOfBounds(context, data.client_id)) return refused(refusal('insufficient_scope', 'credentials bound to one client can only make keys bound to it'));
+  if (data.client_id !== null && !(await existingClients(client, [data.client_id])).has(data.client_id)) return refused(clientNotFound(data.client_id));
+  const expires_at = new Date(data.expires_at).toISOString();
+  if (expires_at <= now) {
+    return refused(violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: 'expires_at must be in the future' }]));
+  }
+  const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...born(context), rotated_from: null };
+  await insertKey(client, row);
+  const { scopes: granted, environment, client_id } = row;
+  return done(keyOf(row, now), stateEvents(work, row), { scopes: granted, environment, client_id, expires_at });
+}
+
+function born(context: MessageContext) {
+  return { created_at: context.time, created_by: context.actor, last_used_at: null, revoked_at: null, version: 1 };
+}
+
+/**
+ * A new key of the same family, name, scopes, environment and client, living as long as a new key does. The old one ends
+ * after the overlap, or when it would have ended anyway. One that is no longer valid cannot be rotated.
+ */
+export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key'>): Promise<Outcome> {
+  const { client, context, now } = work;
+  const old = await lockKey(client, data.rotates_key_id);
+  if (!old || outOfBounds(context, old.client_id)) return refused(keyNotFound(data.rotates_key_id));
+  const { status } = keyOf(old, now);
+  if (status !== 'active') return refused(refusal('invalid_status_transition', `the API key is ${status} and cannot be rotated: create a new one`));
+  const lacking = old.scopes.filter((scope) => !data.maker_scopes.includes(scope));
+  if (lacking.length > 0) return refused(refusal('insufficient_scope', `the key has scopes that its rotator lacks: ${lacking.join(', ')}`));
+  const { key_id, secret_hash } = data;
+  const row: KeyRow = { ...old, key_id, secret_hash, ...born(context), expires_at: later(now, defaultLifetimeMs), rotated_from: old.key_id };
+  const end = later(now, data.overlap_seconds * 1000);
+  const ended = await expireKey(client, old.key_id, end < old.expires_at ? end : old.expires_at);
+  await insertKey(client, row);
+  return done(keyOf(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], { new_key_id: key_id, expires_at: row.expires_at, old_key_ends_at: ended.expires_at });
+}
+
+/** Revoking what is revoked answers the key as it is. */
+export async function revokeApiKey(work: Work, data: MessageData<'revoke_api_key'>): Promise<Outcome> {
+  const { client, context, now } = work;
+  const row = await lockKey(client, data.key_id);
+  if (!row || outOfBounds(context, row.client_id)) return refused(keyNotFound(data.key_id));
+  if (row.revoked_at !== null) return done(keyOf(row, now), [], { changed: false });
+  const revoked = await revokeKey(client, data.key_id, now);
+  return done(keyOf(revoked, now), stateEvents(work, revoked), { changed: true });
+}
+
+/**
+ * Tells the gateways every key again, by its state now: for brokers that have lost the topic `api-keys`, or never had it.
+ * Returns how many. Keys that change meanwhile are told by their change, whose version is higher.
+ */
+export async function republishApiKeys(pool: Pool, schema: string, now: Date): Promise<number> {
+  const time = now.toISOString();
+  const context: MessageContext = { message_id: '', type: '', source: source.accounts, time, subject: '', request_id: `republish ${time}`, actor: 'system:republish' };
+  const count = await transaction(pool, async (client) => {
+    const { rows } = await client.query<KeyRow>(`select ${keyColumns} from api_keys order by key_id for update`);
+    await writeOutbox(client, source.accounts, rows.flatMap((row) => stateEvents({ client, context, now: time }, row)));
+    return rows.length;
+  });
+  await wakeRelay(pool, schema);
+  return count;
+}
+
+/** The first key of an installation: named "bootstrap", with all scopes. Returns the key itself, which is kept nowhere. */
+export async function createBootstrapKey(pool: Pool, options: { pepper: string; environment: KeyEnvironment; schema: string; now: Date }): Promise<string> {
+  const key_id = idOf('key', randomBytes(16).toString('hex'));
+  const apiKey = makeApiKey(options.environment, key_id);
+  const now = options.now.toISOString();
+  const context: MessageContext = {
+    message_id: key_id,
+    type: messageType('create_api_key'),
+    source: source.accounts,
+    time: now,
+    subject: key_id,
+    request_id: key_id,
+    actor: 'system:bootstrap',
+  };
+  const data = {
+    key_id,
+    name: 'bootstrap',
+    scopes: [...scopes],
+    environment: options.environment,
+    client_id: null,
+    expires_at: later(now, defaultLifetimeMs),
+    secret_hash: hashApiKey(options.pepper, apiKey),
+  };
+  await transaction(pool, async (client) => {
+    const outcome = await createApiKey({ client, context, now }, data);
+    if (outcome.kind !== 'decided') return;
+    await writeOutbox(client, source.accounts, outcome.events);
+    await writeAudit(client, [auditOf(context, outcome.body, outcome.details, now)]);
+  });
+  await wakeRelay(pool, options.schema);
+  return apiKey;
+}

@@ -1,0 +1,86 @@
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { events } from '#libs/contracts/events.ts';
+import { auditId } from '#libs/contracts/ids.ts';
+import { messageOfType } from '#libs/contracts/messages.ts';
+import { textArray, timestampArray } from '#libs/postgres/arrays.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+
+/**
+ * The audit: one record per command that was decided for good, whoever sent it, written by the transaction that decides it,
+ * so that no write exists without its record. What others decided comes in as record_audit.
+ */
+
+/** Short facts about what was done; never personal data or secrets. */
+export type AuditDetails = Record<string, unknown>;
+
+/** The record of a command of ours. Its resource is what its message was about. `now`: ISO 8601 UTC. */
+export function auditOf(context: MessageContext, body: ReplyBody, details: AuditDetails, now: string): AuditRecord {
+  return withoutNul({
+    audit_id: auditId(context.message_id),
+    created_at: now,
+    actor: context.actor || 'system',
+    action: messageOfType(context.type) ?? context.type,
+    resource_id: context.subject || null,
+    outcome: body.ok ? 'success' : body.refusal.code,
+    request_id: context.request_id,
+    details,
+    address: null,
+  });
+}
+
+/** A kept refusal tells what was asked for, whatever it was, and no text of Postgres can hold NUL. */
+function withoutNul(record: AuditRecord): AuditRecord {
+  const text = JSON.stringify(record);
+  if (!text.includes(String.raw`\u0000`)) return record;
+  return JSON.parse(text, (_name, value: unknown) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value)) as AuditRecord;
+}
+
+const type = 'corebanking.audit.recorded.v1';
+
+/** The record as it goes to the topic of the audit; ce_id is the record's own. */
+export function auditEvent(record: AuditRecord): OutboxEvent {
+  const { audit_id, actor, created_at, request_id } = record;
+  return { id: audit_id, topic: events[type].topic, key: actor, type, time: created_at, headers: { 'request-id': request_id }, payload: JSON.stringify(record) };
+}
+
+const columns = 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address';
+
+/** The statement that writes the records of auditColumns, whose parameters are $first … $first+8. */
+export function auditInsert(first: number): string {
+  const types = ['text', 'timestamptz', 'text', 'text', 'text', 'text', 'text', 'text', 'text'].map((name, i) => `$${first + i}::${name}[]`);
+  return `insert into audit (${columns})
+    select audit_id, created_at, actor, action, resource_id, outcome, request_id, details::jsonb, address from unnest(${types.join(', ')}) as a (${columns})`;
+}
+
+/** The parameters of auditInsert, in its order. */
+export function auditColumns(records: readonly AuditRecord[]): Buffer[] {
+  const column = (field: 'audit_id' | 'actor' | 'action' | 'resource_id' | 'outcome' | 'request_id' | 'address') => textArray(records.map((record) => record[field]));
+  return [
+    column('audit_id'),
+    timestampArray(records.map(({ created_at }) => created_at)),
+    column('actor'),
+    column('action'),
+    column('resource_id'),
+    column('outcome'),
+    column('request_id'),
+    textArray(records.map(({ details }) => JSON.stringify(details))),
+    column('address'),
+  ];
+}
+
+/** Writes records and their events into the open transaction; those known already are left out. Returns whether there were new ones. */
+export async function writeAudit(client: Queries, records: readonly AuditRecord[]): Promise<boolean> {
+  const inserted = await client.query<{ audit_id: string }>(`${auditInsert(1)} on conflict (audit_id) do nothing returning audit_id`, auditColumns(records));
+  const fresh = new Set(inserted.rows.map((row) => row.audit_id));
+  await writeOutbox(client, source.accounts, records.filter(({ audit_id }) => fresh.has(audit_id)).map(auditEvent));
+  return fresh.size > 0;
+}
+
+/** Takes records that the gateway and the ledger made, each once. */
+export async function recordAudits(pool: Pool, records: readonly AuditRecord[]): Promise<boolean> {
+  return transaction(pool, (client) => writeAudit(client, records.map(withoutNul)));
+}

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { ledgerReply, messageFor, newClient, newId, openingOf, outboxOf, retail, startHarness } from '../test/harness.ts';
+import type { Harness } from '../test/harness.ts';
+
+/** What is decided together is decided each on its own. */
+
+let bank: Harness;
+let client_id: string;
+beforeAll(async () => {
+  bank = await startHarness();
+  client_id = await newClient(bank);
+});
+afterAll(() => bank.stop());
+
+const answerTo = (message: ReceivedMessage) => bank.repliesTo(message.headers['correlation-id'] ?? '').map((reply) => (reply.ok ? 'ok' : reply.refusal.code));
+
+test('openings of one batch do not share their fate', async () => {
+  const open = (data = openingOf(client_id), overrides = {}) => messageFor('open_account', data, { message_id: data.account_id, fingerprint: 'a', ...overrides });
+  const repeated = openingOf(client_id);
+  const batch = {
+    good: open(),
+    noClient: open(openingOf(newId('client'))),
+    malformedClient: open(openingOf('cli_\u0000')),
+    foreign: open(openingOf(client_id), { bound_client_id: newId('client') }),
+    own: open(openingOf(client_id), { bound_client_id: client_id }),
+    late: open(openingOf(client_id), { deadline: '2026-01-01T00:00:00.000Z' }),
+    first: open(repeated),
+    again: open(repeated),
+    other: open(repeated, { fingerprint: 'b' }),
+    // The command is new, the account is not: Postgres refuses it.
+    impossible: open(repeated, { message_id: 'cmd_impossible' }),
+    last: open(),
+  };
+  await bank.handleCommands(Object.values(batch));
+  const opened = Object.values(batch).flatMap(({ value }) => {
+    const { account_id } = JSON.parse(String(value)) as { account_id: string };
+    return [ledgerReply(account_id, account_id, { ok: true, data: { account_id, status: 'Active', status_version: 1, balance: '10.00' } })];
+  });
+  await bank.handleCommands(opened);
+  expect(Object.fromEntries(Object.entries(batch).map(([name, message]) => [name, answerTo(message)]))).toEqual({
+    good: ['ok'],
+    noClient: ['client_not_found'],
+    malformedClient: ['client_not_found'],
+    foreign: ['client_not_found'],
+    own: ['ok'],
+    late: ['deadline_exceeded'],
+    first: ['ok'],
+    again: ['ok'],
+    other: ['idempotency_key_reused'],
+    impossible: ['internal_error'],
+    last: ['ok'],
+  });
+  expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['internal_error']);
+  expect((await outboxOf(bank.pool, repeated.account_id)).map((row) => row.topic)).toEqual(['ledger.commands', 'accounts']);
+});
+
+test("replies of the ledger that are wrong, late or twice do not touch the others'", async () => {
+  const data = Array.from({ length: 4 }, () => openingOf(client_id));
+  const messages = data.map((each) => messageFor('open_account', each, { message_id: each.account_id }));
+  await bank.handleCommands(messages);
+  const reply = (i: number, result: object) => ledgerReply(data[i]?.account_id ?? '', data[i]?.account_id ?? '', { ok: true, data: { account_id: data[i]?.account_id, status: 'Active', status_version: 1, balance: '10.00', ...result } });
+  await bank.handleCommands([
+    reply(0, {}),
+    reply(0, {}),
+    reply(1, { status: 'Odd' }),
+    ledgerReply(data[2]?.account_id ?? '', data[2]?.account_id ?? '', { ok: false, refusal: { code: 'amount_too_large', message: 'no' } }),
+    ledgerReply(newId('account'), 'x', { ok: true, data: {} }),
+    reply(3, {}),
+  ]);
+  expect(messages.map(answerTo)).toEqual([['ok'], [], ['amount_too_large'], ['ok']]);
+  expect(bank.deadLetters.splice(0)).toHaveLength(1);
+});
+
+test('of many clients of one batch that want one phone, one gets it', async () => {
+  const client = { ...retail, ussd_phone_number: '+254722222222', ussd_status: 'active' as const };
+  const batch = Array.from({ length: 10 }, () => messageFor('create_client', { client_id: newId('client'), client }));
+  await bank.handleCommands(batch);
+  expect(batch.flatMap(answerTo).sort()).toEqual([...Array.from({ length: 9 }, () => 'duplicate_ussd_phone'), 'ok']);
+});
+
+test('batches with the same commands in another order, at the same time, neither fail nor double anything', async () => {
+  const second = bank.process();
+  const data = Array.from({ length: 60 }, () => openingOf(client_id));
+  const batch = () => data.map((each) => messageFor('open_account', each, { message_id: each.account_id }));
+  const [forwards, backwards] = [batch(), batch().reverse()];
+  await Promise.all([bank.handleCommands(forwards), second.handleCommands(backwards)]);
+  const replies = data.map(({ account_id }) => ledgerReply(account_id, account_id, { ok: true, data: { account_id, status: 'Active', status_version: 1, balance: '10.00' } }));
+  await Promise.all([bank.handleCommands(replies), second.handleCommands(replies.toReversed())]);
+  for (const message of [...forwards, ...backwards]) {
+    const own = [bank, second].flatMap((process) => process.repliesTo(message.headers['correlation-id'] ?? ''));
+    expect(own).toMatchObject([{ ok: true }]);
+  }
+  const opened = await Promise.all(data.map((each) => outboxOf(bank.pool, each.account_id)));
+  expect(opened.map((events) => events.filter(({ type }) => type === 'corebanking.account.opened.v1').length)).toEqual(data.map(() => 1));
+});

@@ -1,0 +1,166 @@
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
+import { errorCodes, refusal } from '#libs/contracts/errors.ts';
+import type { MessageName } from '#libs/contracts/messages.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { outcomeOf } from '#libs/service/measures.ts';
+import type { Answer } from '#libs/service/replies.ts';
+import { auditOf } from '../audit/audit.ts';
+import { handle } from './handlers.ts';
+import type { Surroundings } from './handlers.ts';
+import { addWaiter, claim, closeCommands, stepMessage, takeSteps, takeWaiters, writeEffects } from './inbox.ts';
+import type { Effects, KnownCommand } from './inbox.ts';
+import { finishOpenings } from '../sagas/opening.ts';
+import { refused } from '../outcome.ts';
+import type { Finished, Outcome } from '../outcome.ts';
+import { finishStatusChange } from '../sagas/status.ts';
+
+export interface Executed {
+  answers: Answer[];
+  /** Whether the outbox was written to: wake the relay. */
+  wrote: boolean;
+  /** Commands and what became of them (outcomeOf of libs/service/measures.ts, or `begun`). */
+  outcomes: { name: string; outcome: string }[];
+}
+
+export interface Command {
+  context: MessageContext;
+  data: unknown;
+  address: ReplyAddress | undefined;
+}
+
+export interface ExecuteOptions extends Surroundings {
+  pool: Pool;
+}
+
+/**
+ * Executes commands of one name, no id twice, each exactly once, in one transaction: their records, their work and their
+ * events. A repeat gets the kept reply, or waits for the saga that the first one began; another request under the same id
+ * is refused. Throws on faults only, with nothing done: try again.
+ */
+export function executeCommands(name: MessageName, commands: readonly Command[], options: ExecuteOptions): Promise<Executed> {
+  return transaction(options.pool, async (client) => {
+    const known = await claim(client, commands.map(({ context: { message_id: id, fingerprint, correlation_id } }) => ({ id, fingerprint, correlation_id })));
+    const answers: Answer[] = [];
+    const fresh: Command[] = [];
+    const repeated: Executed['outcomes'] = [];
+    for (const command of commands) {
+      const before = known.get(command.context.message_id);
+      if (!before) fresh.push(command);
+      else {
+        const answer = await repeat(client, command, before);
+        repeated.push({ name, outcome: answer?.ok === false && answer.refusal.code === 'idempotency_key_reused' ? answer.refusal.code : 'replayed' });
+        reply(answers, command, answer);
+      }
+    }
+    const outcomes = await decide(client, name, fresh, options);
+    const effects = effectsOf(fresh, outcomes, options, answers);
+    if (fresh.length > 0) await writeEffects(client, effects);
+    const decided = outcomes.map((outcome) => ({ name, outcome: outcome.kind === 'begun' ? 'begun' : outcomeOf(outcome.body) }));
+    return { answers, wrote: effects.events.length + effects.audits.length > 0, outcomes: [...repeated, ...decided] };
+  });
+}
+
+/** The deadline is checked here only: what has begun in time is finished. */
+async function decide(client: Queries, name: MessageName, fresh: Command[], surroundings: Surroundings): Promise<Outcome[]> {
+  const isLate = ({ context }: Command) => context.deadline !== undefined && context.deadline < surroundings.now;
+  const inTime = fresh.filter((command) => !isLate(command));
+  const outcomes = inTime.length > 0 ? await handle(client, name, inTime, surroundings) : [];
+  if (outcomes.length !== inTime.length) throw new TypeError(`${name} gave ${outcomes.length} outcomes for ${inTime.length} commands`);
+  const decided = outcomes.values();
+  const tooLate = refused(refusal('deadline_exceeded', 'the command came after its deadline and was not executed'));
+  return fresh.map((command) => (isLate(command) ? tooLate : decided.next().value ?? tooLate));
+}
+
+function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surroundings, answers: Answer[]): Effects {
+  const effects: Effects = { kept: [], unkept: [], waiters: [], steps: [], events: [], audits: [] };
+  for (const [i, command] of fresh.entries()) {
+    const { context, address } = command;
+    const outcome = outcomes[i];
+    const id = context.message_id;
+    if (!outcome) continue;
+    if (outcome.kind === 'begun') {
+      if (address) effects.waiters.push({ id, address });
+      effects.steps.push(outcome.step);
+      effects.events.push(stepMessage(outcome.step, prefix));
+      continue;
+    }
+    if (outcome.kept) {
+      effects.kept.push({ id, body: outcome.body });
+      effects.audits.push(auditOf(context, outcome.body, outcome.details, now));
+    } else effects.unkept.push(id);
+    effects.events.push(...outcome.events);
+    reply(answers, command, outcome.body);
+  }
+  return effects;
+}
+
+/** What a known command is answered with; undefined where the saga's end will answer. */
+async function repeat(client: Queries, { context, address }: Command, known: KnownCommand): Promise<ReplyBody | undefined> {
+  if (known.fingerprint !== (context.fingerprint ?? null)) {
+    return { ok: false, refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request') };
+  }
+  // The same request, delivered again: its caller gets the first answer, not a replayed one.
+  if (known.reply) return context.correlation_id === (known.correlation_id ?? undefined) ? known.reply : { ...known.reply, replayed: true };
+  if (!address || (await addWaiter(client, context.message_id, address))) return undefined;
+  return { ok: false, refusal: refusal('outcome_unknown', 'too many requests wait for this one: repeat it later with the same Idempotency-Key') };
+}
+
+function reply(answers: Answer[], { address, context }: Command, body: ReplyBody | undefined): void {
+  if (address && body) answers.push({ address, body, context });
+}
+
+/**
+ * Applies replies of the ledger to their steps, each once, in one transaction, and returns the replies to everyone who
+ * waits. A fault of the ledger (5xx) decides nothing: the step stays, to be sent again.
+ */
+export async function applyLedgerReplies(replies: readonly { step_id: string; body: ReplyBody }[], { pool, now }: Pick<ExecuteOptions, 'pool' | 'now'>): Promise<Executed> {
+  const decided = new Map(replies.filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500).map(({ step_id, body }) => [step_id, body]));
+  if (decided.size === 0) return { answers: [], wrote: false, outcomes: [] };
+  return transaction(pool, async (client) => {
+    const steps = new Map((await takeSteps(client, [...decided.keys()].sort())).map((step) => [step.step_id, step]));
+    const finished = [...decided].flatMap(([stepId, body]): Finished[] => {
+      const step = steps.get(stepId);
+      return step ? [{ step, body }] : [];
+    });
+    if (finished.length === 0) return { answers: [], wrote: false, outcomes: [] };
+    const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
+    const changes = finished.filter(({ step }) => step.message === 'change_ledger_account_status');
+    const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
+    for (const change of changes) outcomes.push(await finishStatusChange(client, change, now));
+    return conclude(client, [...openings, ...changes], outcomes, now);
+  });
+}
+
+/** The command whose saga a step belongs to. */
+const commandOf = { open_ledger_account: 'open_account', change_ledger_account_status: 'change_account_status' } as const;
+
+async function conclude(client: Queries, finished: Finished[], outcomes: Outcome[], now: string): Promise<Executed> {
+  const bodies = new Map<string, { body: ReplyBody; context: MessageContext }>();
+  const kept: Effects['kept'] = [];
+  const unkept: string[] = [];
+  const events: OutboxEvent[] = [];
+  const audits: AuditRecord[] = [];
+  const decided: Executed['outcomes'] = [];
+  for (const [i, { step }] of finished.entries()) {
+    const outcome = outcomes[i];
+    if (outcome?.kind !== 'decided') throw new TypeError('a saga of accounts has one step');
+    const id = step.context.message_id;
+    bodies.set(id, { body: outcome.body, context: step.context });
+    decided.push({ name: commandOf[step.message], outcome: outcomeOf(outcome.body) });
+    if (outcome.kept) {
+      kept.push({ id, body: outcome.body });
+      audits.push(auditOf(step.context, outcome.body, outcome.details, now));
+    } else unkept.push(id);
+    events.push(...outcome.events);
+  }
+  await closeCommands(client, kept, unkept);
+  const waiters = await takeWaiters(client, [...bodies.keys()], events, audits);
+  const answers = waiters.flatMap(({ command_id, replayed, ...address }): Answer[] => {
+    const decision = bodies.get(command_id);
+    return decision ? [{ ...decision, address, body: replayed ? { ...decision.body, replayed } : decision.body }] : [];
+  });
+  return { answers, wrote: events.length + audits.length > 0, outcomes: decided };
+}

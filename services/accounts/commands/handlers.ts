@@ -1,0 +1,48 @@
+import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { createApiKey, revokeApiKey, rotateApiKey } from '../api-keys/api-keys.ts';
+import { createClients, updateClient } from '../clients/clients.ts';
+import { dropDeadLetter, redriveDeadLetter } from '../dead-letters/dead-letters.ts';
+import { openAccounts } from '../sagas/opening.ts';
+import type { Asked, Outcome, Work } from '../outcome.ts';
+import { changeAccountStatuses } from '../sagas/status.ts';
+
+/**
+ * One handler per command that has a reply. A handler runs inside the transaction that keeps the command's record; a
+ * refusal is a value that it returns, having written nothing; what it throws is a fault.
+ */
+export const commandHandlers = {
+  update_client: updateClient,
+  create_api_key: createApiKey,
+  rotate_api_key: rotateApiKey,
+  revoke_api_key: revokeApiKey,
+  redrive_dead_letter: redriveDeadLetter,
+  drop_dead_letter: dropDeadLetter,
+} satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
+
+/** Commands of which many are decided together, with an outcome for each, in order: those that come in bulk. */
+export const batchedCommandHandlers = {
+  create_client: createClients,
+  open_account: openAccounts,
+  change_account_status: changeAccountStatuses,
+} satisfies { [N in MessageName]?: (client: Queries, asked: Asked<MessageData<N>>[], now: string) => Promise<Outcome[]> };
+
+export function isBatched(name: string): name is keyof typeof batchedCommandHandlers {
+  return Object.hasOwn(batchedCommandHandlers, name);
+}
+
+/** What all commands of a transaction share, besides the transaction. */
+export type Surroundings = Pick<Work, 'now' | 'prefix' | 'deadLetters'>;
+
+/** The outcomes of commands of one name, in order; more than one only where they are batched. */
+export async function handle(client: Queries, name: MessageName, asked: Asked<unknown>[], { now, prefix, deadLetters }: Surroundings): Promise<Outcome[]> {
+  if (isBatched(name)) {
+    const handler = batchedCommandHandlers[name] as (client: Queries, asked: Asked<unknown>[], now: string) => Promise<Outcome[]>;
+    return handler(client, asked, now);
+  }
+  if (!Object.hasOwn(commandHandlers, name)) throw new TypeError(`no handler for ${name}`);
+  const handler = commandHandlers[name as keyof typeof commandHandlers] as (work: Work, data: unknown) => Promise<Outcome>;
+  const outcomes: Outcome[] = [];
+  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now, prefix, deadLetters }, data));
+  return outcomes;
+}

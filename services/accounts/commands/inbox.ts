@@ -1,0 +1,191 @@
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
+import { bucketOf } from '#libs/contracts/ids.ts';
+import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
+import type { ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
+import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import { intArray, textArray } from '#libs/postgres/arrays.ts';
+import { outboxInsert, outboxValues } from '#libs/postgres/outbox/outbox.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { auditColumns, auditEvent, auditInsert } from '../audit/audit.ts';
+import type { Step } from '../outcome.ts';
+
+/** SQL of what makes commands exactly-once: their records, who waits for their replies, and steps under way. */
+
+/** A command that was taken before. */
+export interface KnownCommand {
+  fingerprint: string | null;
+  /** That of the request which came first. */
+  correlation_id: string | null;
+  /** Undefined while its saga is under way. */
+  reply: ReplyBody | undefined;
+}
+
+export interface ClaimedCommand {
+  id: string;
+  fingerprint: string | undefined;
+  correlation_id: string | undefined;
+}
+
+/**
+ * Claims commands (no id twice) for this transaction and returns those that were known before; all others are new. Waits
+ * for rivals that have just claimed the same ids (at most lock_timeout), and claims what they undo.
+ */
+export async function claim(client: Queries, commands: readonly ClaimedCommand[]): Promise<Map<string, KnownCommand>> {
+  const known = new Map<string, KnownCommand>();
+  // In the order of ids, so that two batches with the same commands queue up instead of locking each other out.
+  let open = commands.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  for (let attempt = 0; attempt < 5 && open.length > 0; attempt++) {
+    const claimed = await client.query<{ command_id: string }>(
+      `insert into commands (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
+       on conflict (command_id) do nothing returning command_id`,
+      [textArray(open.map(({ id }) => id)), textArray(open.map(({ fingerprint = null }) => fingerprint)), textArray(open.map(({ correlation_id = null }) => correlation_id))],
+    );
+    const ours = new Set(claimed.rows.map((row) => row.command_id));
+    open = open.filter(({ id }) => !ours.has(id));
+    if (open.length === 0) break;
+    for (const [id, command] of await lockKnown(client, open.map(({ id }) => id))) known.set(id, command);
+    open = open.filter(({ id }) => !known.has(id));
+  }
+  if (open.length > 0) throw new Error(`command ${open[0]?.id} comes and goes`);
+  return known;
+}
+
+/** In a statement of its own, which sees what rivals committed. The locks keep a saga from ending before addWaiter. */
+async function lockKnown(client: Queries, ids: string[]): Promise<[string, KnownCommand][]> {
+  const found = await client.query<Omit<KnownCommand, 'reply'> & { command_id: string; reply: unknown }>(
+    'select command_id, fingerprint, correlation_id, reply from commands where command_id = any($1::text[]) order by command_id for update',
+    [textArray(ids)],
+  );
+  return found.rows.map(({ command_id, reply, ...row }) => [command_id, { ...row, reply: reply === null ? undefined : replySchema.parse(reply) }]);
+}
+
+/** What new commands have led to, to be written as one. */
+export interface Effects {
+  kept: { id: string; body: ReplyBody }[];
+  /** Claims that are given back, because the refusal is not kept. */
+  unkept: string[];
+  waiters: { id: string; address: ReplyAddress }[];
+  steps: Step[];
+  events: OutboxEvent[];
+  audits: AuditRecord[];
+}
+
+const firstRetryS = 2;
+const maxRetryS = 60;
+
+const effectsStatement = `with kept as (
+    update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id
+  ), unkept as (
+    delete from commands where command_id = any($3::text[])
+  ), waiting as (
+    insert into waiting_replies (command_id, correlation_id, topic, "partition", replayed)
+    select w.*, false from unnest($4::text[], $5::text[], $6::text[], $7::int4[]) as w on conflict do nothing
+  ), begun as (
+    insert into saga_steps (step_id, message, account_id, payload, context, detail, next_attempt_at)
+    select step_id, message, account_id, payload::json, context::json, detail::json, clock_timestamp() + interval '${firstRetryS} seconds'
+    from unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]) as s (step_id, message, account_id, payload, context, detail)
+  ), audited as (${auditInsert(16)}), ${outboxInsert(14)} select 1`;
+
+/** Writes the effects by one statement, the last of its transaction: the rows that order the events are locked by then. */
+export async function writeEffects(client: Queries, { kept, unkept, waiters, steps, events, audits }: Effects): Promise<void> {
+  await client.query(effectsStatement, [
+    textArray(kept.map(({ id }) => id)),
+    textArray(kept.map(({ body }) => JSON.stringify(body))),
+    textArray(unkept),
+    textArray(waiters.map(({ id }) => id)),
+    textArray(waiters.map(({ address }) => address.correlation_id)),
+    textArray(waiters.map(({ address }) => address.topic)),
+    intArray(waiters.map(({ address }) => address.partition)),
+    textArray(steps.map((step) => step.step_id)),
+    textArray(steps.map((step) => step.message)),
+    textArray(steps.map((step) => step.account_id)),
+    textArray(steps.map((step) => JSON.stringify(step.payload))),
+    textArray(steps.map((step) => JSON.stringify(step.context))),
+    textArray(steps.map((step) => JSON.stringify(step.detail))),
+    ...outboxValues(source.accounts, [...events, ...audits.map(auditEvent)]),
+    ...auditColumns(audits),
+  ]);
+}
+
+/** How many replies one command may owe. */
+const maxWaiters = 1000;
+
+/** Notes where the reply of a command under way goes too, once per correlation id. False when too many wait already. */
+export async function addWaiter(client: Queries, commandId: string, address: ReplyAddress): Promise<boolean> {
+  const added = await client.query(
+    `insert into waiting_replies (command_id, correlation_id, topic, "partition", replayed)
+     select $1, $2, $3, $4, true where (select count(*) from waiting_replies where command_id = $1) < $5
+     on conflict do nothing`,
+    [commandId, address.correlation_id, address.topic, address.partition, maxWaiters],
+  );
+  if (added.rowCount === 1) return true;
+  const there = await client.query('select from waiting_replies where command_id = $1 and correlation_id = $2', [commandId, address.correlation_id]);
+  return there.rowCount === 1;
+}
+
+/** Ends sagas: keeps or forgets their commands. From here on nobody is added to those who wait for them. */
+export async function closeCommands(client: Queries, kept: Effects['kept'], unkept: string[]): Promise<void> {
+  await client.query(
+    `with kept as (update commands set reply = decided.reply::json from unnest($1::text[], $2::text[]) as decided (id, reply) where command_id = decided.id)
+     delete from commands where command_id = any($3::text[])`,
+    [textArray(kept.map(({ id }) => id)), textArray(kept.map(({ body }) => JSON.stringify(body))), textArray(unkept)],
+  );
+}
+
+export interface Waiter extends ReplyAddress {
+  command_id: string;
+  replayed: boolean;
+}
+
+/** After closeCommands, in a new statement that sees the last one who was added: all who wait; and writes events and audit. */
+export async function takeWaiters(client: Queries, commandIds: string[], events: OutboxEvent[], audits: AuditRecord[]): Promise<Waiter[]> {
+  const taken = await client.query<Waiter>(
+    `with audited as (${auditInsert(4)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
+     returning command_id, topic, "partition", correlation_id, replayed`,
+    [textArray(commandIds), ...outboxValues(source.accounts, [...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
+  );
+  return taken.rows;
+}
+
+const stepColumns = 'step_id, message, account_id, payload, context, detail';
+
+/** Takes steps out, to be finished in this transaction; those finished already are left out. Waits for a rival. */
+export async function takeSteps(client: Queries, stepIds: string[]): Promise<Step[]> {
+  const taken = await client.query<Step>(`delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`, [textArray(stepIds)]);
+  return taken.rows;
+}
+
+/** Steps without an answer for 2 s, then 4, 8 … 60 s; each is given to one process only. */
+export async function takeDueSteps(client: Queries, limit: number): Promise<Step[]> {
+  const due = await client.query<Step>(
+    `update saga_steps set attempts = attempts + 1,
+       next_attempt_at = clock_timestamp() + make_interval(secs => least($3, $2 * power(2, least(attempts, 10))))
+     where step_id in (select step_id from saga_steps where next_attempt_at <= clock_timestamp() order by next_attempt_at limit $1 for update skip locked)
+     returning ${stepColumns}`,
+    [limit, firstRetryS, maxRetryS],
+  );
+  return due.rows;
+}
+
+/** The step as a message to the ledger: the same on every attempt, without a deadline, since a begun saga is finished. */
+export function stepMessage(step: Step, prefix: string): OutboxEvent {
+  const { step_id, account_id, context } = step;
+  const partition = commandPartition(bucketOf(account_id));
+  const type = messageType(step.message);
+  const headers = toHeaders({
+    message_id: step_id,
+    type,
+    source: source.accounts,
+    time: context.time,
+    subject: account_id,
+    request_id: context.request_id,
+    actor: context.actor,
+    traceparent: context.traceparent,
+    correlation_id: step_id,
+    reply_topic: topicName(prefix, 'accounts.commands'),
+    reply_partition: partition,
+  });
+  return { id: step_id, topic: messages[step.message].topic, key: account_id, type, time: context.time, headers, payload: JSON.stringify(step.payload), partition };
+}

@@ -1,0 +1,54 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { NewDeadLetter } from '../dead-letters/dead-letter-store.ts';
+import { nextGroups } from './lanes.ts';
+import type { Item } from './lanes.ts';
+
+const names = ['open_account', 'change_account_status', 'update_client', 'ledger_reply', 'dead_letter'] as const;
+
+function item(partition: number, name: (typeof names)[number], id: string): Item {
+  const message = { topic: 't', partition, offset: 0n, key: null, value: null, headers: {}, timestamp_ms: 0 };
+  if (name === 'dead_letter') return { message, content: { kind: 'dead_letter', row: { dead_letter_id: id } as NewDeadLetter } };
+  if (name === 'ledger_reply') return { message, content: { kind: 'ledger_reply', step_id: id, body: { ok: true, data: null } } };
+  const context = { message_id: id, type: 't', source: 's', time: '', subject: '', request_id: '', actor: '' };
+  return { message, content: { kind: 'request', name, context, data: {}, address: undefined } };
+}
+
+const kindOf = ({ content }: Item) => (content.kind === 'request' ? content.name : content.kind);
+const idOf = ({ content }: Item) => {
+  if (content.kind === 'request') return content.context.message_id;
+  return content.kind === 'ledger_reply' ? content.step_id : content.row.dead_letter_id;
+};
+
+test('every item comes once, in the order of its lane, in groups of one kind without an id twice', () => {
+  const lane = fc.array(fc.tuple(fc.constantFrom(...names), fc.constantFrom('a', 'b', 'c', 'd')), { maxLength: 12 });
+  fc.assert(
+    fc.property(fc.array(lane, { maxLength: 5 }), (input) => {
+      const lanes = input.map((items, partition) => items.map(([name, id]) => item(partition, name, id)));
+      const expected = lanes.map((items) => [...items]);
+      const came: Item[][] = lanes.map(() => []);
+      for (let groups = nextGroups(lanes); groups.length > 0; groups = nextGroups(lanes)) {
+        const partitionsOfRound = new Set<number>();
+        for (const group of groups) {
+          expect(group.length).toBeGreaterThan(0);
+          expect(new Set(group.map(kindOf)).size).toBe(1);
+          if (group.length > 1) expect(new Set(group.map(idOf)).size).toBe(group.length);
+          const partitions = new Set(group.map(({ message }) => message.partition));
+          for (const partition of partitions) {
+            expect(partitionsOfRound.has(partition)).toBe(false);
+            partitionsOfRound.add(partition);
+          }
+          for (const each of group) came[each.message.partition]?.push(each);
+        }
+      }
+      expect(came).toEqual(expected);
+    }),
+  );
+});
+
+test('runs of all lanes are put together, up to a hundred', () => {
+  const lanes = Array.from({ length: 12 }, (_, partition) => Array.from({ length: 10 }, (__, i) => item(partition, 'open_account', `${partition}-${i}`)));
+  expect(nextGroups(lanes).map((group) => group.length)).toEqual([100]);
+  expect(nextGroups(lanes).map((group) => group.length)).toEqual([20]);
+  expect(nextGroups(lanes)).toEqual([]);
+});

@@ -1,0 +1,65 @@
+import type { Logger } from 'pino';
+import { source } from '#libs/contracts/envelope.ts';
+import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { stepMessage, takeDueSteps } from './inbox.ts';
+
+export interface SweeperOptions {
+  pool: Pool;
+  prefix: string;
+  /** Called after a commit that wrote to the outbox. */
+  wakeRelay(): void;
+  logger: Logger;
+  intervalMs?: number;
+}
+
+const stepsPerSweep = 200;
+
+/** No row while messages have waited in the outbox for 2 s: a step sent again would only queue up behind itself. */
+const dueStatement = `select from saga_steps where next_attempt_at <= clock_timestamp()
+  and not exists (select from outbox_batches where published_at is null and created_at < clock_timestamp() - interval '2 seconds') limit 1`;
+
+/**
+ * Sends every saga step again that the ledger has not answered for 2 s (then 4, 8 … 60 s), through the outbox. Several
+ * processes share the steps; the ledger recognises repeats by their id. Returns how many were sent.
+ */
+export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'prefix'>): Promise<number> {
+  if ((await pool.query({ name: 'due_steps', text: dueStatement })).rowCount === 0) return 0;
+  return transaction(pool, async (client) => {
+    const steps = await takeDueSteps(client, stepsPerSweep);
+    await writeOutbox(client, source.accounts, steps.map((step) => stepMessage(step, prefix)));
+    return steps.length;
+  });
+}
+
+/** Sweeps every two seconds until stopped; a failed sweep is logged and the next one tries again. */
+export function createSweeper(options: SweeperOptions): { start(): void; stop(): Promise<void> } {
+  const { intervalMs = 2000, logger, wakeRelay } = options;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let stopped = false;
+  const turn = async () => {
+    try {
+      const sent = await sweep(options);
+      if (sent > 0) {
+        wakeRelay();
+        logger.warn({ steps: sent }, 'saga steps sent again');
+      }
+    } catch (error) {
+      logger.warn({ err: error }, 'sweeping failed');
+    }
+    if (!stopped) schedule();
+  };
+  const schedule = () => {
+    timer = setTimeout(() => { running = turn(); }, intervalMs);
+  };
+  return {
+    start: schedule,
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}

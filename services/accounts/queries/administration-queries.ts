@@ -1,0 +1,80 @@
+import { isUtf8 } from 'node:buffer';
+import type { AuditRecord, DeadLetterContent } from '#libs/contracts/administration.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
+import { countOpenDeadLetters, deadLetterColumns, deadLetterOf, findDeadLetter } from '../dead-letters/dead-letter-store.ts';
+import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';
+import { deadLetterNotFound, readDeadLetter } from '../dead-letters/dead-letters.ts';
+import { byTime, listed, readPage } from './page.ts';
+import type { Read } from './queries.ts';
+
+/** Reads for staff: the audit, and the dead letters. Callers bound to one client do not come so far. */
+
+export async function listAudit({ pool }: Read, data: MessageData<'list_audit'>): Promise<ReplyBody> {
+  const { actor, action, resource_id, outcome, request_id, from, to } = data;
+  const source = {
+    from: 'audit',
+    columns: 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address',
+    filters: { actor, action, resource_id, outcome, request_id },
+    range: { column: 'created_at', from, to },
+    ...byTime<AuditRecord>('created_at', 'audit_id'),
+    item: (row: AuditRecord) => row,
+  };
+  return listed(await readPage(pool, source, data));
+}
+
+export async function listDeadLetters({ pool }: Read, data: MessageData<'list_dead_letters'>): Promise<ReplyBody> {
+  const { topic, state, from, to } = data;
+  const source = {
+    from: 'dead_letters',
+    columns: deadLetterColumns,
+    filters: { topic, state },
+    range: { column: 'dead_at', from, to },
+    ...byTime<DeadLetterRow>('dead_at', 'dead_letter_id'),
+    item: deadLetterOf,
+  };
+  return listed(await readPage(pool, source, data));
+}
+
+/** A dead letter with headers and value, as far as the topic still has them; 503 where the broker cannot say. */
+export async function getDeadLetter({ pool, prefix, deadLetters }: Read, { dead_letter_id }: MessageData<'get_dead_letter'>): Promise<ReplyBody> {
+  const row = await findDeadLetter(pool, dead_letter_id);
+  if (!row) return { ok: false, refusal: deadLetterNotFound(dead_letter_id) };
+  try {
+    const message = await readDeadLetter(row, prefix, deadLetters);
+    const { headers, truncated } = shownHeaders(message?.headers ?? {});
+    const value = shownValue(message?.value ?? null);
+    const content: DeadLetterContent = { ...deadLetterOf(row), available: message !== undefined, headers, ...value, truncated: truncated || value.truncated };
+    return { ok: true, data: content };
+  } catch {
+    return { ok: false, refusal: refusal('service_unavailable', 'the broker cannot be reached; the request can be repeated') };
+  }
+}
+
+export async function getOperations({ pool }: Read): Promise<ReplyBody> {
+  const [{ rows, oldest_age_ms }, dead_letters_open] = await Promise.all([outboxStats(pool), countOpenDeadLetters(pool)]);
+  return { ok: true, data: { outbox: { rows, oldest_age_ms }, dead_letters_open } };
+}
+
+const shownBytes = 64 * 1024;
+const shownHeaderChars = 4096;
+
+/** PURE: text where the value is UTF-8, else base64, cut to 64 KiB, never within a character. */
+export function shownValue(value: Buffer | null): Pick<DeadLetterContent, 'value' | 'encoding' | 'truncated'> {
+  if (value === null) return { value: null, encoding: null, truncated: false };
+  const encoding = isUtf8(value) ? ('utf-8' as const) : ('base64' as const);
+  const truncated = value.length > shownBytes;
+  let end = Math.min(value.length, shownBytes);
+  // The bytes of a character after its first one are 10xxxxxx.
+  while (encoding === 'utf-8' && truncated && ((value[end] ?? 0) & 0xc0) === 0x80) end--;
+  return { value: value.subarray(0, end).toString(encoding), encoding, truncated };
+}
+
+function shownHeaders(headers: Record<string, string>): { headers: Record<string, string>; truncated: boolean } {
+  const entries = Object.entries(headers);
+  const shown = entries.slice(0, 100).map(([name, value]) => [name.slice(0, shownHeaderChars), value.slice(0, shownHeaderChars).toWellFormed()]);
+  const truncated = entries.length > 100 || entries.some(([name, value]) => Math.max(name.length, value.length) > shownHeaderChars);
+  return { headers: Object.fromEntries(shown), truncated };
+}

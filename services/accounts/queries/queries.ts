@@ -1,0 +1,141 @@
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
+import type { AccountMaster, StatusTransition } from '#libs/contracts/resources.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
+import { keyNotFound } from '../api-keys/api-keys.ts';
+import { clientNotFound } from '../clients/clients.ts';
+import { keyColumns, keyOf } from '../api-keys/key-store.ts';
+import type { KeyRow } from '../api-keys/key-store.ts';
+import type { DeadLetterTopics } from '../outcome.ts';
+import { byCreation, listed, readPage } from './page.ts';
+import { searchRecords } from './search.ts';
+import { accountNotFound } from '../sagas/status.ts';
+import { clientColumns, clientOf } from '../clients/client-store.ts';
+import { accountColumns, findAccounts } from '../sagas/account-store.ts';
+import type { ClientRow } from '../clients/client-store.ts';
+import type { TransitionRow } from '../sagas/account-store.ts';
+
+/** Reads. A caller bound to one client is shown that client's own things and nothing else exists for it. */
+export interface Read {
+  pool: Pool;
+  context: MessageContext;
+  /** ISO 8601 UTC */
+  now: string;
+  prefix: string;
+  deadLetters: DeadLetterTopics;
+}
+
+const found = (data: unknown): ReplyBody => ({ ok: true, data });
+
+/** One handler per query. What it throws is a fault; not found is a value. */
+export const queryHandlers = {
+  list_clients: listClients,
+  search_client_by_ussd: searchClient,
+  list_accounts: listAccounts,
+  list_status_transitions: listTransitions,
+  list_api_keys: listKeys,
+  get_api_key: getKey,
+  list_audit: listAudit,
+  search_records: searchRecords,
+  get_accounts_operations: getOperations,
+  list_dead_letters: listDeadLetters,
+  get_dead_letter: getDeadLetter,
+} satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
+
+export interface BatchedQuery<D> {
+  context: MessageContext;
+  data: D;
+}
+
+/** Queries of which all that wait are answered by one statement, in their order. */
+export const batchedQueryHandlers = {
+  get_client: getClients,
+  get_account: getAccounts,
+} satisfies { [N in MessageName]?: (pool: Pool, queries: BatchedQuery<MessageData<N>>[]) => Promise<ReplyBody[]> };
+
+export type QueryName = keyof typeof queryHandlers;
+export type BatchedQueryName = keyof typeof batchedQueryHandlers;
+
+async function listClients({ pool, context }: Read, data: MessageData<'list_clients'>): Promise<ReplyBody> {
+  const { client_type, ussd_phone } = data;
+  const filters = { client_id: context.bound_client_id, client_type, ussd_phone_number: ussd_phone };
+  const source = { from: 'clients', columns: clientColumns, filters, ...byCreation<ClientRow>('client_id'), item: clientOf };
+  return listed(await readPage(pool, source, data));
+}
+
+async function getClients(pool: Pool, queries: BatchedQuery<MessageData<'get_client'>>[]): Promise<ReplyBody[]> {
+  const ids = queries.map(({ data }) => data.client_id).filter((id) => isId('client', id));
+  const result = await pool.query<ClientRow>(`select ${clientColumns} from clients where client_id = any($1)`, [ids]);
+  const rows = new Map(result.rows.map((row) => [row.client_id, row]));
+  return queries.map(({ context, data }) => {
+    const row = rows.get(data.client_id);
+    return row && visible(context, row.client_id) ? found(clientOf(row)) : { ok: false, refusal: clientNotFound(data.client_id) };
+  });
+}
+
+/** The client with that phone active, else the one with it inactive that was created last. */
+async function searchClient({ pool, context }: Read, { ussd_phone }: MessageData<'search_client_by_ussd'>): Promise<ReplyBody> {
+  const result = await pool.query<ClientRow>(
+    `(select ${clientColumns} from clients where ussd_phone_number = $1 and ussd_status = 'active' and ($2::text is null or client_id = $2))
+     union all
+     (select ${clientColumns} from clients where ussd_phone_number = $1 and ussd_status = 'inactive' and ($2::text is null or client_id = $2)
+      order by created_at desc, client_id desc limit 1)
+     limit 1`,
+    [ussd_phone, context.bound_client_id ?? null],
+  );
+  const row = result.rows[0];
+  return row ? found(clientOf(row)) : { ok: false, refusal: refusal('client_not_found', `no client with the USSD phone number ${ussd_phone} found`) };
+}
+
+async function listAccounts({ pool, context }: Read, data: MessageData<'list_accounts'>): Promise<ReplyBody> {
+  const { client_id, account_type, status, currency } = data;
+  if (client_id !== undefined && !visible(context, client_id)) return found({ items: [] });
+  const filters = { client_id: client_id ?? context.bound_client_id, account_type, status, currency };
+  const item = (row: AccountMaster) => row;
+  // The gateway adds the balance: its name and up to 17 digits.
+  const source = { from: 'accounts', columns: accountColumns, fixed: "state = 'open'", filters, ...byCreation<AccountMaster>('account_id'), item, extraBytes: 32 };
+  return listed(await readPage(pool, source, data));
+}
+
+async function getAccounts(pool: Pool, queries: BatchedQuery<MessageData<'get_account'>>[]): Promise<ReplyBody[]> {
+  const accounts = await findAccounts(pool, queries.map(({ data }) => data.account_id));
+  return queries.map(({ context, data }) => {
+    const account = accounts.get(data.account_id);
+    return account && visible(context, account.client_id) ? found(account) : { ok: false, refusal: accountNotFound(data.account_id) };
+  });
+}
+
+/** In the ledger's order: its clock may give two changes the same moment, its versions differ. */
+async function listTransitions({ pool, context }: Read, data: MessageData<'list_status_transitions'>): Promise<ReplyBody> {
+  const account = (await findAccounts(pool, [data.account_id])).get(data.account_id);
+  if (!account || !visible(context, account.client_id)) return { ok: false, refusal: accountNotFound(data.account_id) };
+  const source = {
+    from: 'status_transitions',
+    columns: 'transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at',
+    filters: { account_id: data.account_id },
+    order: ['status_version'],
+    values: ({ id }: Position) => (/^\d{1,9}$/.test(id) ? [Number(id)] : undefined),
+    position: (row: TransitionRow): Position => ({ at: row.created_at, id: String(row.status_version) }),
+    item: ({ status_version: _version, ...row }: TransitionRow) => row as StatusTransition,
+  };
+  return listed(await readPage(pool, source, data));
+}
+
+async function listKeys({ pool, context, now }: Read, data: MessageData<'list_api_keys'>): Promise<ReplyBody> {
+  const filters = { client_id: context.bound_client_id };
+  const source = { from: 'api_keys', columns: keyColumns, filters, ...byCreation<KeyRow>('key_id'), item: (row: KeyRow) => keyOf(row, now) };
+  return listed(await readPage(pool, source, data));
+}
+
+async function getKey({ pool, context, now }: Read, { key_id }: MessageData<'get_api_key'>): Promise<ReplyBody> {
+  const result = isId('key', key_id) ? await pool.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1`, [key_id]) : undefined;
+  const row = result?.rows[0];
+  return row && visible(context, row.client_id) ? found(keyOf(row, now)) : { ok: false, refusal: keyNotFound(key_id) };
+}
+
+function visible(context: MessageContext, clientId: string | null): boolean {
+  return context.bound_client_id === undefined || context.bound_client_id === clientId;
+}

@@ -1,0 +1,94 @@
+import { isId } from '#libs/contracts/ids.ts';
+import type { AccountMaster, AccountStatus, AccountType } from '#libs/contracts/resources.ts';
+import { intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+
+/** SQL of accounts and of the history of their statuses. */
+
+export const accountColumns = 'account_id, client_id, account_number, account_type, currency, status, created_at, updated_at';
+
+export interface NewAccount {
+  account_id: string;
+  client_id: string;
+  account_number: string;
+  account_type: AccountType;
+  currency: string;
+  status: AccountStatus;
+  created_at: string;
+}
+
+/** Inserts accounts as opening; returns the ids of those inserted. The numbers of the others are taken. */
+export async function insertOpenings(client: Queries, accounts: NewAccount[]): Promise<Set<string>> {
+  const column = (field: keyof NewAccount) => textArray(accounts.map((account) => account[field]));
+  const inserted = await client.query<{ account_id: string }>(
+    `insert into accounts (account_id, client_id, account_number, account_type, currency, status, created_at, updated_at)
+     select a.*, created_at from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
+       as a (account_id, client_id, account_number, account_type, currency, status, created_at)
+     on conflict on constraint accounts_number do nothing returning account_id`,
+    [column('account_id'), column('client_id'), column('account_number'), column('account_type'), column('currency'), column('status'), timestampArray(accounts.map((account) => account.created_at))],
+  );
+  return new Set(inserted.rows.map((row) => row.account_id));
+}
+
+export interface ClosedOpening {
+  account_id: string;
+  state: 'open' | 'refused';
+  /** The ledger's, where it opened the account. */
+  status: AccountStatus | null;
+  status_version: number;
+}
+
+/** Ends openings: the accounts are open with the ledger's status, or refused for good. Returns them all, by id. */
+export async function closeOpenings(client: Queries, closed: ClosedOpening[]): Promise<Map<string, AccountMaster>> {
+  const updated = await client.query<AccountMaster>(
+    `update accounts as a set state = c.state, status = coalesce(c.status, a.status), status_version = c.status_version
+     from unnest($1::text[], $2::text[], $3::text[], $4::int4[]) as c (account_id, state, status, status_version)
+     where a.account_id = c.account_id and a.state = 'opening' returning ${accountColumns.replaceAll(/\w+/g, 'a.$&')}`,
+    [textArray(closed.map((row) => row.account_id)), textArray(closed.map((row) => row.state)), textArray(closed.map((row) => row.status)), intArray(closed.map((row) => row.status_version))],
+  );
+  return new Map(updated.rows.map((row) => [row.account_id, row]));
+}
+
+/** The open accounts among the ids. */
+export async function findAccounts(db: Queries, ids: string[]): Promise<Map<string, AccountMaster>> {
+  const wellFormed = ids.filter((id) => isId('account', id));
+  const found = await db.query<AccountMaster>(`select ${accountColumns} from accounts where account_id = any($1::text[]) and state = 'open'`, [textArray(wellFormed)]);
+  return new Map(found.rows.map((row) => [row.account_id, row]));
+}
+
+/** Follows the ledger to a status version, only forward, and returns the account as it is then. */
+export async function followStatus(client: Queries, accountId: string, status: AccountStatus, version: number, changedAt: string): Promise<AccountMaster> {
+  const locked = await client.query<AccountMaster & { status_version: number }>(
+    `select ${accountColumns}, status_version from accounts where account_id = $1 and state = 'open' for no key update`,
+    [accountId],
+  );
+  const row = locked.rows[0];
+  if (!row) throw new TypeError(`account ${accountId} is not open`);
+  const { status_version, ...account } = row;
+  if (version <= status_version) return account;
+  const updated = await client.query<AccountMaster>(
+    `update accounts set status = $2, status_version = $3, updated_at = greatest(updated_at, $4) where account_id = $1 returning ${accountColumns}`,
+    [accountId, status, version, changedAt],
+  );
+  return updated.rows[0] ?? account;
+}
+
+export interface TransitionRow {
+  transition_id: string;
+  account_id: string;
+  status_version: number;
+  from_status: AccountStatus;
+  to_status: AccountStatus;
+  reason: string | null;
+  note: string | null;
+  actor: string;
+  created_at: string;
+}
+
+export async function insertTransition(client: Queries, row: TransitionRow): Promise<void> {
+  await client.query(
+    `insert into status_transitions (transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [row.transition_id, row.account_id, row.status_version, row.from_status, row.to_status, row.reason, row.note, row.actor, row.created_at],
+  );
+}

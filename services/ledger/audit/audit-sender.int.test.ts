@@ -1,0 +1,121 @@
+import type { Logger } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { auditId } from '#libs/contracts/ids.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import { topicName, type TopicName, topics } from '#libs/contracts/topics.ts';
+import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/received-message.ts';
+import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import { anyTopic, FaultProxy, logger, testKafka, unique, until } from '#libs/kafka/test/test-kit.ts';
+import { ensureTopics } from '#libs/kafka/topics.ts';
+import { createPool } from '#libs/postgres/pool.ts';
+import { createRelay } from '#libs/postgres/outbox/relay.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { createAuditSender, insertAudits } from './audit-sender.ts';
+import { freshBits, startLedger } from '../test/harness.ts';
+import type { LedgerHarness } from '../test/harness.ts';
+
+const kafka = testKafka();
+const prefix = `${unique('audits')}.`;
+const stops: (() => Promise<unknown>)[] = [];
+/** Between the audits' publishers and the brokers; the events' publisher is connected past it. */
+let proxy: FaultProxy;
+/** How often a sender said that it could not send. */
+let failures = 0;
+let ledger: LedgerHarness;
+
+beforeAll(async () => {
+  proxy = await new FaultProxy().open();
+  ledger = await startLedger();
+  const names = ['ledger.audit', 'transactions', 'balances'] as const;
+  const topicOf = (name: TopicName) => ({ name: topicName(prefix, name), partitions: topics[name].partitions, replication_factor: 1, config: {} });
+  await ensureTopics(kafka, names.map(topicOf));
+  await Promise.all([startSender(), startSender(), startRelay()]);
+}, 120_000);
+
+afterAll(async () => {
+  for (const stop of stops.reverse()) await stop();
+  await proxy.set('refuse');
+  await ledger.stop();
+});
+
+function poolOf(name: string) {
+  const pool = createPool({ url: ledger.serviceUrl, application_name: name, schema: 'ledger', max: 4 }, logger);
+  stops.push(() => pool.end());
+  return pool;
+}
+
+/** As a process of the ledger has it. */
+async function startSender(): Promise<void> {
+  const pool = poolOf('audits');
+  const publisher = createPublisher(testKafka(proxy.route), { logger, name: 'audits', topics: anyTopic() });
+  stops.push(() => publisher.stop({ timeoutMs: 100 }));
+  await publisher.start();
+  const counting: Logger = Object.assign(Object.create(logger) as Logger, { warn: () => void (failures += 1) });
+  const sender = createAuditSender({ pool, publisher, prefix, logger: counting, pollMs: 20 });
+  stops.push(() => sender.stop());
+  sender.start();
+}
+
+async function startRelay(): Promise<void> {
+  const pool = poolOf('relay');
+  const publisher = createPublisher(kafka, { logger, name: 'events', topics: anyTopic() });
+  stops.push(() => publisher.stop());
+  await publisher.start();
+  const relay = createRelay({ pool, publisher, schema: 'ledger', topicName: (name) => topicName(prefix, name as TopicName), source: 'ledger', logger });
+  stops.push(() => relay.stop());
+  relay.start();
+}
+
+const record = (n: number): AuditRecord => ({
+  audit_id: auditId(`txn_${freshBits()}`), created_at: '2026-01-02T03:04:05.678Z', actor: `jwt:test|${n % 3}`,
+  action: 'reverse_transaction', resource_id: `txn_${n}`, outcome: 'success', request_id: `req-${n}`, details: { n }, address: null,
+});
+
+async function keep(count: number): Promise<AuditRecord[]> {
+  const records = Array.from({ length: count }, (_, n) => record(n));
+  await transaction(ledger.owner, (client) => insertAudits(client, records));
+  return records;
+}
+
+const kept = async () => (await ledger.owner.query('select from audit_outbox')).rowCount;
+const unpublished = async () => (await ledger.owner.query('select from outbox_batches where published_at is null')).rowCount;
+
+async function sent(topic: TopicName): Promise<ReceivedMessage[]> {
+  const read: ReceivedMessage[] = [];
+  const take = async (messages: ReceivedMessage[]) => void read.push(...messages);
+  await readToEnd(kafka, { topics: [topicName(prefix, topic)], groupId: prefix, idleMs: 30_000, logger, take });
+  return read;
+}
+
+/** What accounts gets of these records: at least once, each as it was kept. */
+async function expectSent(records: readonly AuditRecord[]): Promise<void> {
+  const byId = new Map((await sent('ledger.audit')).map((message) => [message.headers['ce_id'] ?? '', message]));
+  for (const { audit_id, actor, request_id, ...rest } of records) {
+    const message = byId.get(audit_id);
+    expect(JSON.parse(String(message?.value))).toEqual({ audit_id, actor, request_id, ...rest });
+    expect(message?.key).toBe(actor);
+    expect(message?.headers).toMatchObject({ ce_type: messageType('record_audit'), 'request-id': request_id });
+  }
+}
+
+test('records of two ledgers are all sent, and deleted', async () => {
+  const records = (await Promise.all([keep(700), keep(500)])).flat();
+  await until(async () => (await kept()) === 0);
+  await expectSent(records);
+});
+
+test('a publisher that fails keeps them, while events are published all the same; then they come, and are deleted', async () => {
+  await proxy.set('refuse');
+  const records = await keep(300);
+  const account_id = await ledger.open('Savings', '10');
+  await until(async () => (await unpublished()) === 0);
+  const events = await sent('transactions');
+  expect(events.filter(({ key }) => key === account_id)).toHaveLength(1);
+  await until(() => failures > 0);
+  expect(await kept()).toBe(records.length);
+  await proxy.set('pass');
+  await until(async () => (await kept()) === 0, 60_000);
+  await expectSent(records);
+}, 120_000);

@@ -1,0 +1,33 @@
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { auditId } from '#libs/contracts/ids.ts';
+import type { Command, Decision } from '../domain/decision.ts';
+
+/**
+ * The audit record of a posting that auditors ask about, kept for accounts by the transaction that posts it
+ * (audit-sender.ts): a reversal by anyone, a deposit, withdrawal or transfer by a member of staff in person. Undefined for all
+ * others, for repeats, and for refusals that are not kept. Openings and changes of status are recorded by accounts.
+ */
+export function auditOf(command: Command, decision: Decision, now: string): AuditRecord | undefined {
+  const { name, context } = command;
+  const isAudited = name === 'reverse_transaction' || ((name === 'create_transaction' || name === 'create_transfer') && context.staff === 'true');
+  const isFresh = decision.transactions.length > 0 || decision.keep !== undefined;
+  if (!isAudited || !isFresh) return undefined;
+  return {
+    audit_id: auditId(context.message_id),
+    created_at: now,
+    actor: context.actor || 'system',
+    action: name,
+    resource_id: context.message_id,
+    outcome: decision.reply.ok ? 'success' : decision.reply.refusal.code,
+    request_id: context.request_id,
+    details: factsOf(command),
+    address: null,
+  };
+}
+
+function factsOf({ name, data }: Command): Record<string, unknown> {
+  if (name === 'reverse_transaction') return { reverses_transaction_id: data.reverses_transaction_id, reason: data.reason };
+  if (name === 'create_transfer') return { from_account_id: data.from_account_id, to_account_id: data.to_account_id, amount: data.amount, currency: data.currency };
+  if (name === 'create_transaction') return { account_id: data.account_id, transaction_type: data.transaction_type, amount: data.amount, currency: data.currency };
+  return {};
+}

@@ -1,0 +1,145 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { type Columns, intArray, rowArray, textArray, uuidArray } from '#libs/postgres/arrays.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { systemAccountNumber, systemPrefix } from '../domain/chart.ts';
+import type { AccountState, EntryRecord, TransactionRecord } from '../domain/records.ts';
+import { entryColumns, entryTypes, prefixed, systemAccountId, transactionColumns, transactionTypes } from '../rows.ts';
+
+/** The ledger's SQL for writing: one function per statement. Ids are stored as their 128 bits, without prefix. */
+
+/** From a row, whose ids are uuids. */
+function accountOf(row: AccountState): AccountState {
+  return { ...row, account_id: prefixed('acc', row.account_id), client_id: row.client_id && prefixed('cli', row.client_id) };
+}
+
+const accountColumns = 'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence';
+
+/**
+ * Locks the customers' accounts among `ids`, in id order: no two batches can wait for each other. Slots of Teller and Vault are
+ * none, whoever names them: they are locked after all customers, by their own writer alone.
+ */
+export async function lockAccounts(client: Queries, ids: string[]): Promise<AccountState[]> {
+  const { rows } = await client.query<AccountState>({
+    name: 'lock_accounts',
+    text: `select ${accountColumns} from accounts where account_id = any($1::uuid[]) and client_id is not null order by account_id for no key update`,
+    values: [uuidArray(ids)],
+  });
+  return rows.map(accountOf);
+}
+
+/**
+ * Locks one writer's slots of Teller and Vault, in id order, in these currencies and in those of these accounts (an account's
+ * currency never changes), as far as they exist. By account number.
+ */
+export async function lockSystemAccounts(client: Queries, cashAccounts: string[], currencies: string[], slot: number): Promise<Map<string, AccountState>> {
+  const { rows } = await client.query<AccountState>({
+    name: 'lock_system_accounts',
+    text: `select ${accountColumns} from accounts where account_number = any(array(
+        select prefix || '-' || currency || '/' || $4::int
+        from unnest($3::text[]) as prefix, (select currency from accounts where account_id = any($1::uuid[]) union select unnest($2::text[])) as cash
+      )) order by account_id for no key update`,
+    values: [uuidArray(cashAccounts), textArray(currencies), textArray(Object.values(systemPrefix)), slot],
+  });
+  return new Map(rows.map((row) => [row.account_number, accountOf(row)]));
+}
+
+/** Creates one writer's slots of Teller and Vault in these currencies. */
+export async function createSystemAccounts(client: Queries, currencies: string[], slot: number): Promise<void> {
+  const wanted = currencies.flatMap((currency) => (['Teller', 'Vault'] as const).map((kind) => ({ kind, currency, number: systemAccountNumber(kind, currency, slot) })));
+  await client.query(
+    `insert into accounts (account_id, account_number, account_type, currency, status, created_at)
+     select account_id, account_number, account_type, currency, 'Active', now()
+     from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as slot (account_id, account_number, account_type, currency)
+     order by account_id on conflict do nothing`,
+    [uuidArray(wanted.map((w) => systemAccountId(w.number))), textArray(wanted.map((w) => w.number)), textArray(wanted.map((w) => w.kind)), textArray(wanted.map((w) => w.currency))],
+  );
+}
+
+const movedTypes: Columns<AccountState> = [['account_id', 'uuid'], ['balance_minor', 'int8'], ['last_sequence', 'int8']];
+
+/** Kept replies of commands that leave no transaction, by commandKey. */
+export async function readOutcomes(client: Queries, ids: string[]): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
+  const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
+    'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
+    [uuidArray(ids)],
+  );
+  return new Map(rows.map((row) => [row.command_id.replaceAll('-', ''), { outcome: row.outcome, fingerprint: row.fingerprint && row.fingerprint.replaceAll('-', '') }]));
+}
+
+/** Which of these account numbers are taken. */
+export async function readTakenNumbers(client: Queries, numbers: string[]): Promise<Set<string>> {
+  const { rows } = await client.query<{ account_number: string }>('select account_number from accounts where account_number = any($1::text[])', [textArray(numbers)]);
+  return new Set(rows.map((row) => row.account_number));
+}
+
+/** The database's clock, ISO 8601 UTC, the same for every process; and which of these transactions exist (equality as in readTransactions). */
+export async function look(client: Queries, ids: string[]): Promise<{ now: string; known: string[] }> {
+  const { rows } = await client.query<{ now: string; known: string[] | null }>({
+    name: 'look',
+    text: `select clock_timestamp() as now, (select array_agg(transaction_id) from transactions
+      where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))) as known`,
+    values: [uuidArray(ids)],
+  });
+  return { now: rows[0]?.now ?? '', known: rows[0]?.known ?? [] };
+}
+
+export async function insertAccounts(client: Queries, accounts: AccountState[], now: string): Promise<void> {
+  await client.query(
+    `insert into accounts (account_id, account_number, client_id, account_type, currency, status, status_version, created_at)
+     select a.*, $8::timestamptz from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::int4[]) as a order by 1`,
+    [
+      uuidArray(accounts.map((a) => a.account_id)),
+      textArray(accounts.map((a) => a.account_number)),
+      uuidArray(accounts.map((a) => a.client_id)),
+      textArray(accounts.map((a) => a.account_type)),
+      textArray(accounts.map((a) => a.currency)),
+      textArray(accounts.map((a) => a.status)),
+      intArray(accounts.map((a) => a.status_version)),
+      now,
+    ],
+  );
+}
+
+export async function updateStatuses(client: Queries, accounts: AccountState[]): Promise<void> {
+  await client.query(
+    `update accounts a set status = s.status, status_version = s.status_version
+     from unnest($1::uuid[], $2::text[], $3::int4[]) as s (account_id, status, status_version) where a.account_id = s.account_id`,
+    [uuidArray(accounts.map((a) => a.account_id)), textArray(accounts.map((a) => a.status)), intArray(accounts.map((a) => a.status_version))],
+  );
+}
+
+export interface KeptOutcome {
+  command_id: string;
+  name: string;
+  fingerprint: string | null;
+  outcome: ReplyBody;
+}
+
+export async function insertOutcomes(client: Queries, kept: KeptOutcome[]): Promise<void> {
+  await client.query(
+    `insert into commands (command_id, name, fingerprint, outcome)
+     select c.id, c.name, c.fingerprint, c.outcome::json from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[]) as c (id, name, fingerprint, outcome) order by 1`,
+    [
+      uuidArray(kept.map((k) => k.command_id)),
+      textArray(kept.map((k) => k.name)),
+      uuidArray(kept.map((k) => k.fingerprint)),
+      textArray(kept.map((k) => JSON.stringify(k.outcome))),
+    ],
+  );
+}
+
+const write = `with written_transactions as (
+    insert into transactions (${transactionColumns}) select ${transactionColumns} from unnest($1::written_transaction[])
+  ), written_entries as (
+    insert into entries (${entryColumns}) select ${entryColumns} from unnest($2::written_entry[])
+  ), moved as (
+    update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence from unnest($3::moved_account[]) as m where a.account_id = m.account_id
+  ) select`;
+
+/**
+ * Writes transactions, entries and balances of a batch by one statement. A trigger refuses entries that contradict the balances
+ * written beside them.
+ */
+export async function writeBatch(client: Queries, transactions: TransactionRecord[], entries: EntryRecord[], moved: AccountState[]): Promise<void> {
+  await client.query({ name: 'write_batch', text: write, values: [rowArray(transactions, transactionTypes), rowArray(entries, entryTypes), rowArray(moved, movedTypes)] });
+}

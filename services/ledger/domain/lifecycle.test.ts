@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { idOf } from '#libs/contracts/ids.ts';
+import { decide } from './posting.ts';
+import { accountOf, bitsOf, booksOf, cash, codeOf, idIn, messageOf, now, opening, restate } from '../test/test-kit.ts';
+
+describe('opening', () => {
+  it('without an amount opens the account, books nothing and asks for no slot', () => {
+    const books = { ...booksOf([]), system: () => { throw new Error('no cash moves'); } };
+    const decision = decide(opening(7, 'Savings', '0'), books);
+    expect(decision.reply).toEqual({ ok: true, data: { account_id: idOf('account', bitsOf(7)), status: 'Active', status_version: 1, balance: '0.00' } });
+    expect([decision.transactions, decision.entries, books.moved.size]).toEqual([[], [], 0]);
+    expect(decision.opened).toEqual({ ...accountOf(7, 'Savings'), account_number: 'N-7' });
+    expect(decision.keep).toEqual(decision.reply);
+  });
+
+  it('books the initial deposit as a Deposit of its own, whatever the opening status is', () => {
+    const books = booksOf([]);
+    const decision = decide(opening(7, 'Current', '12.34', 'USD', 'Frozen'), books);
+    expect(decision.transactions).toMatchObject([{ account_id: idOf('account', bitsOf(7)), transaction_type: 'Deposit', direction: 'credit', amount_minor: 1234n, description: 'Initial deposit', reference: null, status: 'Completed', counterparty_account_id: null }]);
+    expect(decision.reply).toMatchObject({ ok: true, data: { status: 'Frozen', balance: '12.34' } });
+    expect(decision.entries.map((e) => [e.direction, e.side])).toEqual([['credit', 'CR'], ['credit', 'DR'], ['debit', 'CR'], ['credit', 'DR']]);
+    expect([books.system('Teller', 'USD').balance_minor, books.system('Vault', 'USD').balance_minor]).toEqual([0n, 1234n]);
+  });
+
+  it('gives the number to one account only, in one batch and over batches, and keeps that refusal', () => {
+    const books = booksOf([]);
+    decide(opening(7, 'Savings', '5'), books);
+    const sameNumber = opening(8, 'Savings', '5');
+    if (sameNumber.name === 'open_ledger_account') sameNumber.data.account_number = 'N-7';
+    const refused = decide(sameNumber, books);
+    expect(codeOf(refused)).toBe('duplicate_account_number');
+    expect(messageOf(refused)).toMatch(/^Duplicate Account Number: .*N-7/);
+    expect([refused.keep, refused.opened, refused.entries]).toEqual([refused.reply, undefined, []]);
+    const taken = booksOf([]);
+    taken.takenNumbers.add('N-9');
+    expect(codeOf(decide(opening(9, 'Savings', '5'), taken))).toBe('duplicate_account_number');
+  });
+
+  it('never opens an account that is there, even under another number', () => {
+    const account = accountOf(7, 'Savings', 'USD', 'Active', 500n);
+    const books = booksOf([account]);
+    expect(codeOf(decide(opening(7, 'Savings', '5'), books))).toBe('duplicate_account_number');
+    expect(books.accounts.get(account.account_id)).toBe(account);
+    expect(account.balance_minor).toBe(500n);
+  });
+
+  it('throws on an amount that the gateway must not have let through', () => {
+    expect(() => decide(opening(7, 'Savings', '1.234'), booksOf([]))).toThrow('1.234 USD');
+  });
+
+  it('lets later commands of the batch use the account', () => {
+    const books = booksOf([]);
+    const { opened } = decide(opening(7, 'Savings', '5'), books);
+    expect(codeOf(decide(cash('Withdrawal', accountOf(7, 'Savings'), '5'), books))).toBe('done');
+    expect(opened?.balance_minor).toBe(0n);
+  });
+});
+
+describe('status', () => {
+  it('decides from, to, no-op and version', () => {
+    const account = accountOf(1, 'Savings');
+    const books = booksOf([account]);
+    expect(decide(restate(account, 'Active'), books).reply).toMatchObject({ data: { changed: false, status_version: 1 } });
+    const frozen = restate(account, 'Frozen');
+    expect(decide(frozen, books).reply).toMatchObject({ data: { changed: true, from_status: 'Active', to_status: 'Frozen', status_version: 2 } });
+    expect(decide(restate(account, 'Active'), books).reply).toMatchObject({ data: { changed: true, status_version: 3 } });
+    // A repeat of the freeze does not freeze again.
+    expect(decide(frozen, books).reply).toMatchObject({ replayed: true, data: { status_version: 2 } });
+    expect(account.status).toBe('Active');
+  });
+
+  it('replies with the balance and the moment; only a change is to be written', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', 1050n);
+    const books = booksOf([account]);
+    const noChange = decide(restate(account, 'Active'), books);
+    expect(noChange.restated).toBeUndefined();
+    expect(noChange.keep).toEqual(noChange.reply);
+    const changed = decide(restate(account, 'Inactive'), books);
+    expect(changed.reply).toEqual({ ok: true, data: { account_id: account.account_id, from_status: 'Active', to_status: 'Inactive', changed: true, status_version: 2, balance: '10.50', changed_at: now } });
+    expect([changed.restated, changed.keep]).toEqual([account, changed.reply]);
+    expect([changed.transactions, changed.entries]).toEqual([[], []]);
+  });
+
+  it('of an account that is not there, or is Teller or Vault, is not found, and that is kept', () => {
+    const books = booksOf([]);
+    const vault = books.system('Vault', 'USD');
+    books.accounts.set(vault.account_id, vault);
+    for (const account of [accountOf(9, 'Savings'), vault]) {
+      const decision = decide(restate(account, 'Frozen'), books);
+      expect([codeOf(decision), decision.keep, decision.restated]).toEqual(['account_not_found', decision.reply, undefined]);
+      expect(messageOf(decision)).toContain(account.account_id);
+    }
+    expect(vault.status).toBe('Active');
+  });
+
+  it('Inactive and Frozen stop postings, in the same batch already; Active lets them through again', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
+    const books = booksOf([account]);
+    for (const status of ['Inactive', 'Frozen'] as const) {
+      decide(restate(account, status), books);
+      for (const type of ['Deposit', 'Withdrawal'] as const) {
+        const refused = decide(cash(type, account, '1'), books);
+        expect(codeOf(refused)).toBe('inactive_account');
+        expect(messageOf(refused)).toMatch(new RegExp(`^Inactive Account: .*${account.account_id}.*${status}`));
+      }
+    }
+    decide(restate(account, 'Active'), books);
+    expect(idIn(decide(cash('Withdrawal', account, '1'), books))).toMatch(/^txn_/);
+  });
+});

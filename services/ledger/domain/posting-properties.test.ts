@@ -1,0 +1,162 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { idKey, idOf } from '#libs/contracts/ids.ts';
+import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
+import type { AccountStatus, AccountType } from '#libs/contracts/resources.ts';
+import { classOf, isSystem } from './chart.ts';
+import type { Command, Decision } from './decision.ts';
+import { decide } from './posting.ts';
+import type { AccountState } from './records.ts';
+import { accountOf, bitsOf, booksOf, cash, codeOf, opening, restate, reversal, transfer } from '../test/test-kit.ts';
+
+/** Signed sum of an operation's entries: DR positive. */
+function imbalance(decision: Decision): Map<string, bigint> {
+  const sums = new Map<string, bigint>();
+  for (const e of decision.entries) sums.set(e.currency, (sums.get(e.currency) ?? 0n) + (e.side === 'DR' ? e.amount_minor : -e.amount_minor));
+  return sums;
+}
+
+const commandArbitrary = (accounts: AccountState[]) => {
+  const account = fc.constantFrom(...accounts);
+  const amount = fc.bigInt({ min: 1n, max: 50_000n }).map((minor) => fromMinor(minor, 'USD'));
+  const id = fc.integer({ min: 2_000, max: 2_015 }); // few ids: commands repeat, and are reversed
+  return fc.oneof(
+    fc.record({ a: account, m: amount, id }).map(({ a, m, id: n }) => cash('Deposit', a, m, {}, n)),
+    fc.record({ a: account, m: amount, id }).map(({ a, m, id: n }) => cash('Withdrawal', a, m, {}, n)),
+    fc.record({ a: account, b: account, m: amount, id }).map(({ a, b, m, id: n }) => transfer(a, b, m, null, n)),
+    fc.record({ original: id, id }).map(({ original, id: n }) => reversal(idOf('transaction', bitsOf(original)), {}, n)),
+    fc.record({ a: account, s: fc.constantFrom<AccountStatus>(...Array<AccountStatus>(9).fill('Active'), 'Inactive', 'Frozen') }).map(({ a, s }) => restate(a, s)),
+    fc.record({ n: fc.integer({ min: 1, max: 4 }), t: fc.constantFrom<AccountType>('Savings', 'Loan'), m: amount }).map(({ n, t, m }) => opening(500 + n, t, m)),
+  );
+};
+
+function population(): AccountState[] {
+  return [accountOf(1, 'Savings', 'USD', 'Active', 50_000n), accountOf(2, 'Checking', 'USD', 'Active', 50_000n), accountOf(3, 'Current', 'EUR'), accountOf(4, 'Loan', 'USD', 'Active', 30_000n), accountOf(5, 'Savings', 'USD', 'Frozen')];
+}
+
+const types = fc.constantFrom<AccountType>('Savings', 'Checking', 'Current', 'Loan');
+const statuses = fc.constantFrom<AccountStatus>('Active', 'Inactive', 'Frozen');
+/** Of another client than the source. */
+const anyDestination = fc
+  .record({ type: types, currency: fc.constantFrom('USD', 'EUR', 'JPY'), status: statuses, balance: fc.oneof(fc.bigInt({ min: 0n, max: 20_000n }), fc.constant(maxMinor)) })
+  .map((to) => accountOf(2, to.type, to.currency, to.status, to.balance));
+
+describe('any sequence of commands', () => {
+  const anySequence = fc.array(commandArbitrary(population()), { minLength: 1, maxLength: 60, size: 'max' });
+
+  it('balances every operation, never takes a customer below zero, keeps the sequence, repeats nothing, reverses nothing twice', () => {
+    fc.assert(
+      fc.property(anySequence, (commands) => {
+        const accounts = population();
+        const books = booksOf(accounts);
+        const start = new Map(accounts.map((a) => [a.account_id, { balance: a.balance_minor, sequence: 0n }]));
+        const done = new Set<string>();
+        const reversed = new Set<string>();
+        for (const command of commands) {
+          const decision = decide(command, books);
+          for (const sum of imbalance(decision).values()) expect(sum).toBe(0n);
+          for (const record of decision.transactions) {
+            expect(done.has(idKey(record.transaction_id))).toBe(false);
+            done.add(idKey(record.transaction_id));
+            if (record.status === 'Failed') expect(decision.entries).toEqual([]);
+            else if (record.reverses_transaction_id !== null) {
+              expect(reversed.has(idKey(record.reverses_transaction_id))).toBe(false);
+              reversed.add(idKey(record.reverses_transaction_id));
+            }
+          }
+          for (const entry of decision.entries) {
+            const last = start.get(entry.account_id) ?? { balance: 0n, sequence: 0n };
+            expect(entry.sequence).toBe(last.sequence + 1n);
+            expect(entry.balance_after_minor).toBe(last.balance + (entry.direction === 'credit' ? entry.amount_minor : -entry.amount_minor));
+            start.set(entry.account_id, { balance: entry.balance_after_minor, sequence: entry.sequence });
+            if (books.accounts.has(entry.account_id)) expect(entry.balance_after_minor).toBeGreaterThanOrEqual(0n);
+          }
+          expect(books.system('Teller', 'USD').balance_minor).toBe(0n);
+        }
+        for (const account of books.accounts.values()) {
+          const last = start.get(account.account_id);
+          if (last) expect(account.balance_minor).toBe(last.balance);
+        }
+        // Vault = liabilities - loans, beyond what the accounts held before the Vault began.
+        for (const currency of ['USD', 'EUR']) {
+          const customers = [...books.accounts.values()].filter((a) => a.currency === currency && !isSystem(a.account_type));
+          const claims = customers.reduce((sum, a) => sum + (classOf(a.account_type) === 'liability' ? a.balance_minor : -a.balance_minor), 0n);
+          expect(books.system('Vault', currency).balance_minor).toBe(claims + (currency === 'USD' ? 30_000n - 100_000n : 0n));
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('gives a repeat the same answer and books nothing', () => {
+    fc.assert(
+      fc.property(anySequence, (commands) => {
+        const books = booksOf(population());
+        for (const command of commands) {
+          const first = decide(command, books);
+          const again = decide(command, books);
+          // Every decision has its record.
+          if (!first.reply.replayed) expect(first.transactions.length > 0 || first.keep !== undefined).toBe(true);
+          expect([again.entries, again.transactions, again.keep]).toEqual([[], [], undefined]);
+          expect(again.reply).toEqual({ ...first.reply, replayed: true });
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('tells of a destination nothing but that it exists, where the source cannot pay: neither in the reply nor in the record', () => {
+    const amount = fc.bigInt({ min: 1n, max: 20_000n });
+    const currency = fc.constantFrom(null, 'USD', 'EUR');
+    const source = fc
+      .record({ type: types, currency: fc.constantFrom('USD', 'EUR', 'JPY'), status: statuses, balance: amount })
+      .map((s) => accountOf(1, s.type, s.currency, s.status, s.balance));
+    fc.assert(
+      fc.property(source, anyDestination, anyDestination, amount, currency, fc.boolean(), (from, one, other, minor, asked, isBound) => {
+        const rest = isBound ? { bound_client_id: from.client_id ?? '' } : {};
+        const command = transfer(from, one, fromMinor(minor, 'USD'), asked, 5, rest);
+        const [first, second] = [one, other].map((to) => decide(command, booksOf([{ ...from }, { ...to }])));
+        const codes = [first, second].map((decision) => codeOf(decision as Decision));
+        const isForeign = asked !== null && asked !== from.currency;
+        const canPay = from.status === 'Active' && from.account_type !== 'Loan' && !isForeign && codes[0] !== 'insufficient_funds' && codes[0] !== 'invalid_amount_precision';
+        if (!canPay) expect(second).toEqual(first);
+        else if (isBound) for (const code of codes) expect(['done', 'destination_refused']).toContain(code);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('tells of who is paid by a reversal nothing, where who pays cannot', () => {
+    const received = fc.record({ status: statuses, balance: fc.bigInt({ min: 0n, max: maxMinor }) });
+    fc.assert(
+      fc.property(received, received, fc.bigInt({ min: 0n, max: 299n }), (one, other, left) => {
+        const [first, second] = [one, other].map(({ status, balance }) => {
+          const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 300n), accountOf(2, 'Checking')];
+          const books = booksOf([a, b]);
+          decide(transfer(a, b, '3', null, 5), books);
+          Object.assign(a, { status, balance_minor: balance });
+          b.balance_minor = left;
+          return decide(reversal(idOf('transaction', bitsOf(5)), {}, 6), books);
+        });
+        expect([codeOf(first as Decision), second]).toEqual(['insufficient_funds', first]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('gives the same balances in any order, where the commands do not depend on each other', () => {
+    const owned = Array.from({ length: 8 }, (_, i) => accountOf(i + 1, i % 3 === 0 ? 'Checking' : 'Savings', i % 2 === 0 ? 'USD' : 'JPY', 'Active', 1_000_000n));
+    const independent = owned.map((account, i) => {
+      const amount = fc.bigInt({ min: 1n, max: 1_500_000n }).map((minor) => fromMinor(minor, account.currency));
+      return fc.record({ amount, type: fc.constantFrom<'Deposit' | 'Withdrawal'>('Deposit', 'Withdrawal') }).map((m) => cash(m.type, account, m.amount, {}, 3_000 + i));
+    });
+    const outcome = (commands: Command[]) => {
+      const books = booksOf(owned.map((account) => ({ ...account })));
+      const codes = new Map(commands.map((command) => [command.context.message_id, codeOf(decide(command, books))]));
+      const vaults = ['USD', 'JPY'].map((currency) => books.system('Vault', currency).balance_minor);
+      return { balances: [...books.accounts.values()].map((account) => account.balance_minor), vaults, codes: owned.map((_, i) => codes.get(idOf('transaction', bitsOf(3_000 + i)))) };
+    };
+    const shuffled = fc.tuple(...independent).chain((commands) => fc.tuple(fc.constant(commands), fc.shuffledSubarray(commands, { minLength: commands.length })));
+    fc.assert(fc.property(shuffled, ([commands, other]) => void expect(outcome(other)).toEqual(outcome(commands))), { numRuns: 100 });
+  });
+});

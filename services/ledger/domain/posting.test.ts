@@ -1,0 +1,251 @@
+import { describe, expect, it } from 'vitest';
+import { idOf } from '#libs/contracts/ids.ts';
+import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
+import { type Books, type Command, complete, completed, draftOf } from './decision.ts';
+import { decide } from './posting.ts';
+import type { AccountState } from './records.ts';
+import { accountOf, bitsOf, booksOf, cash, codeOf, contextOf, idIn, messageOf, now, opening, reversal, transfer } from '../test/test-kit.ts';
+
+const rich = accountOf(98, 'Savings', 'USD', 'Active', 10_000n);
+
+/** An account that was not there before. */
+function opened(books: Books): AccountState {
+  const account = accountOf(99, 'Savings', 'USD', 'Active', 10_000n);
+  books.accounts.set(account.account_id, account);
+  return account;
+}
+
+describe('deposit and withdrawal', () => {
+  it('books a deposit through Teller and Vault', () => {
+    const account = accountOf(1, 'Savings');
+    const decision = decide(cash('Deposit', account, '10.50'), booksOf([account]));
+    expect(decision.entries.map((e) => [e.direction, e.side, e.amount_minor, e.balance_after_minor])).toEqual([
+      ['credit', 'CR', 1050n, 1050n],
+      ['credit', 'DR', 1050n, 1050n],
+      ['debit', 'CR', 1050n, 0n],
+      ['credit', 'DR', 1050n, 1050n],
+    ]);
+  });
+
+  it('books a withdrawal from the Vault through the Teller', () => {
+    const account = accountOf(1, 'Checking', 'USD', 'Active', 5000n);
+    const decision = decide(cash('Withdrawal', account, '50'), booksOf([account]));
+    expect(decision.entries.map((e) => [e.direction, e.side, e.balance_after_minor])).toEqual([
+      ['debit', 'CR', -5000n],
+      ['credit', 'DR', 5000n],
+      ['debit', 'CR', 0n],
+      ['debit', 'DR', 0n],
+    ]);
+  });
+
+  it('refuses what would take a slot of the Vault out of 64 bits, upwards and downwards, and moves nothing', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
+    const books = booksOf([account]);
+    const vault = books.system('Vault', 'USD');
+    const limit = 2n ** 63n;
+    const attempts: [bigint, Command, string][] = [
+      [limit - 1n, cash('Deposit', account, '0.01'), 'balance_limit_exceeded'],
+      [limit - 2n, cash('Deposit', account, '0.01'), 'done'],
+      [-limit, cash('Withdrawal', account, '0.01'), 'balance_limit_exceeded'],
+      [-limit + 1n, cash('Withdrawal', account, '0.01'), 'done'],
+      [limit - 1n, opening(3, 'Savings', '0.01'), 'balance_limit_exceeded'],
+      [-limit, opening(2, 'Loan', '0.01'), 'balance_limit_exceeded'],
+    ];
+    for (const [balance, command, code] of attempts) {
+      vault.balance_minor = balance;
+      const decision = decide(command, books);
+      expect(codeOf(decision)).toBe(code);
+      if (code !== 'done') expect([vault.balance_minor, decision.entries, decision.opened]).toEqual([balance, [], undefined]);
+    }
+    expect([account.balance_minor, books.accounts.size > 1]).toEqual([1000n, false]);
+  });
+
+  it('a reversal that would take a slot of the Vault out of 64 bits is refused too', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', 1000n);
+    const books = booksOf([account]);
+    const withdrawal = idIn(decide(cash('Withdrawal', account, '1'), books));
+    books.system('Vault', 'USD').balance_minor = 2n ** 63n - 1n;
+    expect(codeOf(decide(reversal(withdrawal), books))).toBe('balance_limit_exceeded');
+  });
+
+  it('refuses in the order type, status, currency, limits, funds, and keeps a Failed transaction', () => {
+    const loan = accountOf(1, 'Loan', 'USD', 'Frozen');
+    const frozen = accountOf(2, 'Savings', 'USD', 'Frozen');
+    const full = accountOf(3, 'Savings', 'USD', 'Active', 10n ** 15n - 1n);
+    const empty = accountOf(4, 'Savings');
+    const books = booksOf([loan, frozen, full, empty]);
+    expect(codeOf(decide(cash('Deposit', loan, '1'), books))).toBe('invalid_account_type');
+    expect(codeOf(decide(cash('Withdrawal', frozen, '1'), books))).toBe('inactive_account');
+    expect(codeOf(decide(cash('Deposit', full, '0.01'), books))).toBe('balance_limit_exceeded');
+    const refused = decide(cash('Withdrawal', empty, '1'), books);
+    expect(codeOf(refused)).toBe('insufficient_funds');
+    expect(refused.transactions).toMatchObject([{ status: 'Failed', failure_code: 'insufficient_funds', amount_minor: 100n }]);
+    expect(refused.reply).toMatchObject({ refusal: { message: expect.stringMatching(/^Insufficient Funds: /), details: { transaction_id: refused.transactions[0]?.transaction_id } } });
+  });
+
+  it('keeps an unknown account and too fine an amount, as asked', () => {
+    const yen = accountOf(1, 'Savings', 'JPY');
+    const books = booksOf([yen]);
+    const unknown = accountOf(99, 'Savings');
+    expect(decide(cash('Deposit', unknown, '1'), books).transactions).toMatchObject([
+      { account_id: unknown.account_id, status: 'Failed', failure_code: 'account_not_found', amount_text: '1', currency: null },
+    ]);
+    expect(decide(cash('Deposit', yen, '1.5'), books).transactions).toMatchObject([{ status: 'Failed', failure_code: 'invalid_amount_precision', amount_text: '1.5' }]);
+  });
+
+  it.each([
+    ['an unknown account', (books: Books) => cash('Deposit', opened(books), '60')],
+    ['a transfer from an unknown account', (books: Books) => transfer(opened(books), rich, '60')],
+    ['a transfer to an unknown account', (books: Books) => transfer(rich, opened(books), '60')],
+  ] as const)('%s stays unknown to the command that was refused, though the account has been opened since', (_, ask) => {
+    const books = booksOf([rich]);
+    const command = ask(books);
+    books.accounts.delete(accountOf(99, 'Savings').account_id);
+    const before = rich.balance_minor;
+    const first = decide(command, books);
+    expect(codeOf(first)).toBe('account_not_found');
+    const account = opened(books);
+    expect(decide(command, books)).toEqual({ reply: { ...first.reply, replayed: true }, transactions: [], entries: [] });
+    expect([account.balance_minor, rich.balance_minor]).toEqual([10_000n, before]);
+  });
+
+  it('never executes past the deadline, but answers what was decided before', () => {
+    const account = accountOf(1, 'Savings');
+    const books = booksOf([account]);
+    const past = { deadline: '2026-01-02T03:04:00.000Z' };
+    const known = cash('Deposit', account, '1', past, 77_001);
+    books.now = '2026-01-02T03:03:00.000Z';
+    expect(codeOf(decide(known, books))).toBe('done');
+    books.now = now;
+    expect(codeOf(decide(known, books))).toBe('done');
+    expect(codeOf(decide(cash('Deposit', account, '1', past), books))).toBe('deadline_exceeded');
+    expect(account.balance_minor).toBe(100n);
+  });
+
+  it('refuses the same key with another body, whatever account it names', () => {
+    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Savings')];
+    const books = booksOf([a, b]);
+    decide(cash('Deposit', a, '1', { fingerprint: 'f1' }, 88_001), books);
+    const other = cash('Deposit', b, '1', { fingerprint: 'f2' }, 88_001);
+    if (other.name === 'create_transaction') other.data.transaction_id = `${other.data.transaction_id.slice(0, -2)}ff`; // another account, another bucket
+    expect(codeOf(decide(other, books))).toBe('idempotency_key_reused');
+    expect(b.balance_minor).toBe(0n);
+  });
+
+  it("treats another client's account as unknown to a bound caller", () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
+    expect(codeOf(decide(cash('Withdrawal', account, '1', { bound_client_id: idOf('client', bitsOf(2)) }), booksOf([account])))).toBe('account_not_found');
+    expect(codeOf(decide(cash('Withdrawal', account, '1', { bound_client_id: account.client_id ?? '' }), booksOf([account])))).toBe('done');
+  });
+
+  it('keeps what was asked, in which words, by whom, and since when', () => {
+    const account = accountOf(1, 'Savings');
+    const command = cash('Deposit', account, '10.5', { idempotency_key: 'key 1', fingerprint: 'f', actor: 'jwt:me', request_id: 'r-7', time: '2026-01-01T00:00:00.000Z' }, 5);
+    if (command.name === 'create_transaction') Object.assign(command.data, { description: 'rent', reference: 'R-1' });
+    const decision = decide(command, booksOf([account]));
+    expect(decision.transactions).toEqual([{
+      transaction_id: idOf('transaction', bitsOf(5)), operation_id: idOf('operation', bitsOf(5)), account_id: account.account_id, counterparty_account_id: null,
+      transaction_type: 'Deposit', direction: 'credit', amount_minor: 1050n, amount_text: null, currency: 'USD', description: 'rent', reference: 'R-1', status: 'Completed',
+      failure_code: null, failure_message: null, reverses_transaction_id: null, idempotency_key: 'key 1', fingerprint: 'f', actor: 'jwt:me', request_id: 'r-7', created_at: '2026-01-01T00:00:00.000Z',
+    }]);
+    for (const entry of decision.entries) expect(entry).toMatchObject({ transaction_id: idOf('transaction', bitsOf(5)), operation_id: idOf('operation', bitsOf(5)), currency: 'USD', created_at: now });
+  });
+
+  it('names every account that it moved, slots too: those are the balances to write', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
+    const books = booksOf([account, accountOf(2, 'Savings')]);
+    decide(cash('Withdrawal', account, '1'), books);
+    expect(books.moved).toEqual(new Set([account, books.system('Teller', 'USD'), books.system('Vault', 'USD')]));
+  });
+
+  it('lets a balance reach the limit and nothing beyond, and the last cent be taken', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n);
+    const books = booksOf([account]);
+    const refused = decide(cash('Deposit', account, '0.02'), books);
+    expect([codeOf(refused), refused.entries]).toEqual(['balance_limit_exceeded', []]);
+    expect(messageOf(refused)).toMatch(new RegExp(`^Balance Limit Exceeded: .*${account.account_id}`));
+    expect(codeOf(decide(cash('Deposit', account, '0.01'), books))).toBe('done');
+    expect(codeOf(decide(cash('Withdrawal', account, fromMinor(maxMinor, 'USD')), books))).toBe('done');
+    expect(codeOf(decide(cash('Withdrawal', account, '0.01'), books))).toBe('insufficient_funds');
+    expect(codeOf(decide(cash('Deposit', account, '10000000000000'), books))).toBe('amount_too_large');
+    expect(account.balance_minor).toBe(0n);
+  });
+
+  it('tells what is wrong with an amount, by the field', () => {
+    const account = accountOf(1, 'Savings', 'JPY');
+    const books = booksOf([account]);
+    for (const [amount, code, words] of [['1.5', 'invalid_amount_precision', 'JPY'], ['1000000000000000', 'amount_too_large', '10^15']] as const) {
+      const { reply } = decide(cash('Deposit', account, amount), books);
+      expect(reply).toMatchObject({ ok: false, refusal: { code, message: expect.stringContaining(words), errors: [{ field: 'amount', code, message: expect.stringContaining(words) }] } });
+    }
+  });
+
+  it('refuses a currency that is not the account\'s, and keeps the amount as asked', () => {
+    const account = accountOf(1, 'Savings');
+    const command = cash('Deposit', account, '1.5');
+    if (command.name === 'create_transaction') command.data.currency = 'EUR';
+    const refused = decide(command, booksOf([account]));
+    expect(codeOf(refused)).toBe('currency_mismatch');
+    expect(messageOf(refused)).toMatch(new RegExp(`^Currency Mismatch: .*${account.account_id}.*USD.*EUR`));
+    expect(refused.transactions).toMatchObject([{ status: 'Failed', currency: 'EUR', amount_minor: 150n, amount_text: null, failure_message: messageOf(refused) }]);
+  });
+
+  it('knows neither Teller nor Vault as an account of anybody', () => {
+    const books = booksOf([]);
+    const vault = books.system('Vault', 'USD');
+    books.accounts.set(vault.account_id, vault);
+    for (const type of ['Deposit', 'Withdrawal'] as const) expect(codeOf(decide(cash(type, vault, '1'), books))).toBe('account_not_found');
+    expect([vault.balance_minor, vault.last_sequence]).toEqual([0n, 0n]);
+  });
+
+  it('names the unknown account', () => {
+    const { account_id } = accountOf(1, 'Savings');
+    const { reply, transactions } = decide(cash('Deposit', accountOf(1, 'Savings'), '1'), booksOf([]));
+    const details = { field: 'account_id', account_id, transaction_id: transactions[0]?.transaction_id };
+    expect(reply).toEqual({ ok: false, refusal: { code: 'account_not_found', message: `account_id ${account_id}: account not found`, details } });
+  });
+});
+
+describe('time', () => {
+  const at = (ms: number) => new Date(Date.parse(now) + ms).toISOString();
+  const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1000n), accountOf(2, 'Savings', 'USD', 'Active', 1000n)];
+
+  it.each([['a deposit', (rest: object) => cash('Deposit', a, '1', rest)], ['a transfer', (rest: object) => transfer(a, b, '1', null, undefined, rest)]] as const)('%s is executed at its deadline, and never after it', (_, command) => {
+    const books = booksOf([{ ...a }, { ...b }]);
+    expect(codeOf(decide(command({ deadline: now }), books))).toBe('done');
+    expect(codeOf(decide(command({}), books))).toBe('done');
+    const late = decide(command({ deadline: at(-1) }), books);
+    expect(codeOf(late)).toBe('deadline_exceeded');
+    expect(late.transactions).toMatchObject([{ status: 'Failed', failure_code: 'deadline_exceeded', amount_text: '1', currency: null }]);
+    expect(messageOf(late)).toMatch(/never will be.*new Idempotency-Key/);
+    expect(late.entries).toEqual([]);
+  });
+
+  it.each([
+    ['an unknown account', cash('Deposit', accountOf(9, 'Savings'), '1'), '1', null],
+    ['too fine an amount', cash('Deposit', a, '1.234'), '1.234', 'USD'],
+    ['a transfer from nowhere', transfer(accountOf(9, 'Savings'), b, '1'), '1', null],
+    ['a transfer to nowhere', transfer(a, accountOf(9, 'Savings'), '1.5', 'USD'), 150n, 'USD'],
+    ['too fine a transfer', transfer(a, b, '1.234'), '1.234', 'USD'],
+  ] as const)('%s is kept whatever the time is, with the amount as far as it can be counted', (_, command, amount, currency) => {
+    const record = typeof amount === 'bigint' ? { amount_minor: amount, amount_text: null } : { amount_minor: null, amount_text: amount };
+    expect(decide(command, booksOf([a, b])).transactions).toMatchObject([{ status: 'Failed', currency, ...record }]);
+  });
+});
+
+describe('what no check may forget', () => {
+  const draft = (account: AccountState) => completed(draftOf(contextOf(1), idOf('transaction', bitsOf(1)), account.account_id, null, 'Deposit', 'credit', null, null), 1n, 'USD');
+  const apply = (account: AccountState, direction: 'credit' | 'debit', minor: bigint) => complete('create_transaction', [draft(account)], [{ account, direction }], minor, booksOf([account]));
+
+  it('throws rather than books a customer below zero or beyond the limit; system accounts may', () => {
+    expect(() => apply(accountOf(1, 'Savings', 'USD', 'Active', 4n), 'debit', 5n)).toThrow('a check is missing');
+    expect(() => apply(accountOf(1, 'Loan', 'USD', 'Active', maxMinor), 'credit', 1n)).toThrow('a check is missing');
+    expect(apply(accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n), 'credit', 1n).entries).toHaveLength(1);
+    expect(apply(booksOf([]).system('Vault', 'USD'), 'debit', 5n).entries).toMatchObject([{ balance_after_minor: -5n }]);
+    expect(apply({ ...booksOf([]).system('Vault', 'USD'), balance_minor: maxMinor }, 'credit', 5n).entries).toHaveLength(1);
+  });
+
+  it('throws rather than books what no transaction records', () => {
+    expect(() => complete('create_transaction', [], [{ account: accountOf(1, 'Savings'), direction: 'credit' }], 1n, booksOf([]))).toThrow('without a transaction');
+  });
+});

@@ -1,0 +1,207 @@
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
+import { creditLegId, debitLegId, idBits, isId } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import { uuidArray } from '#libs/postgres/arrays.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
+import { readTime } from '#libs/postgres/time.ts';
+import { systemAccountNumber } from '../domain/chart.ts';
+import { bits, type FoundRow, listedColumns, listEntries, listTransactions, listTransfers, reversedBy, toListed, toTransferSeen } from './lists.ts';
+import { searchPostings } from './search.ts';
+import { getStatement } from './statement.ts';
+import { prefixed, systemAccountId } from '../rows.ts';
+import { getPostingStatistics } from './statistics.ts';
+import { getTimeline } from './timeline.ts';
+import { readLastVerification } from '../verify/verifications.ts';
+
+/** Reads. Each is one statement, so that it sees one moment. */
+export type QueryName = Extract<
+  MessageName,
+  | 'get_time'
+  | 'get_ledger_accounts'
+  | 'get_balance_by_number'
+  | 'list_transactions'
+  | 'get_transaction'
+  | 'list_transfers'
+  | 'get_transfer'
+  | 'list_entries'
+  | 'get_statement'
+  | 'search_postings'
+  | 'get_ledger_operations'
+  | 'get_posting_statistics'
+  | 'get_timeline'
+  | 'get_trial_balance'
+  | 'get_system_accounts'
+>;
+
+export type Query = { [N in QueryName]: { name: N; data: MessageData<N>; context: MessageContext } }[QueryName];
+
+/** Answers a query; throws only where the database does. */
+export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> {
+  const bound = query.context.bound_client_id;
+  switch (query.name) {
+    case 'get_time':
+      return done({ time: new Date(await readTime(pool)).toISOString() });
+    case 'get_ledger_accounts':
+      return done(await getLedgerAccounts(pool, query.data.account_ids));
+    case 'get_balance_by_number':
+      return found(await getBalanceByNumber(pool, query.data.account_number, bound), 'account_not_found', `account number ${query.data.account_number} not found`);
+    case 'list_transactions':
+      return done(await listTransactions(pool, query.data, bound));
+    case 'get_transaction':
+      return getTransaction(pool, query.data.transaction_id, query.context);
+    case 'list_transfers':
+      return done(await listTransfers(pool, query.data, bound));
+    case 'get_transfer':
+      return getTransfer(pool, query.data.transfer_id, query.context);
+    case 'list_entries':
+      return found(await listEntries(pool, query.data, bound), 'account_not_found', `account ${query.data.account_id} not found`);
+    case 'get_statement':
+      return getStatement(pool, query.data, bound);
+    case 'get_timeline':
+      return found(await getTimeline(pool, query.data.transaction_id), 'transaction_not_found', `transaction ${query.data.transaction_id} not found`);
+    case 'get_posting_statistics':
+      return getPostingStatistics(pool, query.data, query.context.time);
+    case 'get_ledger_operations':
+      return done(await getOperations(pool));
+    case 'search_postings':
+      return done(await searchPostings(pool, query.data.q));
+    case 'get_trial_balance':
+      return done(await getTrialBalance(pool));
+    case 'get_system_accounts':
+      return done(await getSystemAccounts(pool));
+  }
+}
+
+function done(data: unknown): ReplyBody {
+  return { ok: true, data };
+}
+
+function found(data: unknown, code: ErrorCode, message: string): ReplyBody {
+  return data === undefined ? { ok: false, refusal: refusal(code, message) } : { ok: true, data };
+}
+
+interface AccountView {
+  account_id: string;
+  account_number: string;
+  currency: string;
+  status: 'Active' | 'Inactive' | 'Frozen';
+  balance_minor: bigint;
+}
+
+/** Balance and status of the accounts that exist among these, customers' only. */
+export async function getLedgerAccounts(pool: Pool, accountIds: string[]): Promise<MessageResult<'get_ledger_accounts'>> {
+  const { rows } = await pool.query<AccountView>({
+    name: 'get_ledger_accounts',
+    text: 'select account_id, account_number, currency, status, balance_minor from accounts where account_id = any($1::uuid[]) and client_id is not null',
+    values: [uuidArray(accountIds.filter((id) => isId('account', id)))],
+  });
+  return rows.map(({ balance_minor, account_id, ...rest }) => ({ ...rest, account_id: prefixed('acc', account_id), balance: fromMinor(balance_minor, rest.currency) }));
+}
+
+async function getBalanceByNumber(pool: Pool, accountNumber: string, bound: string | undefined): Promise<MessageResult<'get_balance_by_number'> | undefined> {
+  if (accountNumber.includes('\0')) return undefined;
+  const { rows } = await pool.query<AccountView>({
+    name: 'get_balance_by_number',
+    text: `select account_id, account_number, currency, balance_minor from accounts
+      where account_number = $1 and client_id is not null and ($2::uuid is null or client_id = $2)`,
+    values: [accountNumber, bound === undefined ? null : bits(bound)],
+  });
+  const [row] = rows;
+  return row && { account_id: prefixed('acc', row.account_id), account_number: row.account_number, balance: fromMinor(row.balance_minor, row.currency), currency: row.currency };
+}
+
+/**
+ * One transaction by its id, of which the last byte may differ (`exact` tells). A bound caller sees those of its own accounts, and what became of its own requests on
+ * accounts that were none of its own: after a 202 it must not be told 404.
+ */
+async function readOne(pool: Pool, transactionId: string, { bound_client_id, actor }: MessageContext): Promise<FoundRow | undefined> {
+  const { rows } = await pool.query<FoundRow>({
+    name: 'get_transaction',
+    text: `select ${listedColumns}, ${reversedBy}, t.transaction_id = $1::uuid as exact from transactions t
+      where id_key(t.transaction_id) = id_key($1::uuid)
+        and ($2::uuid is null or (t.actor = $3 and t.status = 'Failed') or exists (select from accounts a where a.account_id = t.account_id and a.client_id = $2))`,
+    values: [bits(transactionId), bound_client_id === undefined ? null : bits(bound_client_id), actor],
+  });
+  return rows[0];
+}
+
+/**
+ * The id of a request whose Idempotency-Key had been used with another account: it was answered 202 while nobody could
+ * tell, and this is what became of it.
+ */
+const keyReused: ReplyBody = { ok: false, refusal: refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request') };
+
+async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
+  const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
+  if (row && !row.exact && row.idempotency_key !== null) return keyReused;
+  return row?.exact ? done(toListed(row)) : unknown(pool, id, 'transaction');
+}
+
+async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
+  // The destination's owner may look at it too.
+  const row = isId('transfer', id) ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context))) : undefined;
+  const isTransfer = row && (row.transaction_type === 'Transfer' || row.transaction_type === 'Loan Payment') && row.reverses_transaction_id === null;
+  if (isTransfer && !row.exact && row.idempotency_key !== null) return keyReused;
+  return isTransfer && row.exact ? done(toTransferSeen(row)) : unknown(pool, id, 'transfer');
+}
+
+/** Nothing has been decided under that id: there was never such a command, or it is one of the dead letters. */
+async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer'): Promise<ReplyBody> {
+  const deadLettered = isId(kind, id) ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)]) : undefined;
+  if (deadLettered?.rowCount === 1) {
+    const message = `the outcome of ${id} is not known yet: its command could not be processed and is looked into`;
+    return { ok: false, refusal: refusal('service_unavailable', message) };
+  }
+  return { ok: false, refusal: refusal(`${kind}_not_found`, `${kind} ${id} not found`) };
+}
+
+/** Totals of all entries, and of all balances by class, in one snapshot. */
+async function getTrialBalance(pool: Pool): Promise<MessageResult<'get_trial_balance'>> {
+  const { rows } = await pool.query<Record<'debit' | 'credit' | 'assets' | 'liabilities' | 'currency', string>>(
+    `with totals as (
+       select currency, coalesce(sum(amount_minor) filter (where side = 'DR'), 0) as debit, coalesce(sum(amount_minor) filter (where side = 'CR'), 0) as credit
+       from entries group by currency
+     ), balances as (
+       select currency, coalesce(sum(balance_minor) filter (where class = 'asset'), 0) as assets,
+         coalesce(sum(balance_minor) filter (where class = 'liability'), 0) as liabilities
+       from accounts group by currency
+     )
+     select currency, coalesce(debit, 0) as debit, coalesce(credit, 0) as credit, assets, liabilities from balances left join totals using (currency) order by currency`,
+  );
+  return rows.map(({ currency, debit, credit, assets, liabilities }) => ({
+    currency,
+    debit_total: fromMinor(BigInt(debit), currency),
+    credit_total: fromMinor(BigInt(credit), currency),
+    assets: fromMinor(BigInt(assets), currency),
+    liabilities: fromMinor(BigInt(liabilities), currency),
+    difference: fromMinor(BigInt(assets) - BigInt(liabilities), currency),
+  }));
+}
+
+async function getOperations(pool: Pool): Promise<MessageResult<'get_ledger_operations'>> {
+  const [{ rows, oldest_age_ms }, last_verification] = await Promise.all([outboxStats(pool), readLastVerification(pool)]);
+  return { outbox: { rows, oldest_age_ms }, last_verification };
+}
+
+/** Teller and Vault of each currency as the sum of their slots. */
+async function getSystemAccounts(pool: Pool): Promise<MessageResult<'get_system_accounts'>> {
+  const { rows } = await pool.query<{ account_id: string; account_number: string; account_type: 'Teller' | 'Vault'; currency: string; balance_minor: bigint }>(
+    'select account_id, account_number, account_type, currency, balance_minor from accounts where client_id is null order by currency, account_type, length(account_number), account_number',
+  );
+  const groups = Map.groupBy(rows, (row) => systemAccountNumber(row.account_type, row.currency));
+  return [...groups].map(([account_number, slots]) => {
+    const [{ account_type, currency }] = slots as [(typeof slots)[number]];
+    const total = slots.reduce((sum, slot) => sum + slot.balance_minor, 0n);
+    return {
+      account_id: systemAccountId(account_number),
+      account_number,
+      kind: account_type,
+      currency,
+      balance: fromMinor(total, currency),
+      slots: slots.map((slot) => ({ account_id: prefixed('acc', slot.account_id), account_number: slot.account_number, balance: fromMinor(slot.balance_minor, currency) })),
+    };
+  });
+}

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { SearchHit } from '#libs/contracts/administration.ts';
+import { creditLegId, idBits, idOf } from '#libs/contracts/ids.ts';
+import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+
+let ledger: LedgerHarness;
+beforeAll(async () => {
+  ledger = await startLedger();
+});
+afterAll(() => ledger?.stop());
+
+async function search(q: string): Promise<SearchHit[]> {
+  const reply = await ledger.ask({ name: 'search_postings', data: { q } });
+  if (!reply.ok) throw new Error(JSON.stringify(reply));
+  return reply.data as SearchHit[];
+}
+
+it('finds postings by their ids, reference, Idempotency-Key and request', async () => {
+  const [from, to] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
+  const [bits, moved] = [freshBits(), freshBits()];
+  const named = { reference: 'INV-7', idempotency_key: 'key 7', request_id: 'request-7' };
+  await ledger.book([ledger.cash('Deposit', from, '5', named, bits), ledger.transfer(from, to, '2.50', { idempotency_key: 'key 8' }, moved)]);
+  const deposit = { kind: 'transaction', id: idOf('transaction', bits), title: 'Deposit 5.00 USD', subtitle: `Completed, credit on ${from}` };
+  expect(await search(deposit.id)).toMatchObject([{ ...deposit, matched: 'id' }]);
+  for (const [q, matched] of [['INV-7', 'reference'], ['key 7', 'idempotency_key'], ['request-7', 'request_id'], [idOf('operation', bits), 'operation_id']] as const) expect(await search(q), q).toMatchObject([{ ...deposit, matched }]);
+  const [transaction, transfer] = [idOf('transaction', moved), idOf('transfer', moved)];
+  const both = [transaction, creditLegId(transfer), transfer].sort();
+  for (const q of [transfer, idOf('operation', moved), 'key 8']) expect((await search(q)).map(({ id }) => id).sort(), q).toEqual(both);
+  expect((await search(transaction)).map(({ id }) => id).sort()).toEqual([transaction, transfer].sort());
+  expect((await search(transfer)).find(({ kind }) => kind === 'transfer')).toMatchObject({ title: 'Transfer 2.50 USD', subtitle: `Completed, from ${from} to ${to}` });
+  for (const q of ['INV', 'key', idOf('transaction', freshBits()), `${idBits(transfer)}`, "x' or 1=1 --"]) expect(await search(q), q).toEqual([]);
+});
+
+it('looks at no more than the newest ones for a request, and shows at most twenty', async () => {
+  const account_id = await ledger.open('Savings', '0');
+  await ledger.owner.query(
+    `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, status, actor, request_id, reference, created_at)
+     select md5('t' || n)::uuid, md5('t' || n)::uuid, $1::uuid, 'Deposit', 'credit', 1, 'USD', 'Completed', 'test', 'old-' || n, 'SALARY', timestamptz '2020-01-01Z' + n * interval '1 second' from generate_series(1, 120000) n`,
+    [account_id.slice(4)],
+  );
+  await ledger.owner.query('analyze transactions');
+  expect(await search('SALARY')).toHaveLength(20);
+  expect(await search('old-119999')).toHaveLength(1);
+  expect(await search('old-5')).toEqual([]);
+});

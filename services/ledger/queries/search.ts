@@ -1,0 +1,66 @@
+import { maxHits, type SearchHit } from '#libs/contracts/administration.ts';
+import { creditLegId, debitLegId, idBits, idOf, isId } from '#libs/contracts/ids.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { isTransferLeg, toTransaction, toTransfer, type TransactionRecord } from '../domain/records.ts';
+import { readTransactions, recordOf, transactionColumns, type TransactionRow } from '../rows.ts';
+
+/** Searches for staff: transactions and transfers by whatever text somebody has in hand. */
+
+/** No index leads from a request to its postings, which every posting would pay for: the newest ones are looked through. */
+const newest = 20_000;
+
+type Matched = Pick<SearchHit, 'matched'>;
+type Found = Matched & { record: TransactionRecord };
+
+async function byText(pool: Pool, q: string): Promise<Found[]> {
+  const { rows } = await pool.query<TransactionRow & Matched>(
+    `(select 'reference' as matched, ${transactionColumns} from transactions where reference = $1 order by created_at desc, transaction_id desc limit ${maxHits})
+     union all (select 'idempotency_key', ${transactionColumns} from transactions where idempotency_key = $1 limit ${maxHits})`,
+    [q],
+  );
+  return rows.map(foundOf);
+}
+
+async function byRequest(pool: Pool, q: string): Promise<Found[]> {
+  const { rows } = await pool.query<TransactionRow & Matched>(
+    `select 'request_id' as matched, recent.* from (select ${transactionColumns} from transactions order by created_at desc, transaction_id desc limit ${newest}) recent
+     where request_id = $1 limit ${maxHits}`,
+    [q],
+  );
+  return rows.map(foundOf);
+}
+
+function foundOf({ matched, ...row }: TransactionRow & Matched): Found {
+  return { matched, record: recordOf(row) };
+}
+
+async function byId(pool: Pool, q: string): Promise<Found[]> {
+  const legs = isId('transaction', q) ? [q] : isId('transfer', q) || isId('operation', q) ? [debitLegId(q), creditLegId(q)] : [];
+  if (legs.length === 0) return [];
+  const isOurs = ({ transaction_id, operation_id }: TransactionRecord): boolean => (q.startsWith('txn_') ? transaction_id === q : idBits(operation_id) === idBits(q));
+  const records = (await readTransactions(pool, legs)).filter(isOurs);
+  return records.map((record) => ({ matched: q.startsWith('opr_') ? 'operation_id' : 'id', record }));
+}
+
+/** At most `maxHits` transactions, and as many transfers. By a transfer's id: the transfer, and what it did to either account. */
+export async function searchPostings(pool: Pool, q: string): Promise<SearchHit[]> {
+  let found = await byId(pool, q);
+  if (found.length === 0) found = await byText(pool, q);
+  if (found.length === 0) found = await byRequest(pool, q);
+  const hits = new Map<string, SearchHit>();
+  for (const each of found) for (const hit of hitsOf(each)) if (!hits.has(hit.id)) hits.set(hit.id, hit);
+  return [...Map.groupBy(hits.values(), ({ kind }) => kind).values()].flatMap((kind) => kind.slice(0, maxHits));
+}
+
+function hitsOf({ record, matched }: Found): SearchHit[] {
+  const { transaction_type, amount, currency, status } = toTransaction(record);
+  const { transaction_id, operation_id, direction, created_at, reverses_transaction_id } = record;
+  const money = `${amount} ${currency ?? ''}`.trim();
+  const title = `${reverses_transaction_id === null ? transaction_type : `Reversal of ${transaction_type}`} ${money}`;
+  const transaction: SearchHit = { kind: 'transaction', id: transaction_id, title, subtitle: `${status}, ${direction} on ${record.account_id}`, matched, created_at };
+  if (!isTransferLeg(record)) return [transaction];
+  const isSource = idBits(transaction_id) === idBits(operation_id);
+  const [from, to] = isSource ? [record.account_id, record.counterparty_account_id] : [record.counterparty_account_id, record.account_id];
+  const id = idOf('transfer', idBits(operation_id));
+  return [transaction, { kind: 'transfer', id, title: `${transaction_type} ${money}`, subtitle: `${toTransfer(record).status}, from ${from} to ${to}`, matched, created_at }];
+}

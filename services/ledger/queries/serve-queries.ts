@@ -1,0 +1,43 @@
+import type { Logger } from 'pino';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { messages as table, type MessageName } from '#libs/contracts/messages.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import type { Item } from '#libs/service/command-consumer.ts';
+import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
+import type { Replies } from '#libs/service/replies.ts';
+import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
+import type { Verifier, VerifyCommand } from '../verify/verifications.ts';
+
+export interface QueryDependencies {
+  pool: Pool;
+  replies: Replies;
+  prefix: string;
+  logger: Logger;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
+  /** Answers under way at the same time. */
+  concurrency: number;
+  verifier: Pick<Verifier, 'verify'>;
+}
+
+type BalanceQuery = Extract<Query, { name: 'get_ledger_accounts' }>;
+const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts';
+
+/** Answers what waits on the query topic, balance look-ups together by one statement. */
+export function ledgerQueries(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
+  return createQueryConsumer({ ...deps, takes: (name) => table[name].topic === 'ledger.queries', isBatched, answer: (requests) => answer(requests, deps) });
+}
+
+async function answer(requests: Item<Request>[], deps: QueryDependencies): Promise<ReplyBody[]> {
+  const queries = requests.map(({ content }) => content as (Query | VerifyCommand) & Request);
+  const [query] = queries as [(typeof queries)[number]];
+  if (query.name === 'verify_books') return [await deps.verifier.verify(query)];
+  return query.name === 'get_ledger_accounts' ? answerTogether(queries as BalanceQuery[], deps.pool) : [await answerQuery(deps.pool, query)];
+}
+
+async function answerTogether(queries: BalanceQuery[], pool: Pool): Promise<ReplyBody[]> {
+  const ids = new Set(queries.flatMap(({ data }) => data.account_ids));
+  const found = new Map((await getLedgerAccounts(pool, [...ids])).map((account) => [account.account_id, account]));
+  return queries.map(({ data }) => ({ ok: true, data: data.account_ids.flatMap((id) => found.get(id) ?? []) }));
+}

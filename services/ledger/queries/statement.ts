@@ -1,0 +1,95 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import { cutPage } from '#libs/contracts/page.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { placed } from './booking-time.ts';
+import { bits, entryOf, type EntryRow } from './lists.ts';
+import { entryColumns, prefixed } from '../rows.ts';
+
+/** Of one period at most: its totals are added up for every page. */
+const maxEntries = 100_000;
+
+interface Period {
+  account_id: string;
+  account_number: string;
+  currency: string;
+  /** The sequences of the period: `first` up to, not with, `beyond`. */
+  first: bigint;
+  beyond: bigint;
+  opening_minor: bigint;
+  closing_minor: bigint;
+  /** numeric; of no use where the period has more than `maxEntries`. */
+  debit_minor: string;
+  credit_minor: string;
+}
+
+/** Everything about a period but its entries. */
+export const periodStatement = `with recursive account as (
+    select account_id, account_number, currency, last_sequence from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
+  ), wanted as (
+    select account_id, time from account, (values ($3::timestamptz), ($4::timestamptz)) as bounds (time)
+  ), ${placed}, period as (
+    select account_id, first, greatest(first, least(coalesce($5::int8, beyond), last_sequence + 1)) as beyond from (
+      select account_id, last_sequence, (select sequence from placed where time = $3 limit 1) as first, (select sequence from placed where time = $4 limit 1) as beyond from account
+    ) found
+  )
+  select account_id, account_number, currency, first, beyond, debit_minor, credit_minor,
+    coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = first - 1), 0) as opening_minor,
+    coalesce((select balance_after_minor from entries e where e.account_id = $1 and sequence = beyond - 1), 0) as closing_minor
+  from account join period using (account_id) cross join lateral (
+    select coalesce(sum(amount_minor) filter (where direction = 'debit'), 0) as debit_minor, coalesce(sum(amount_minor) filter (where direction = 'credit'), 0) as credit_minor
+    from entries e where e.account_id = $1 and sequence >= first and sequence < beyond and beyond - first <= ${maxEntries}
+  ) totals`;
+
+/** `beyond`: the end that the first page found, so that what is booked between two pages changes neither totals nor entries. */
+async function readPeriod(pool: Pool, accountId: string, from: string | undefined, to: string | undefined, beyond: string | null, bound: string | undefined): Promise<Period | undefined> {
+  const values = [bits(accountId), bound === undefined ? null : bits(bound), from ?? '-infinity', to ?? 'infinity', beyond];
+  const { rows } = await pool.query<Period>(periodStatement, values);
+  return rows[0];
+}
+
+async function readEntries(pool: Pool, accountId: string, first: bigint, beyond: bigint, limit: number): Promise<EntryRow[]> {
+  const { rows } = await pool.query<EntryRow>(`select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`, [bits(accountId), first, beyond, limit]);
+  return rows;
+}
+
+/** The last sequence shown, and the end of the period. */
+const place = /^(\d{1,18})\.(\d{1,18})$/;
+
+/**
+ * A period of an account by booking time. Opening balance + credits - debits = closing balance, whatever the clocks did:
+ * all follow from the same sequences. Entries are never changed, so that its two statements see the same ones.
+ */
+export async function getStatement(pool: Pool, { account_id, from, to, limit, after }: MessageData<'get_statement'>, bound: string | undefined): Promise<ReplyBody> {
+  const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
+  if (after !== undefined && shown === undefined) return { ok: false, refusal: refusal('invalid_cursor', 'the cursor is not one of this list') };
+  const period = isId('account', account_id) ? await readPeriod(pool, account_id, from, to, end ?? null, bound) : undefined;
+  if (!period) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
+  const { currency, first, beyond, debit_minor, credit_minor } = period;
+  if (beyond - first > maxEntries) return { ok: false, refusal: tooMany(beyond - first) };
+  const begin = shown === undefined ? first : BigInt(shown) + 1n;
+  const rows = await readEntries(pool, account_id, begin, beyond, limit + 1);
+  const { items, next } = cutPage(rows, limit, entryOf, (row) => ({ at: row.created_at, id: `${row.sequence}.${beyond}` }));
+  const item = {
+    account_id: prefixed('acc', period.account_id),
+    account_number: period.account_number,
+    currency,
+    from: from ?? null,
+    to: to ?? null,
+    opening_balance: fromMinor(period.opening_minor, currency),
+    closing_balance: fromMinor(period.closing_minor, currency),
+    debit_total: fromMinor(BigInt(debit_minor), currency),
+    credit_total: fromMinor(BigInt(credit_minor), currency),
+    entry_count: Number(beyond - first),
+    entries: items,
+  };
+  const data: MessageResult<'get_statement'> = next === undefined ? { item } : { item, next };
+  return { ok: true, data };
+}
+
+function tooMany(count: bigint) {
+  return violationsRefusal([{ field: 'from', code: 'validation_failed', message: `the period has ${count} entries: choose one of at most ${maxEntries}` }]);
+}

@@ -1,0 +1,147 @@
+import type { Timeline } from '#libs/contracts/administration.ts';
+import { source } from '#libs/contracts/envelope.ts';
+import { bucketOf, bucketOfId, creditLegId, idBits, idOf, isId, openingTransactionId, transferEventId } from '#libs/contracts/ids.ts';
+import { commandPartition } from '#libs/contracts/topics.ts';
+import { uuidArray } from '#libs/postgres/arrays.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import { eventOf, unpackMessages, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { placed } from './booking-time.ts';
+import { entryOf, type EntryRow } from './lists.ts';
+import { isShownByIdAlone, isTransferLeg, toTransaction, type TransactionRecord } from '../domain/records.ts';
+import { entryColumns, readReversals, readTransactions } from '../rows.ts';
+
+/**
+ * What became of one transaction, from what the bank keeps anyway: nothing is written for it, and no index is kept for it.
+ * Entries are found by their booking time, events by that of their batch.
+ */
+export async function getTimeline(pool: Pool, transactionId: string): Promise<Timeline | undefined> {
+  const [record] = isId('transaction', transactionId) ? await readTransactions(pool, [transactionId]) : [];
+  if (record?.transaction_id !== transactionId) return undefined;
+  const { request_id, actor, idempotency_key, created_at } = record;
+  const reversals = await readReversals(pool, [transactionId]);
+  const bookedAt = record.status === 'Completed' ? await readBookingTime(pool, record) : undefined;
+  const entries = bookedAt === undefined ? [] : await readOperation(pool, record, bookedAt);
+  return {
+    transaction: toTransaction(record, reversals.get(transactionId)),
+    request: { request_id, actor, idempotency_key, accepted_at: created_at },
+    command: commandOf(record),
+    booked_at: bookedAt ?? null,
+    entries: entries.map((row) => ({ ...entryOf(row), account_number: row.account_number, account_type: row.account_type })),
+    events: await readEvents(pool, record, bookedAt),
+  };
+}
+
+/** PURE: the command that the record is the outcome of. */
+function commandOf(record: TransactionRecord): Timeline['command'] {
+  const bits = idBits(record.operation_id);
+  const of = (name: string, id: string, bucket = bucketOfId(id)) => ({ name, id, topic: 'ledger.commands', partition: commandPartition(bucket) });
+  if (record.reverses_transaction_id !== null) return of('reverse_transaction', idOf('transaction', bits));
+  if (isTransferLeg(record)) return of('create_transfer', idOf('transfer', bits));
+  if (record.transaction_id === openingTransactionId(record.account_id)) return of('open_ledger_account', record.account_id, bucketOf(record.account_id));
+  return of('create_transaction', record.transaction_id);
+}
+
+/** The gateway's clock, which accepts, may be off by some seconds from the database's, which books. */
+const clockMarginMs = 10_000;
+/** Of the account, behind the moment of acceptance: enough for the busiest, and an end where nothing is found. */
+const lookedThrough = 100_000;
+
+/** When the entry of a Completed transaction was booked; looked for from the moment of its acceptance on. */
+async function readBookingTime(pool: Pool, { account_id, transaction_id, created_at }: TransactionRecord): Promise<string | undefined> {
+  const since = new Date(Date.parse(created_at) - clockMarginMs).toISOString();
+  const { rows } = await pool.query<{ created_at: string }>(
+    `with recursive wanted as (select $1::uuid as account_id, $2::timestamptz as time), ${placed}
+     select e.created_at from placed p cross join lateral (
+       select created_at from entries where account_id = p.account_id and sequence >= p.sequence and sequence < p.sequence + ${lookedThrough} and transaction_id = $3 order by sequence limit 1
+     ) e`,
+    [idBits(account_id), since, idBits(transaction_id)],
+  );
+  return rows[0]?.created_at;
+}
+
+type OperationRow = EntryRow & { account_number: string; account_type: string };
+
+const operationColumns = entryColumns.split(', ').map((column) => `e.${column}`).join(', ');
+export const operationStatement = `with recursive candidates as (
+    select unnest($1::uuid[]) as account_id
+    union select account_id from accounts where client_id is null and account_type in ('Teller', 'Vault') and currency = $2
+  ), wanted as (
+    select account_id, time from candidates, (values ($3::timestamptz), ($3::timestamptz + interval '1 millisecond')) as moments (time)
+  ), ${placed}, parts as (
+    select account_id, min(sequence) as first, max(sequence) as beyond from placed group by account_id
+  )
+  select ${operationColumns}, a.account_number, a.account_type from parts p
+    cross join lateral (select * from entries where account_id = p.account_id and sequence >= p.first and sequence < p.beyond and operation_id = $4 offset 0) e
+    join accounts a on a.account_id = p.account_id
+  order by case a.account_type when 'Vault' then 1 when 'Teller' then 2 else 3 end, a.account_number, e.sequence`;
+
+/** Every entry of an operation: of its parties, and of the slots of Teller and Vault. All have one booking time. */
+async function readOperation(pool: Pool, { account_id, counterparty_account_id, currency, operation_id }: TransactionRecord, bookedAt: string): Promise<OperationRow[]> {
+  const parties = counterparty_account_id === null ? [account_id] : [account_id, counterparty_account_id];
+  const { rows } = await pool.query<OperationRow>(operationStatement, [uuidArray(parties), currency, bookedAt, idBits(operation_id)]);
+  return rows;
+}
+
+/** A batch is put into the outbox right after its time was read, by the same transaction; clocks are cut to milliseconds. */
+const [earlierMs, laterMs] = [100, 6_000];
+
+/** Batches are numbered as they are made: the numbers of a period are found by halving. */
+export const batchesStatement = `with recursive halved (time, low, high) as (
+    select time, (select min(batch_id) from outbox_batches), (select max(batch_id) + 1 from outbox_batches) from (values ($1::timestamptz), ($2::timestamptz)) as moments (time)
+    union all
+    select time, case when b.created_at < time then b.batch_id + 1 else low end, case when b.created_at < time then high else middle end
+    from (select time, low, high, (low + high) / 2 as middle from halved where low < high) h
+      cross join lateral (select batch_id, created_at from outbox_batches where batch_id >= h.middle order by batch_id limit 1) b
+  ) select min(low) as first, max(low) as beyond from halved where low >= high`;
+
+const batchesAtOnce = 20;
+
+export const messagesStatement = `select b.batch_id, b.created_at, b.published_at, o.records from outbox_batches b cross join lateral (select records from outbox where batch_id = b.batch_id offset 0) o
+  where b.batch_id >= $1 and b.batch_id < $2 order by b.batch_id limit ${batchesAtOnce}`;
+
+interface BatchRow {
+  batch_id: bigint;
+  created_at: string;
+  published_at: string | null;
+  records: Buffer;
+}
+
+/** The events of the batch that told of this transaction, looked for among those of a period. */
+async function findBatch(pool: Pool, transactionId: string, from: string, to: string): Promise<(BatchRow & { events: OutboxEvent[] }) | undefined> {
+  const { rows: [range] } = await pool.query<{ first: bigint | null; beyond: bigint | null }>(batchesStatement, [from, to]);
+  let { first, beyond } = { first: range?.first ?? 0n, beyond: range?.beyond ?? 0n };
+  while (first < beyond) {
+    const { rows } = await pool.query<BatchRow>(messagesStatement, [first, beyond]);
+    for (const row of rows) {
+      const events = unpackMessages(row.records, source.ledger, transactionId).map(eventOf);
+      if (events.some(({ id }) => uuidOf(id) === uuidOf(transactionId))) return { ...row, events };
+    }
+    first = (rows.at(-1)?.batch_id ?? beyond) + 1n;
+  }
+  return undefined;
+}
+
+/** The events of the operation, and the balances that its batch told of its accounts. */
+async function readEvents(pool: Pool, record: TransactionRecord, bookedAt: string | undefined): Promise<Timeline['events']> {
+  if (isShownByIdAlone(record)) return [];
+  const aroundMs = Date.parse(bookedAt ?? record.created_at);
+  const [from = '', to = ''] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());
+  const debitLeg = idOf('transaction', idBits(record.operation_id));
+  const ids = new Set([record.transaction_id, debitLeg, creditLegId(debitLeg), transferEventId(idBits(debitLeg))].map(uuidOf));
+  const accounts = bookedAt === undefined ? [] : [record.account_id, record.counterparty_account_id];
+  const batch = await findBatch(pool, record.transaction_id, from, to);
+  if (batch === undefined) return [notKept(record)];
+  const { created_at, published_at, events } = batch;
+  const state = published_at === null ? 'waiting' : 'published';
+  return events
+    .filter(({ id, topic, key }) => ids.has(uuidOf(id)) || (topic === 'balances' && accounts.includes(key)))
+    .map(({ id, type, topic, key }) => ({ ce_id: uuidOf(id), type, topic, key: key ?? '', recorded_at: created_at, published_at, state }));
+}
+
+/** The transaction's own event, of which its record tells all but the times. */
+function notKept({ transaction_id, account_id, status }: TransactionRecord): Timeline['events'][number] {
+  const ce_id = uuidOf(transaction_id);
+  const type = status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1';
+  return { ce_id, type, topic: 'transactions', key: account_id, state: 'not_kept', recorded_at: null, published_at: null };
+}

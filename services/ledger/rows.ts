@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { type Columns, uuidArray } from '#libs/postgres/arrays.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import type { EntryRecord, TransactionRecord } from './domain/records.ts';
+
+/** Rows of the tables, and the records they stand for: what writing (batch/), reading (queries/) and verifying (verify/) share. */
+
+/** A uuid as Postgres prints it, as an id with that prefix. */
+export function prefixed(prefix: string, uuid: string): string {
+  return `${prefix}_${uuid.replaceAll('-', '')}`;
+}
+
+/** The id of a system account follows from its number: every writer names the same row without a look-up. */
+export function systemAccountId(accountNumber: string): string {
+  return `acc_${createHash('sha256').update(`system account ${accountNumber}`).digest('hex').slice(0, 32)}`;
+}
+
+/** A record as Postgres gives it: ids as uuids. */
+export type TransactionRow = TransactionRecord;
+
+/** The columns of the tables, and the types of their rows (migration 0008), in this order. */
+export const transactionTypes: Columns<TransactionRecord> = [
+  ['transaction_id', 'uuid'], ['operation_id', 'uuid'], ['account_id', 'uuid'], ['counterparty_account_id', 'uuid'], ['transaction_type', 'text'],
+  ['direction', 'text'], ['amount_minor', 'int8'], ['amount_text', 'text'], ['currency', 'text'], ['description', 'text'], ['reference', 'text'],
+  ['status', 'text'], ['failure_code', 'text'], ['failure_message', 'text'], ['reverses_transaction_id', 'uuid'], ['idempotency_key', 'text'],
+  ['fingerprint', 'uuid'], ['actor', 'text'], ['request_id', 'text'], ['created_at', 'timestamptz'],
+];
+export const entryTypes: Columns<EntryRecord> = [
+  ['account_id', 'uuid'], ['sequence', 'int8'], ['operation_id', 'uuid'], ['transaction_id', 'uuid'], ['direction', 'text'], ['side', 'text'],
+  ['amount_minor', 'int8'], ['currency', 'text'], ['balance_after_minor', 'int8'], ['created_at', 'timestamptz'],
+];
+const names = <T>(columns: Columns<T>): string => columns.map(([name]) => name).join(', ');
+export const transactionColumns = names(transactionTypes);
+export const entryColumns = names(entryTypes);
+
+export function recordOf(row: TransactionRow): TransactionRecord {
+  return {
+    ...row,
+    transaction_id: prefixed('txn', row.transaction_id),
+    operation_id: prefixed('opr', row.operation_id),
+    account_id: prefixed('acc', row.account_id),
+    counterparty_account_id: row.counterparty_account_id && prefixed('acc', row.counterparty_account_id),
+    reverses_transaction_id: row.reverses_transaction_id && prefixed('txn', row.reverses_transaction_id),
+    fingerprint: row.fingerprint && row.fingerprint.replaceAll('-', ''),
+  };
+}
+
+/** The transactions among `ids`; equality is on the first 120 bits. Sees what was committed before this statement began. */
+export async function readTransactions(client: Queries, ids: string[]): Promise<TransactionRecord[]> {
+  const { rows } = await client.query<TransactionRow>({
+    name: 'read_transactions',
+    text: `select ${transactionColumns} from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))`,
+    values: [uuidArray(ids)],
+  });
+  return rows.map(recordOf);
+}
+
+/** Original → reversal, of those among `ids` that were reversed. */
+export async function readReversals(client: Queries, ids: string[]): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ original: string; reversal: string }>({
+    name: 'read_reversals',
+    text: `select reverses_transaction_id as original, transaction_id as reversal from transactions
+      where id_key(reverses_transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) as id))
+        and reverses_transaction_id is not null and status = 'Completed'`,
+    values: [uuidArray(ids)],
+  });
+  return new Map(rows.map((row) => [prefixed('txn', row.original), prefixed('txn', row.reversal)]));
+}

@@ -1,0 +1,94 @@
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { idOf } from '#libs/contracts/ids.ts';
+import type { AccountStatus, AccountType } from '#libs/contracts/resources.ts';
+import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
+import type { Books, Command, Decision } from '../domain/decision.ts';
+import type { AccountState } from '../domain/records.ts';
+
+/** What the unit tests of the pure posting code share: accounts, books and commands, by small numbers. */
+
+export const now = '2026-01-02T03:04:05.678Z';
+
+export function bitsOf(n: number): string {
+  return n.toString(16).padStart(30, '0') + '00';
+}
+
+export function accountOf(n: number, type: AccountType, currency = 'USD', status: AccountStatus = 'Active', balance = 0n): AccountState {
+  return {
+    account_id: idOf('account', bitsOf(n)),
+    account_number: `X-${n}`,
+    client_id: idOf('client', bitsOf(n)),
+    account_type: type,
+    currency,
+    status,
+    status_version: 1,
+    balance_minor: balance,
+    last_sequence: 0n,
+  };
+}
+
+export function booksOf(accounts: AccountState[]): Books {
+  const slots = new Map<string, AccountState>();
+  return {
+    accounts: new Map(accounts.map((a) => [a.account_id, a])),
+    moved: new Set(),
+    takenNumbers: new Set(),
+    system: (kind: SystemKind, currency: string) => {
+      const number = systemAccountNumber(kind, currency, 0);
+      const slot = slots.get(number) ?? { ...accountOf(900_000 + slots.size, 'Savings', currency), account_number: number, account_type: kind, client_id: null };
+      slots.set(number, slot);
+      return slot;
+    },
+    transactions: new Map(),
+    reversals: new Map(),
+    outcomes: new Map(),
+    now,
+  };
+}
+
+export function contextOf(n: number, rest: Partial<MessageContext> = {}): MessageContext {
+  return { message_id: idOf('transaction', bitsOf(n)), type: '', source: '', time: now, subject: '', request_id: 'r', actor: 'a', ...rest };
+}
+
+let next = 1_000_000;
+export function cash(type: 'Deposit' | 'Withdrawal', account: AccountState, amount: string, rest: Partial<MessageContext> = {}, id = next++): Command {
+  return {
+    name: 'create_transaction',
+    data: { transaction_id: idOf('transaction', bitsOf(id)), account_id: account.account_id, transaction_type: type, amount, currency: null, description: null, reference: null },
+    context: contextOf(id, rest),
+  };
+}
+export function transfer(from: AccountState, to: AccountState, amount: string, currency: string | null = null, id = next++, rest: Partial<MessageContext> = {}): Command {
+  return {
+    name: 'create_transfer',
+    data: { transfer_id: idOf('transfer', bitsOf(id)), from_account_id: from.account_id, to_account_id: to.account_id, amount, currency, description: null },
+    context: contextOf(id, rest),
+  };
+}
+export function reversal(original: string, rest: Partial<MessageContext> = {}, id = next++): Command {
+  return { name: 'reverse_transaction', data: { transaction_id: idOf('transaction', bitsOf(id)), reverses_transaction_id: original, reason: 'error' }, context: contextOf(id, rest) };
+}
+export function opening(n: number, type: AccountType, amount: string, currency = 'USD', status: AccountStatus = 'Active'): Command {
+  const account_id = idOf('account', bitsOf(n));
+  const data = { account_id, client_id: idOf('client', bitsOf(n)), account_number: `N-${n}`, account_type: type, currency, status, initial_deposit: amount };
+  return { name: 'open_ledger_account', data, context: contextOf(n, { message_id: account_id }) };
+}
+export function restate(account: AccountState, status: AccountStatus, id = next++, rest: Partial<MessageContext> = {}): Command {
+  return { name: 'change_ledger_account_status', data: { transition_id: idOf('transition', bitsOf(id)), account_id: account.account_id, status }, context: contextOf(id, rest) };
+}
+
+export function codeOf(decision: Decision): string {
+  return decision.reply.ok ? 'done' : decision.reply.refusal.code;
+}
+
+/** What the caller of a refused command is told. */
+export function messageOf(decision: Decision): string {
+  return decision.reply.ok ? '' : decision.reply.refusal.message;
+}
+
+/** A Completed transaction's id. */
+export function idIn(decision: Decision, index = 0): string {
+  const record = decision.transactions[index];
+  if (record?.status !== 'Completed') throw new Error(`not completed: ${codeOf(decision)}`);
+  return record.transaction_id;
+}

@@ -1,0 +1,262 @@
+import { createHash } from 'node:crypto';
+import type { z } from 'zod';
+import { events, type EventData, type EventType } from '#libs/contracts/events.ts';
+import { debitLegId, idBits, transferEventId } from '#libs/contracts/ids.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { bigintArray, uuidArray } from '#libs/postgres/arrays.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { type EntryRecord, isShownByIdAlone, type TransactionRecord } from '../domain/records.ts';
+import { prefixed, readTransactions } from '../rows.ts';
+
+/** What must hold between events and books. */
+export const eventRules = {
+  form: 'each event is one of the contract',
+  committed: 'no event without what it tells of being booked',
+  same: 'each event says what is booked',
+  repeats: 'what was published again has the same bytes under the same ce_id',
+  sequence: 'per account, the events of Completed transactions come in sequence, without a gap',
+  missing: 'each Completed and Failed transaction and each transfer has its event, published or in the outbox',
+  balances: 'the latest balance and status told of each account are its own',
+} as const;
+
+export type ComparedTopic = 'transactions' | 'transfers' | 'balances';
+
+/** What was told of one account so far. */
+export interface Told {
+  /** Of the newest Completed transaction. */
+  sequence?: bigint;
+  /** First copies that the snapshot knows. */
+  failed: bigint;
+  transfers: bigint;
+  /** The sequence, and the version of the status, of the latest message in `balances`. */
+  balance?: bigint;
+  status?: number;
+}
+
+export interface EventAudit {
+  /** Sees what is committed now. */
+  pool: Pool;
+  /** Sees what was committed before the topics' ends were asked for: what it does not know need not have been told. */
+  snapshot: Queries;
+  find: (rule: string, row: Record<string, unknown>) => void;
+  told: Map<string, Told>;
+  /** Digests of the latest events by ce_id: the memory for doubles. */
+  recent: Map<string, string>;
+  /** True where retention has deleted the beginning of the partition, or of any. */
+  headIsGone: (topic: ComparedTopic, partition?: number) => boolean;
+}
+
+const remembered = 100_000;
+
+/** Checks events of transactions or transfers, in the order in which they were published. */
+export async function checkOperations(topic: 'transactions' | 'transfers', messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
+  const read = messages.flatMap((message) => {
+    const data = dataOf(topic, message, audit);
+    if (data === undefined) return [];
+    const completed = 'entries' in data ? (data as EventData<'corebanking.transaction.completed.v1'>) : undefined;
+    const transactionId = 'transfer' in data ? debitLegId((data as EventData<'corebanking.transfer.completed.v1'>).transfer.transfer_id) : (data as EventData<'corebanking.transaction.failed.v1'>).transaction.transaction_id;
+    return [{ message, data, completed, transactionId }];
+  });
+  if (read.length === 0) return;
+  const { records, before } = await recordsOf(read.map(({ transactionId }) => transactionId), audit);
+  const booked = await entriesOf(read.flatMap(({ completed }) => completed?.entries ?? []), audit.pool);
+  for (const { message, data, completed, transactionId } of read) {
+    const isFirst = noteCopy(message, audit);
+    const record = records.get(transactionId);
+    const entries = (completed?.entries ?? []).flatMap((entry) => booked.get(`${entry.account_id}-${entry.sequence}`) ?? []);
+    const expected = record && (topic === 'transfers' ? expectedTransfer(record) : expectedTransaction(record, entries));
+    if (record === undefined || expected === undefined) audit.find(eventRules.committed, { ...placeOf(message), transaction_id: transactionId });
+    else {
+      const wrong = [...differences(message, data, expected), ...(completed && entries.length !== legsOf(record) ? ['entries'] : [])];
+      if (wrong.length > 0) audit.find(eventRules.same, { ...placeOf(message), transaction_id: transactionId, differs_in: [...new Set(wrong)].join(', ') });
+      const told = toldOf(record.account_id, audit);
+      if (isFirst && before.has(transactionId)) {
+        if (topic === 'transfers') told.transfers += 1n;
+        else if (completed === undefined) told.failed += 1n;
+      }
+    }
+    if (completed) noteSequence(message, completed, audit);
+  }
+}
+
+/** Checks messages of the compacted topic `balances`: each tells a balance that the account had. */
+export async function checkBalances(messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
+  const read = messages.flatMap((message) => {
+    const data = dataOf('balances', message, audit) as EventData<'corebanking.balance.v1'> | undefined;
+    return data ? [{ message, data }] : [];
+  });
+  if (read.length === 0) return;
+  const booked = await entriesOf(read.map(({ data }) => data), audit.pool);
+  const { rows } = await audit.pool.query<{ account_id: string; account_number: string; account_type: string; currency: string; status: string; status_version: number }>('select account_id, account_number, account_type, currency, status, status_version from accounts where account_id = any($1::uuid[])', [
+    uuidArray(read.map(({ data }) => data.account_id)),
+  ]);
+  const accounts = new Map(rows.map((row) => [prefixed('acc', row.account_id), row]));
+  for (const { message, data } of read) {
+    const account = accounts.get(data.account_id);
+    const entry = booked.get(`${data.account_id}-${data.sequence}`);
+    if (account === undefined || (entry === undefined && data.sequence !== 0)) audit.find(eventRules.committed, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence });
+    else {
+      const balance = fromMinor(entry?.balance_after_minor ?? 0n, account.currency);
+      const isOther = data.balance !== balance || message.key !== data.account_id || (['account_number', 'account_type', 'currency'] as const).some((name) => data[name] !== account[name]);
+      const isOtherStatus = data.status_version > account.status_version || (data.status_version === account.status_version && data.status !== account.status);
+      if (isOther || isOtherStatus) audit.find(eventRules.same, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence, told: `${data.balance} ${data.status}`, booked: `${balance} ${account.status}` });
+      const told = toldOf(data.account_id, audit);
+      told.balance = BigInt(data.sequence);
+      told.status = data.status_version;
+    }
+  }
+}
+
+/** The event's data, where it has the form of its type; otherwise that is found. */
+function dataOf(topic: ComparedTopic, message: ReceivedMessage, { find }: EventAudit): z.infer<(typeof events)[EventType]['data']> | undefined {
+  const type = message.headers['ce_type'] ?? '';
+  const contract = Object.hasOwn(events, type) ? events[type as EventType] : undefined;
+  const parsed = contract?.topic === topic ? contract.data.safeParse(jsonOf(message)) : undefined;
+  if (parsed?.success) return parsed.data;
+  find(eventRules.form, { ...placeOf(message), ce_type: type });
+  return undefined;
+}
+
+function jsonOf({ value }: ReceivedMessage): unknown {
+  try {
+    return value === null ? undefined : JSON.parse(value.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function placeOf({ topic, partition, offset, key, headers }: ReceivedMessage): Record<string, unknown> {
+  return { event: `${topic}/${partition}/${offset}`, key, ce_id: headers['ce_id'] ?? null };
+}
+
+/** The records of these transactions, and which of them the snapshot has. */
+async function recordsOf(ids: string[], { snapshot, pool }: EventAudit): Promise<{ records: Map<string, TransactionRecord>; before: Set<string> }> {
+  const old = await readTransactions(snapshot, ids);
+  const before = new Set(old.map((record) => record.transaction_id));
+  const later = ids.filter((id) => !before.has(id));
+  const fresh = later.length === 0 ? [] : await readTransactions(pool, later);
+  return { records: new Map([...old, ...fresh].map((record) => [record.transaction_id, record])), before };
+}
+
+/** Those of the entries that are booked, by account and sequence. */
+async function entriesOf(named: { account_id: string; sequence: number }[], pool: Pool): Promise<Map<string, EntryRecord>> {
+  if (named.length === 0) return new Map();
+  const { rows } = await pool.query<EntryRecord>(
+    `select e.account_id, e.sequence, e.operation_id, e.transaction_id, e.direction, e.side, e.amount_minor, e.currency, e.balance_after_minor, e.created_at
+     from unnest($1::uuid[], $2::int8[]) as told (account_id, sequence) join entries e using (account_id, sequence)`,
+    [uuidArray(named.map(({ account_id }) => account_id)), bigintArray(named.map(({ sequence }) => BigInt(sequence)))],
+  );
+  const records = rows.map((row) => ({ ...row, account_id: prefixed('acc', row.account_id), operation_id: prefixed('opr', row.operation_id), transaction_id: prefixed('txn', row.transaction_id) }));
+  return new Map(records.map((record) => [`${record.account_id}-${record.sequence}`, record]));
+}
+
+/** Cash passes through Teller and Vault: four entries; between customers: two (contract: Double entry). */
+function legsOf(record: TransactionRecord): number {
+  return record.counterparty_account_id === null ? 4 : 2;
+}
+
+/** An event as the books alone give it. Not made by the code that makes events: a defect there would be in both. */
+interface Expected {
+  attributes: Record<string, string>;
+  data: unknown;
+}
+
+/** A refusal that is shown by GET of its id alone has no event. */
+function expectedTransaction(record: TransactionRecord, entries: EntryRecord[]): Expected | undefined {
+  if (isShownByIdAlone(record)) return undefined;
+  const { transaction_id, account_id, transaction_type, currency, description, reference, status, created_at, direction } = record;
+  const transaction = {
+    transaction_id, account_id, transaction_type, amount: amountOf(record), currency, description, reference, status, created_at, direction,
+    transfer_id: isTransfer(record) ? transferIdOf(record) : undefined,
+    counterparty_account_id: record.counterparty_account_id ?? undefined,
+    reverses_transaction_id: record.reverses_transaction_id ?? undefined,
+    failure_code: record.failure_code ?? undefined,
+  };
+  const ce_type = `corebanking.transaction.${status.toLowerCase()}.v1`;
+  const attributes = { key: account_id, ce_id: idBits(transaction_id), ce_type, 'request-id': record.request_id };
+  if (status === 'Failed') return { attributes, data: { transaction } };
+  const own = entries.find((entry) => entry.account_id === account_id);
+  const balance_after = own && fromMinor(own.balance_after_minor, own.currency);
+  return {
+    attributes: { ...attributes, ce_time: own?.created_at ?? '' },
+    data: {
+      transaction, sequence: Number(own?.sequence), balance_after, operation_id: record.operation_id,
+      entries: entries.map(expectedEntry),
+    },
+  };
+}
+
+function expectedEntry({ amount_minor, balance_after_minor, sequence, ...entry }: EntryRecord): object {
+  return {
+    ...entry,
+    entry_id: `ent_${idBits(entry.account_id)}-${sequence}`,
+    sequence: Number(sequence),
+    amount: fromMinor(amount_minor, entry.currency),
+    balance_after: fromMinor(balance_after_minor, entry.currency),
+  };
+}
+
+/** Only a Completed transfer has an event; a reversal is none. */
+function expectedTransfer(record: TransactionRecord): Expected | undefined {
+  const { currency, description, status, created_at, operation_id } = record;
+  if (!isTransfer(record) || status !== 'Completed') return undefined;
+  const [transfer_id, ce_type] = [transferIdOf(record), 'corebanking.transfer.completed.v1'];
+  const between = { from_account_id: record.account_id, to_account_id: record.counterparty_account_id };
+  const attributes = { key: transfer_id, ce_id: transferEventId(idBits(record.transaction_id)), ce_type, 'request-id': record.request_id };
+  const transfer = { transfer_id, ...between, amount: amountOf(record), currency, description, status, created_at };
+  return { attributes, data: { transfer, operation_id } };
+}
+
+function isTransfer({ transaction_type, reverses_transaction_id }: TransactionRecord): boolean {
+  return ['Transfer', 'Loan Payment'].includes(transaction_type) && reverses_transaction_id === null;
+}
+
+function transferIdOf({ operation_id }: TransactionRecord): string {
+  return `trf_${idBits(operation_id)}`;
+}
+
+function amountOf({ amount_minor, amount_text, currency }: TransactionRecord): string | null {
+  return amount_minor === null || currency === null ? amount_text : fromMinor(amount_minor, currency);
+}
+
+/** Which fields of an event differ from what is expected. */
+function differences({ key, headers }: ReceivedMessage, data: object, expected: Expected): string[] {
+  const told: Record<string, unknown> = { ...headers, key, ce_id: headers['ce_id']?.replaceAll('-', '') };
+  const wrong = Object.entries(expected.attributes).flatMap(([name, booked]) => (told[name] === booked ? [] : [name]));
+  return [...wrong, ...paths(data, expected.data, '')];
+}
+
+/** Where two JSON values differ. */
+function paths(a: unknown, b: unknown, path: string): string[] {
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b ? [] : [path];
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...names].flatMap((name) => paths((a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name], path === '' ? name : `${path}.${name}`));
+}
+
+/** True for the first copy of an event; a later one must have the same bytes. */
+function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit): boolean {
+  const { key, value, headers } = message;
+  const id = headers['ce_id'] ?? '';
+  const digest = createHash('sha256').update(JSON.stringify([key, headers])).update(value ?? '').digest('base64');
+  const before = recent.get(id);
+  if (before !== undefined && before !== digest) find(eventRules.repeats, placeOf(message));
+  recent.delete(id);
+  recent.set(id, digest);
+  if (recent.size > remembered) recent.delete(recent.keys().next().value ?? '');
+  return before === undefined;
+}
+
+function toldOf(accountId: string, { told }: EventAudit): Told {
+  const known = told.get(accountId) ?? { failed: 0n, transfers: 0n };
+  told.set(accountId, known);
+  return known;
+}
+
+function noteSequence(message: ReceivedMessage, { transaction, sequence }: EventData<'corebanking.transaction.completed.v1'>, audit: EventAudit): void {
+  const told = toldOf(transaction.account_id, audit);
+  const next = BigInt(sequence);
+  const last = told.sequence ?? (audit.headIsGone('transactions', message.partition) ? next - 1n : 0n);
+  if (next > last + 1n) audit.find(eventRules.sequence, { ...placeOf(message), account_id: transaction.account_id, after: last, sequence: next });
+  if (next > last) told.sequence = next;
+}

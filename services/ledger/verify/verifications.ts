@@ -1,0 +1,147 @@
+import type { Logger } from 'pino';
+import type { Verification } from '#libs/contracts/administration.ts';
+import { type MessageContext, type ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { auditId, idBits } from '#libs/contracts/ids.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { insertAudits } from '../audit/audit-sender.ts';
+import { prefixed } from '../rows.ts';
+import { type Finding, verifyBooks } from './verify-books.ts';
+
+/** Checks of the books on demand: one at a time over all ledgers, its result kept in a row. */
+
+/** Held by the session that verifies: who dies lets go of it. */
+const lockKey = 4_711_001;
+
+interface VerificationRow {
+  verification_id: string;
+  requested_by: string;
+  started_at: string;
+  ended_at: string | null;
+  findings: Finding[] | null;
+  is_held: boolean;
+}
+
+const columns = `verification_id, requested_by, started_at, ended_at, findings,
+  exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()) and objid = ${lockKey} and classid = 0 and objsubid = 1 and granted) as is_held`;
+
+function verificationOf({ verification_id, findings, is_held, ...row }: VerificationRow): Verification {
+  const ended = findings === null ? 'interrupted' : findings.length === 0 ? 'passed' : 'broken';
+  return { verification_id: prefixed('ver', verification_id), ...row, state: row.ended_at === null && is_held ? 'running' : ended, findings: findings ?? [] };
+}
+
+/** The one that began last; null where there never was one. */
+export async function readLastVerification(pool: Pool): Promise<Verification | null> {
+  const { rows } = await pool.query<VerificationRow>(`select ${columns} from verifications order by started_at desc limit 1`);
+  return rows[0] ? verificationOf(rows[0]) : null;
+}
+
+async function readVerification(pool: Pool, id: string): Promise<Verification | undefined> {
+  const { rows } = await pool.query<VerificationRow>(`select ${columns} from verifications where verification_id = $1`, [idBits(id)]);
+  return rows[0] && verificationOf(rows[0]);
+}
+
+export interface VerifyCommand {
+  name: 'verify_books';
+  data: MessageData<'verify_books'>;
+  context: MessageContext;
+}
+
+export interface Verifier {
+  /** Begins a check and answers at once; a repeat, and a second one meanwhile, is answered with the one there is. */
+  verify(command: VerifyCommand): Promise<ReplyBody>;
+  /** Resolves when no check of this process is under way. */
+  idle(): Promise<void>;
+  /** Gives up the one that runs. */
+  stop(): Promise<void>;
+}
+
+export interface VerifierOptions {
+  /** Two connections of its own, so that a check of minutes takes none from the reads. */
+  pool: Pool;
+  reads: Pool;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
+  logger: Logger;
+}
+
+export function createVerifier({ pool, reads, now, logger }: VerifierOptions): Verifier {
+  let running: Promise<void> = Promise.resolve();
+  let holder: PoolClient | undefined;
+
+  const run = async (client: PoolClient, id: string, request_id: string): Promise<void> => {
+    const about = { verification_id: id, command_id: id, request_id };
+    try {
+      const findings = await verifyBooks(pool);
+      if (findings.length > 0) logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, 'the books do not balance');
+      await end(pool, id, findings);
+    } catch (error) {
+      logger.warn({ ...about, err: error }, 'a check of the books came to no end');
+      await end(pool, id, null).catch(() => undefined);
+    } finally {
+      holder = undefined;
+      // Closing the session lets go of the lock, whatever state it is in.
+      client.release(true);
+    }
+  };
+
+  return {
+    async verify({ data: { verification_id: id }, context }) {
+      const known = await readVerification(reads, id);
+      if (known) return { ok: true, replayed: true, data: known };
+      const client = await lock(pool);
+      const other = client ? undefined : await readLastVerification(reads);
+      if (other?.state === 'running') return { ok: true, data: other };
+      if (!client) return { ok: false, refusal: refusal('service_unavailable', 'another check begins or ends at this moment; the request can be repeated') };
+      holder = client;
+      try {
+        await begin(pool, id, context, new Date(now()).toISOString());
+      } catch (error) {
+        holder = undefined;
+        client.release(true);
+        throw error;
+      }
+      running = run(client, id, context.request_id);
+      return { ok: true, data: await readVerification(reads, id) };
+    },
+    idle: () => running,
+    async stop() {
+      if (!holder) return;
+      await reads.query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [pool.options.application_name]).catch(() => undefined);
+      await running;
+    },
+  };
+}
+
+/** A connection that holds the lock; undefined where another one does. */
+async function lock(pool: Pool): Promise<PoolClient | undefined> {
+  const client = await pool.connect();
+  try {
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1::int8) as taken', [lockKey]);
+    if (rows[0]?.taken) return client;
+    client.release();
+    return undefined;
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+}
+
+/** The row, and the audit record of who asked for it, in one transaction. */
+function begin(pool: Pool, id: string, context: MessageContext, now: string): Promise<void> {
+  const { actor, request_id, message_id } = context;
+  const made = { audit_id: auditId(message_id), created_at: now, actor: actor || 'system', request_id };
+  const record = { ...made, action: 'verify_books', resource_id: id, outcome: 'success', details: {}, address: null };
+  return transaction(pool, async (client) => {
+    await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [idBits(id), actor || 'system']);
+    await insertAudits(client, [record]);
+  });
+}
+
+/** `findings`: null where it came to no end. */
+async function end(pool: Pool, id: string, findings: Finding[] | null): Promise<void> {
+  const json = findings && JSON.stringify(findings, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+  await pool.query('update verifications set ended_at = clock_timestamp(), findings = $2 where verification_id = $1', [idBits(id), json]);
+}

@@ -1,0 +1,126 @@
+import type { Logger } from 'pino';
+import { source } from '#libs/contracts/envelope.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
+import { topicRanges } from '#libs/kafka/topics.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import { eventOf, unpackMessages } from '#libs/postgres/outbox/outbox-messages.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { checkBalances, checkOperations, type ComparedTopic, type EventAudit, eventRules, type Told } from './event-checks.ts';
+import { isListed } from '../domain/records.ts';
+import type { Finding } from './verify-books.ts';
+import { prefixed } from '../rows.ts';
+
+const compared = ['transactions', 'transfers', 'balances'] as const satisfies ComparedTopic[];
+const shownRows = 20;
+const accountsAtOnce = 2000;
+const idleMs = 60_000;
+/** Whole tables are read. */
+const query_timeout = 3_600_000;
+
+/**
+ * Compares the events on the broker with what is booked, while postings go on. The books are those of one snapshot,
+ * taken before the ends of the topics are asked for: whatever it shows as published stands before those ends. Memory
+ * grows with the accounts only. Where retention has deleted the head of a topic, what is missing there is not searched.
+ * Needs two connections. Throws where the topics cannot be read to their ends.
+ */
+export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: string, logger: Logger): Promise<Finding[]> {
+  const found = new Map<string, Finding['rows']>();
+  const find = (rule: string, row: Record<string, unknown>) => {
+    const rows = found.get(rule) ?? [];
+    if (rows.length < shownRows) found.set(rule, [...rows, row]);
+  };
+  await transaction(
+    pool,
+    async (snapshot) => {
+      await snapshot.query('set local statement_timeout = 0');
+      await snapshot.query('set local idle_in_transaction_session_timeout = 0');
+      const pending = await readPending(snapshot);
+      const topics = new Map(compared.map((name) => [topicName(prefix, name), name]));
+      const ranges = new Map(await Promise.all([...topics].map(async ([topic, name]) => [name, await topicRanges(kafka, topic)] as const)));
+      const cut = (name: ComparedTopic, partition?: number) => (ranges.get(name) ?? []).some((range) => range.low > 0n && (partition === undefined || range.partition === partition));
+      const audit: EventAudit = { pool, snapshot, find, told: new Map(), recent: new Map(), headIsGone: cut };
+      const take = async (messages: ReceivedMessage[]) => {
+        const of = (name: ComparedTopic) => messages.filter(({ topic }) => topics.get(topic) === name);
+        await checkOperations('transactions', of('transactions'), audit);
+        await checkOperations('transfers', of('transfers'), audit);
+        await checkBalances(of('balances'), audit);
+      };
+      await readToEnd(kafka, { groupId: `${prefix}verify-books`, topics: [...topics.keys()], take, idleMs, logger });
+      await compareAccounts(snapshot, pending, audit);
+    },
+    'read only snapshot',
+  );
+  return Object.values(eventRules).flatMap((rule) => (found.has(rule) ? [{ rule, rows: found.get(rule) ?? [] }] : []));
+}
+
+interface Counts {
+  completed: bigint;
+  failed: bigint;
+  transfers: bigint;
+  balances: bigint;
+}
+
+const none: Counts = { completed: 0n, failed: 0n, transfers: 0n, balances: 0n };
+
+const batchesAtOnce = 100;
+
+/** Events that wait in the outbox, counted by account. */
+async function readPending(snapshot: Queries): Promise<Map<string, Counts>> {
+  const pending = new Map<string, Counts>();
+  for (let last = 0n; ; ) {
+    const { rows } = await snapshot.query<{ batch_id: bigint; records: Buffer }>({
+      text: `select batch_id, records from outbox_batches join outbox using (batch_id) where published_at is null and batch_id > $1 order by batch_id limit ${batchesAtOnce}`,
+      values: [last],
+      query_timeout,
+    });
+    for (const { records } of rows) for (const message of unpackMessages(records, source.ledger)) count(eventOf(message), pending);
+    last = rows.at(-1)?.batch_id ?? last;
+    if (rows.length < batchesAtOnce) return pending;
+  }
+}
+
+function count({ topic, key, type, payload }: OutboxEvent, pending: Map<string, Counts>): void {
+  const of = (accountId: string, what: keyof Counts) => {
+    const counts = pending.get(accountId) ?? { ...none };
+    counts[what] += 1n;
+    pending.set(accountId, counts);
+  };
+  if (topic === 'transactions') of(key ?? '', type === 'corebanking.transaction.failed.v1' ? 'failed' : 'completed');
+  else if (topic === 'balances') of(key ?? '', 'balances');
+  else if (topic === 'transfers') of((JSON.parse(payload ?? '') as { transfer: { from_account_id: string } }).transfer.from_account_id, 'transfers');
+}
+
+const bookedAccounts = `declare booked no scroll cursor for
+  select a.account_id, a.last_sequence, a.status_version, coalesce(t.failed, 0) as failed, coalesce(t.transfers, 0) as transfers from accounts a left join (
+    select account_id, count(*) filter (where status = 'Failed' and ${isListed('failure_code')}) as failed,
+      count(*) filter (where status = 'Completed' and transaction_id = operation_id and reverses_transaction_id is null and transaction_type in ('Transfer', 'Loan Payment')) as transfers
+    from transactions group by account_id
+  ) t using (account_id) where a.client_id is not null`;
+
+/** What the snapshot has of each account must have been told, or wait in the outbox. */
+async function compareAccounts(snapshot: Queries, pending: Map<string, Counts>, { told, find, headIsGone }: EventAudit): Promise<void> {
+  const cut = { transactions: headIsGone('transactions'), transfers: headIsGone('transfers') };
+  await snapshot.query(bookedAccounts);
+  for (;;) {
+    const { rows } = await snapshot.query<{ account_id: string; last_sequence: bigint; status_version: number; failed: bigint; transfers: bigint }>({ text: `fetch ${accountsAtOnce} from booked`, query_timeout });
+    for (const row of rows) {
+      const account_id = prefixed('acc', row.account_id);
+      const known: Told = told.get(account_id) ?? { failed: 0n, transfers: 0n };
+      const waits = pending.get(account_id) ?? none;
+      const missing = (kind: string, booked: bigint, seen: bigint, waiting: bigint) => {
+        if (seen + waiting < booked) find(eventRules.missing, { account_id, of: kind, booked, told: seen, in_outbox: waiting });
+      };
+      if (!cut.transactions || known.sequence !== undefined) missing('Completed transactions', row.last_sequence, known.sequence ?? 0n, waits.completed);
+      if (!cut.transactions) missing('Failed transactions', row.failed, known.failed, waits.failed);
+      if (!cut.transfers) missing('transfers', row.transfers, known.transfers, waits.transfers);
+      if (waits.balances === 0n && ((known.balance ?? -1n) < row.last_sequence || (known.status ?? 0) < row.status_version)) {
+        find(eventRules.balances, { account_id, last_sequence: row.last_sequence, latest_told: known.balance ?? null });
+      }
+    }
+    if (rows.length < accountsAtOnce) return;
+  }
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { AuditRecord, DeadLetter } from '#libs/contracts/administration.ts';
+import type { endpoints, EndpointName } from '#libs/contracts/endpoints.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import { type Answer, type Api, retail, type RestAccount, type RestClient } from '../support/client.ts';
+import { everyEndpoint } from '../support/hostile.ts';
+import { publish } from '../support/kafka.ts';
+import { staffEnv, staffToken } from '../support/staff.ts';
+import { eventually, useBank } from '../support/world.ts';
+
+/** Nobody acts unseen: every write by a person of the staff, and every refused call of what only staff may do, is in the audit. */
+const world = useBank({ env: staffEnv });
+const { api } = world;
+let staff: Api;
+let client: RestClient;
+let account: RestAccount;
+let letters: DeadLetter[];
+beforeAll(async () => {
+  staff = api.withToken(staffToken(world.bank, 'alice'));
+  client = await api.client();
+  account = await api.account(client.client_id, { initial_deposit: 100 });
+  const dead = (id: string) => ({ topic: topicName(world.bank.topic_prefix, 'ledger.commands'), partition: 0, key: id, value: 'no JSON', headers: { ce_id: id, ce_type: messageType('create_transaction'), ce_time: new Date().toISOString() } });
+  await publish(world.bank, [dead(randomUUID()), dead(randomUUID())]);
+  letters = await eventually(async () => {
+    const listed = (await api.get('/admin/dead-letters')).list<DeadLetter>();
+    return listed.length === 2 && listed;
+  });
+});
+
+type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extends 'GET' ? never : Name }[EndpointName];
+const newKeyId = async () => (await api.key({ scopes: ['clients:read'] })).key_id;
+/** One good request for each endpoint that writes; a new endpoint does not compile without one. */
+const writes: Record<Write, () => Promise<Answer>> = {
+  create_client: () => staff.post('/clients', retail()),
+  update_client: () => staff.patch(`/clients/${client.client_id}`, { address: 'elsewhere' }),
+  open_account: () => staff.post('/accounts', { client_id: client.client_id, account_type: 'Savings', currency: 'USD' }),
+  change_account_status: async () => staff.post(`/accounts/${(await api.account(client.client_id)).account_id}/status-transitions`, { status: 'Inactive' }),
+  create_transaction: () => staff.post('/transactions', { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 }),
+  create_transfer: async () => staff.post('/transfers', { from_account_id: account.account_id, to_account_id: (await api.account(client.client_id)).account_id, amount: 1 }),
+  reverse_transaction: async () => staff.post(`/transactions/${(await api.transact(account.account_id, 'Deposit', 1)).transaction_id}/reversal`, { reason: 'x' }),
+  create_api_key: () => staff.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'] }),
+  rotate_api_key: async () => staff.post(`/admin/api-keys/${await newKeyId()}/rotation`),
+  revoke_api_key: async () => staff.post(`/admin/api-keys/${await newKeyId()}/revocation`),
+  redrive_dead_letter: () => staff.post(`/admin/dead-letters/${letters[0]?.dead_letter_id}/redrive`),
+  verify_books: () => staff.post('/admin/verifications'),
+  drop_dead_letter: () => staff.post(`/admin/dead-letters/${letters[1]?.dead_letter_id}/drop`, { reason: 'poison' }),
+};
+
+function recordOf(answer: Answer): Promise<AuditRecord> {
+  return eventually(async () => (await api.get(`/admin/audit?request_id=${answer.header('x-request-id')}`)).list<AuditRecord>()[0]);
+}
+
+describe('the audit knows', () => {
+  it.each(Object.entries(writes))('%s by a person', async (action, write) => {
+    const answer = await write();
+    expect([200, 201], answer.text).toContain(answer.status);
+    expect(await recordOf(answer)).toMatchObject({ action, outcome: 'success', actor: `jwt:${world.bank.issuer}|alice` });
+  });
+
+  const ofStaff = everyEndpoint.filter(({ path, scope }) => (path.startsWith('/admin/') && scope !== null) || scope === 'accounts:status' || scope === 'transactions:reverse');
+  it.each(ofStaff.map(({ name, method, path }) => [name, method, path] as const))('%s refused', async (action, method, path) => {
+    const reader = api.withToken(staffToken(world.bank, 'mallory', { scope: 'clients:read' }));
+    const answer = await reader.send(method, path, method === 'GET' ? {} : { body: {} });
+    expect(answer.status).toBe(403);
+    expect(await recordOf(answer)).toMatchObject({ action, outcome: 'insufficient_scope', actor: `jwt:${world.bank.issuer}|mallory` });
+  });
+});

@@ -1,0 +1,188 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type EndpointName, endpoints, type Endpoint } from '#libs/contracts/endpoints.ts';
+import { scopes, type Scope } from '#libs/contracts/scopes.ts';
+import { type Api, corporate, expectError, newPhone, type RestAccount, type RestClient, type RestTransaction, type RestTransfer, retail, unknownId } from '../support/client.ts';
+import { useBank } from '../support/world.ts';
+
+/** The contract: permission. Scopes × routes, and callers that are bound to one client. */
+const world = useBank();
+const { api } = world;
+
+const table = Object.entries(endpoints) as [EndpointName, Endpoint][];
+const ids: Record<string, string> = {
+  client_id: unknownId('cli'), account_id: unknownId('acc'), transaction_id: unknownId('txn'), transfer_id: unknownId('trf'), key_id: unknownId('key'), accountNumber: 'SAV-0000000000',
+};
+const pathOf = ({ path }: Endpoint) => path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? name);
+const call = (caller: Api, endpoint: Endpoint) => caller.send(endpoint.method, pathOf(endpoint), endpoint.method === 'GET' ? {} : { body: {} });
+
+describe('Scopes × routes', () => {
+  const withOnly = new Map<Scope, Api>();
+  const without = new Map<Scope, Api>();
+
+  beforeAll(async () => {
+    for (const scope of scopes) {
+      withOnly.set(scope, api.withToken(await world.bank.token([scope])));
+      without.set(scope, api.withKey((await api.key({ scopes: scopes.filter((other) => other !== scope) })).api_key));
+    }
+  });
+
+  it('the scopes are those of the contract', () => {
+    expect([...scopes].sort()).toEqual(
+      ['accounts:read', 'accounts:status', 'accounts:write', 'audit:read', 'clients:read', 'clients:write', 'keys:manage', 'ops:manage', 'transactions:read', 'transactions:reverse', 'transactions:write', 'transfers:write'],
+    );
+  });
+
+  it.each(table)('%s', async (_, endpoint) => {
+    const { scope } = endpoint;
+    expectError(await call(api.with({}), endpoint), 401, 'missing_credentials');
+    expectError(await call(api.withKey('cbk_live_no'), endpoint), 401, 'invalid_credentials');
+    if (scope === null) {
+      for (const caller of [...withOnly.values(), ...without.values()]) expect([401, 403]).not.toContain((await call(caller, endpoint)).status);
+      return;
+    }
+    expectError(await call(without.get(scope) as Api, endpoint), 403, 'insufficient_scope');
+    for (const [other, caller] of withOnly) {
+      const answer = await call(caller, endpoint);
+      if (other === scope) expect([401, 403], answer.text).not.toContain(answer.status);
+      else expectError(answer, 403, 'insufficient_scope');
+    }
+  });
+
+  it.each<[string, string, Scope]>([
+    ['GET', '/clients', 'clients:read'], ['GET', '/clients/x', 'clients:read'], ['GET', '/clients/ussd/search', 'clients:read'], ['POST', '/clients', 'clients:write'], ['PATCH', '/clients/x', 'clients:write'],
+    ['GET', '/accounts', 'accounts:read'], ['GET', '/accounts/x', 'accounts:read'], ['GET', '/accounts/number/x/balance', 'accounts:read'], ['POST', '/accounts', 'accounts:write'],
+    ['POST', '/accounts/x/status-transitions', 'accounts:status'], ['GET', '/accounts/x/status-transitions', 'accounts:read'], ['GET', '/accounts/x/entries', 'transactions:read'],
+    ['GET', '/transactions', 'transactions:read'], ['GET', '/transactions/x', 'transactions:read'], ['POST', '/transactions', 'transactions:write'], ['POST', '/transactions/x/reversal', 'transactions:reverse'],
+    ['GET', '/transfers', 'transactions:read'], ['GET', '/transfers/x', 'transactions:read'], ['POST', '/transfers', 'transfers:write'], ['POST', '/admin/api-keys', 'keys:manage'], ['GET', '/admin/api-keys', 'keys:manage'],
+  ])('%s %s needs %s', async (method, path, scope) => {
+    const body = method === 'GET' ? {} : { body: {} };
+    expect([400, 404, 200]).toContain((await (withOnly.get(scope) as Api).send(method, path, body)).status);
+    expectError(await (without.get(scope) as Api).send(method, path, body), 403, 'insufficient_scope');
+  });
+
+  it('403 comes before what is wrong with the body or the parameters', async () => {
+    const caller = withOnly.get('audit:read') as Api;
+    expectError(await caller.send('POST', '/clients', { body: { nonsense: 1 } }), 403, 'insufficient_scope');
+    expectError(await caller.get('/clients?nonsense=1'), 403, 'insufficient_scope');
+  });
+});
+
+describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => {
+  let own: RestClient;
+  let account: RestAccount;
+  let second: RestAccount;
+  let foreign: RestAccount;
+  let foreignTransaction: RestTransaction;
+  let foreignTransfer: RestTransfer;
+  let bound: Api;
+  const phone = newPhone();
+
+  beforeAll(async () => {
+    own = await api.client();
+    [account, second] = [await api.account(own.client_id, { initial_deposit: 100 }), await api.account(own.client_id)];
+    const other = await api.client({ ussd_phone_number: phone, ussd_status: 'active' });
+    foreign = await api.account(other.client_id, { initial_deposit: 100 });
+    foreignTransaction = await api.transact(foreign.account_id, 'Deposit', 1);
+    foreignTransfer = await api.transfer(foreign.account_id, (await api.account(other.client_id)).account_id, 1);
+    bound = kind === 'JWT' ? api.withToken(await world.bank.token(undefined, `bound:${own.client_id}`)) : api.withKey((await api.key({ scopes: [...scopes], client_id: own.client_id })).api_key);
+  });
+
+  it('works on its own: reads, deposits, withdrawals, transfers, status, opening', async () => {
+    expect((await bound.get(`/clients/${own.client_id}`)).data()).toEqual(own);
+    expect((await bound.get(`/accounts/${account.account_id}`)).status).toBe(200);
+    const deposit = await bound.transact(account.account_id, 'Deposit', 10);
+    expect((await bound.get(`/transactions/${deposit.transaction_id}`)).data()).toEqual(deposit);
+    await bound.transact(account.account_id, 'Withdrawal', 1);
+    await bound.transfer(account.account_id, second.account_id, 1);
+    await bound.setStatus(second.account_id, 'Inactive');
+    await bound.setStatus(second.account_id, 'Active');
+    expect((await bound.post(`/transactions/${deposit.transaction_id}/reversal`, { reason: 'x' })).status).toBe(201);
+    expect((await bound.account(own.client_id, { account_type: 'Loan' })).client_id).toBe(own.client_id);
+    expect((await bound.patch(`/clients/${own.client_id}`, { address: `of ${kind}` })).status).toBe(200);
+    expect((await bound.get(`/accounts/number/${account.account_number}/balance`)).status).toBe(200);
+    expect((await bound.entries(account.account_id)).length).toBeGreaterThan(0);
+  });
+
+  it('the destination of a transfer may be anyone’s', async () => {
+    const transfer = await bound.transfer(account.account_id, foreign.account_id, 2);
+    expect((await bound.get(`/transfers/${transfer.transfer_id}`)).data()).toEqual(transfer);
+  });
+
+  it('of a destination of another client it is told one thing, whatever the reason', async () => {
+    const { client_id } = await api.client();
+    const poor = await bound.account(own.client_id);
+    const foreigners = [
+      await api.account(client_id, { status: 'Frozen' }), await api.account(client_id, { currency: 'EUR' }), await api.account(client_id, { account_type: 'Loan', initial_deposit: 1 }),
+      await api.account(client_id, { initial_deposit: 9_999_999_999_999.99 }),
+    ];
+    for (const { account_id: to_account_id } of foreigners) {
+      const refused = await bound.post('/transfers', { from_account_id: account.account_id, to_account_id, amount: 2 });
+      const { message, details } = expectError(refused, 400, 'destination_refused');
+      expect(message).toBe('the destination account cannot take this payment');
+      const shown = (await bound.get(`/transactions/${details?.['transaction_id']}`)).data();
+      expect(shown).toMatchObject({ transaction_type: 'Transfer', status: 'Failed', currency: 'USD', failure_code: 'destination_refused' });
+      expectError(await bound.post('/transfers', { from_account_id: poor.account_id, to_account_id, amount: 2 }), 400, 'insufficient_funds');
+    }
+  });
+
+  it('reading anything of another client is 404', async () => {
+    const { account_id, account_number, client_id } = foreign;
+    for (const path of [`/accounts/${account_id}`, `/accounts/${account_id}/entries`, `/accounts/${account_id}/status-transitions`, `/accounts/number/${account_number}/balance`]) {
+      expectError(await bound.get(path), 404, 'account_not_found');
+    }
+    expectError(await bound.get(`/clients/${client_id}`), 404, 'client_not_found');
+    expectError(await bound.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`), 404, 'client_not_found');
+    expectError(await bound.get(`/transactions/${foreignTransaction.transaction_id}`), 404, 'transaction_not_found');
+    expectError(await bound.get(`/transfers/${foreignTransfer.transfer_id}`), 404, 'transfer_not_found');
+  });
+
+  it('writing on anything of another client is 404, and changes nothing', async () => {
+    const { account_id, client_id } = foreign;
+    for (const transaction_type of ['Deposit', 'Withdrawal']) expectError(await bound.post('/transactions', { account_id, transaction_type, amount: 1 }), 404, 'account_not_found');
+    expectError(await bound.post('/transfers', { from_account_id: account_id, to_account_id: account.account_id, amount: 1 }), 404, 'account_not_found');
+    expectError(await bound.post(`/accounts/${account_id}/status-transitions`, { status: 'Inactive' }), 404, 'account_not_found');
+    expectError(await bound.post(`/transactions/${foreignTransaction.transaction_id}/reversal`, { reason: 'x' }), 404, 'transaction_not_found');
+    expectError(await bound.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }), 404, 'client_not_found');
+    expectError(await bound.patch(`/clients/${client_id}`, { address: 'x' }), 404, 'client_not_found');
+    expect((await api.get(`/accounts/${account_id}`)).data()).toMatchObject({ status: 'Active' });
+  });
+
+  it('the credit leg of its transfer to another is not its own', async () => {
+    const { transfer_id } = await bound.transfer(account.account_id, foreign.account_id, 1);
+    const legs = await bound.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
+    expect(legs.map(({ account_id }) => account_id)).toEqual([account.account_id]);
+    const credit = (await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`)).find(({ account_id }) => account_id === foreign.account_id);
+    expectError(await bound.get(`/transactions/${credit?.transaction_id}`), 404, 'transaction_not_found');
+    expectError(await bound.post(`/transactions/${credit?.transaction_id}/reversal`, { reason: 'x' }), 404, 'transaction_not_found');
+  });
+
+  it('lists show its own', async () => {
+    expect((await bound.all<RestClient>('/clients')).map(({ client_id }) => client_id)).toEqual([own.client_id]);
+    const accounts = await bound.all<RestAccount>('/accounts');
+    expect(new Set(accounts.map(({ client_id }) => client_id))).toEqual(new Set([own.client_id]));
+    const mine = new Set(accounts.map(({ account_id }) => account_id));
+    expect((await bound.all<RestTransaction>('/transactions')).filter(({ account_id }) => !mine.has(account_id))).toEqual([]);
+    const transfers = await bound.all<RestTransfer>('/transfers');
+    expect(transfers.length).toBeGreaterThan(0);
+    expect(transfers.filter(({ from_account_id, to_account_id }) => !mine.has(from_account_id) && !mine.has(to_account_id))).toEqual([]);
+    for (const path of [`/accounts?client_id=${foreign.client_id}`, `/transactions?account_id=${foreign.account_id}`, `/transfers?account_id=${foreignTransfer.to_account_id}`, `/clients?ussd_phone=${encodeURIComponent(phone)}`]) {
+      expect((await bound.get(path)).list()).toEqual([]);
+    }
+  });
+
+  it('POST /clients is 403, and so is what shows the whole bank', async () => {
+    for (const body of [retail(), corporate()]) expectError(await bound.post('/clients', body), 403, 'insufficient_scope');
+    for (const path of ['/admin/trial-balance', '/admin/system-accounts']) expectError(await bound.get(path), 403, 'insufficient_scope');
+  });
+
+  it('it makes and sees only keys that are bound as it is', async () => {
+    const made = await bound.key({ scopes: ['accounts:read'] });
+    expect(made.client_id).toBe(own.client_id);
+    expectError(await bound.post('/admin/api-keys', { name: 'x', scopes: ['accounts:read'], client_id: foreign.client_id }), 403, 'insufficient_scope');
+    const free = await api.key({ scopes: ['accounts:read'] });
+    expectError(await bound.get(`/admin/api-keys/${free.key_id}`), 404, 'api_key_not_found');
+    expectError(await bound.post(`/admin/api-keys/${free.key_id}/revocation`), 404, 'api_key_not_found');
+    expectError(await bound.post(`/admin/api-keys/${free.key_id}/rotation`), 404, 'api_key_not_found');
+    expect((await bound.all<{ client_id: string }>('/admin/api-keys')).every(({ client_id }) => client_id === own.client_id)).toBe(true);
+  });
+});

@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest';
+import { corporate, expectError, newPhone, type RestClient, retail, unknownId } from '../support/client.ts';
+import { useBank } from '../support/world.ts';
+
+/** The contract: clients. */
+const { api } = useBank();
+
+const withUssd = (phone: string, ussd_status = 'active') => ({ ...retail(), ussd_phone_number: phone, ussd_status });
+const search = (phone: string) => api.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`);
+
+describe('Clients: fields', () => {
+  it.each(Object.keys(retail()))('Retail requires %s', async (field) => {
+    const error = expectError(await api.post('/clients', { ...retail(), [field]: undefined }), 400, 'validation_failed');
+    expect(error.errors?.map((violation) => violation.field)).toEqual([field]);
+  });
+
+  it.each(Object.keys(corporate()))('Corporate requires %s', async (field) => {
+    expectError(await api.post('/clients', { ...corporate(), [field]: undefined }), 400, 'validation_failed');
+  });
+
+  it('optional for Retail: address, ussd_phone_number, ussd_status; the default is inactive', async () => {
+    expect(await api.client()).toMatchObject({ ussd_status: 'inactive', address: null, ussd_phone_number: null });
+  });
+
+  it('active needs a phone', async () => {
+    const error = expectError(await api.post('/clients', { ...retail(), ussd_status: 'active' }), 400, 'validation_failed');
+    expect(error.errors?.map(({ field }) => field)).toEqual(['ussd_phone_number']);
+  });
+
+  it('fields of the other client type, and unknown ones, are refused by name', async () => {
+    const foreign = expectError(await api.post('/clients', { ...corporate(), ussd_phone_number: newPhone(), first_name: 'A' }), 400, 'unknown_field');
+    expect(foreign.errors?.map(({ field }) => field).sort()).toEqual(['first_name', 'ussd_phone_number']);
+    const company = expectError(await api.post('/clients', { ...retail(), company_name: 'A' }), 400, 'unknown_field');
+    expect(company.errors?.map(({ field }) => field)).toEqual(['company_name']);
+    for (const assigned of ['client_id', 'created_at', 'updated_at']) expectError(await api.post('/clients', { ...retail(), [assigned]: 'x' }), 400, 'unknown_field');
+  });
+
+  it('Corporate answers leave the USSD fields out', async () => {
+    const { client_id } = (await api.post('/clients', corporate())).data<RestClient>();
+    const fields = Object.keys((await api.get(`/clients/${client_id}`)).data());
+    expect(fields.filter((field) => field.startsWith('ussd'))).toEqual([]);
+  });
+});
+
+describe('Clients: limits', () => {
+  const accepted: [string, Record<string, unknown>, string, unknown][] = [
+    ['names of 100 characters', { first_name: 'x'.repeat(100) }, 'first_name', 'x'.repeat(100)],
+    ['100 characters of any script', { last_name: '\u{1F600}'.repeat(100) }, 'last_name', '\u{1F600}'.repeat(100)],
+    ['names are trimmed', { first_name: '  Wanjikũ  ' }, 'first_name', 'Wanjikũ'],
+    ['other scripts', { first_name: '愛', last_name: 'محمد' }, 'last_name', 'محمد'],
+    ['an address of 500', { address: 'a'.repeat(500) }, 'address', 'a'.repeat(500)],
+    ['an e-mail address of 254', { email: `${'e'.repeat(64)}@${`${'d'.repeat(60)}.`.repeat(3)}com`.slice(0, 254) }, 'address', null],
+  ];
+  it.each(accepted)('accepted: %s', async (_, fields, field, value) => {
+    expect(await api.client(fields)).toMatchObject({ [field]: value });
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['a name of 101', { first_name: 'x'.repeat(101) }],
+    ['a name of blanks', { first_name: '   ' }],
+    ['a control character', { first_name: 'A\u0007B' }],
+    ['a line break in a name', { last_name: 'A\nB' }],
+    ['an escape in the address', { address: 'A\u001bB' }],
+    ['a C1 control character', { address: 'A\u0085B' }],
+    ['an address of 501', { address: 'a'.repeat(501) }],
+    ['an e-mail address of 255', { email: `${'e'.repeat(243)}@example.com` }],
+    ['an e-mail address without @', { email: 'ada.example.com' }],
+    ['an e-mail address without a domain', { email: 'ada@' }],
+    ['a number as a name', { first_name: 12 }],
+    ['a list as a name', { first_name: ['Ada'] }],
+  ])('refused: %s', async (_, fields) => {
+    const error = expectError(await api.post('/clients', { ...retail(), ...fields }), 400, 'validation_failed');
+    expect(error.errors?.map(({ field }) => field)).toEqual(Object.keys(fields));
+  });
+
+  it('company 1-200, registration 1-64', async () => {
+    expect((await api.post('/clients', { ...corporate(), company_name: 'c'.repeat(200), registration_number: 'r'.repeat(64) })).status).toBe(201);
+    for (const fields of [{ company_name: 'c'.repeat(201) }, { company_name: '' }, { registration_number: 'r'.repeat(65) }, { registration_number: ' ' }]) {
+      expectError(await api.post('/clients', { ...corporate(), ...fields }), 400, 'validation_failed');
+    }
+  });
+
+  it.each([
+    ['+254 700 000 002', '+254700000002'],
+    ['00254-700-000-002', '+254700000002'],
+    ['254700000002', '+254700000002'],
+    ['+1234567', '+1234567'],
+    ['+123456789012345', '+123456789012345'],
+  ])('a phone is normalised to E.164: %s', async (given, normalised) => {
+    expect(await api.client({ contact_number: given })).toMatchObject({ contact_number: normalised });
+  });
+
+  it.each(['+123456', '+1234567890123456', 'call me', '+25470000000x', '', '++254700000002', '(0)700 000 002'])('refused as a phone: %s', async (given) => {
+    expectError(await api.post('/clients', { ...retail(), contact_number: given }), 400, 'validation_failed');
+  });
+});
+
+describe('Clients: USSD phone', () => {
+  it('one active phone belongs to one client: duplicate_ussd_phone', async () => {
+    const phone = newPhone();
+    await api.client(withUssd(phone));
+    expectError(await api.post('/clients', withUssd(phone)), 400, 'duplicate_ussd_phone');
+    expectError(await api.post('/clients', withUssd(phone.replace('+', '00'))), 400, 'duplicate_ussd_phone');
+    expect(await api.client(withUssd(phone, 'inactive'))).toMatchObject({ ussd_phone_number: phone });
+  });
+
+  it('of many at once, one gets the phone', async () => {
+    const phone = newPhone();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => api.post('/clients', withUssd(phone))));
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(400)]);
+  });
+
+  it('the search answers the active client, else the newest inactive one', async () => {
+    const phone = newPhone();
+    await api.client(withUssd(phone, 'inactive'));
+    const newest = await api.client(withUssd(phone, 'inactive'));
+    expect((await search(phone)).data()).toEqual(newest);
+    const active = await api.client(withUssd(phone));
+    await api.client(withUssd(phone, 'inactive'));
+    expect((await search(phone)).data()).toEqual(active);
+  });
+
+  it('?ussd_phone=+254… sent unencoded arrives with a leading blank: it is read as +', async () => {
+    const phone = newPhone();
+    const client = await api.client(withUssd(phone));
+    for (const written of [phone, `%20${phone.slice(1)}`, phone.slice(1), `00${phone.slice(1)}`]) {
+      expect((await api.get(`/clients/ussd/search?ussd_phone=${written}`)).data()).toEqual(client);
+      expect((await api.get(`/clients?ussd_phone=${written}`)).list()).toEqual([client]);
+    }
+  });
+
+  it('/clients/ussd/search: parameter missing 400, malformed 400, nobody 404', async () => {
+    expectError(await api.get('/clients/ussd/search'), 400, 'validation_failed');
+    expectError(await api.get('/clients/ussd/search?ussd_phone='), 400, 'validation_failed');
+    expectError(await api.get('/clients/ussd/search?ussd_phone=abc'), 400, 'validation_failed');
+    expectError(await search(newPhone()), 404, 'client_not_found');
+  });
+});
+
+describe('Clients: PATCH /clients/:client_id', () => {
+  it('changes contact fields and nothing else', async () => {
+    const client = await api.client({ address: 'old' });
+    const changes = { email: 'new@example.com', contact_number: '00254 711 111 111', address: 'new' };
+    const answer = await api.patch(`/clients/${client.client_id}`, changes);
+    expect(answer.status).toBe(200);
+    const changed = answer.data<RestClient>();
+    expect(changed).toEqual({ ...client, ...changes, contact_number: '+254711111111', updated_at: changed.updated_at });
+    expect(changed.updated_at > client.updated_at).toBe(true);
+    expect((await api.get(`/clients/${client.client_id}`)).data()).toEqual(changed);
+  });
+
+  it('sets the USSD phone and ussd_status, both ways', async () => {
+    const { client_id } = await api.client();
+    const phone = newPhone();
+    const patch = (changes: object) => api.patch(`/clients/${client_id}`, changes);
+    expectError(await patch({ ussd_status: 'active' }), 400, 'validation_failed');
+    expect((await patch({ ussd_phone_number: phone, ussd_status: 'active' })).data()).toMatchObject({ ussd_phone_number: phone, ussd_status: 'active' });
+    expect((await patch({ ussd_status: 'inactive' })).data()).toMatchObject({ ussd_status: 'inactive' });
+    expect((await patch({ ussd_status: 'active' })).data()).toMatchObject({ ussd_status: 'active' });
+    expectError(await patch({ ussd_phone_number: null }), 400, 'validation_failed');
+  });
+
+  it('an active phone of another client is duplicate_ussd_phone', async () => {
+    const phone = newPhone();
+    await api.client(withUssd(phone));
+    const second = await api.client(withUssd(phone, 'inactive'));
+    expectError(await api.patch(`/clients/${second.client_id}`, { ussd_status: 'active' }), 400, 'duplicate_ussd_phone');
+    expect((await api.get(`/clients/${second.client_id}`)).data()).toEqual(second);
+  });
+
+  it('client_type, names and unknown fields cannot be changed; USSD not on Corporate', async () => {
+    const { client_id } = await api.client();
+    for (const field of ['client_type', 'first_name', 'client_id', 'nonsense']) expectError(await api.patch(`/clients/${client_id}`, { [field]: 'Retail' }), 400, 'unknown_field');
+    const company = (await api.post('/clients', corporate())).data<RestClient>();
+    expectError(await api.patch(`/clients/${company.client_id}`, { ussd_status: 'active', ussd_phone_number: newPhone() }), 400, 'unknown_field');
+    expect((await api.patch(`/clients/${company.client_id}`, { address: 'new' })).data()).toMatchObject({ address: 'new' });
+  });
+
+  it('an unknown client is 404', async () => {
+    expectError(await api.patch(`/clients/${unknownId('cli')}`, { address: 'x' }), 404, 'client_not_found');
+  });
+});

@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { describeInBrowser, useDashboard } from '../support/browser.ts';
+import { useBank } from '../support/world.ts';
+
+/**
+ * What a newcomer tries, tried: the requests of the quick start and of README in order, their answers compared with those
+ * printed there (with UPDATE_README=1 it writes the answers instead); those of requests.http; and the pages at /docs.
+ */
+const root = join(import.meta.dirname, '..', '..');
+const example = /```sh\n([^`]*)```\n```json\n([^`]*)```/g;
+
+const world = useBank();
+
+/** Ids, times, account numbers and request ids differ from run to run. */
+function stable(value: unknown): unknown {
+  const text = JSON.stringify(value)
+    .replace(/\b(cli|acc|txn|trf|opr|ent|key|aud)_[0-9a-f]{32}(-\d+)?/g, '$1_…')
+    .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, 'time')
+    .replace(/\b(SAV|CHK|CUR|LOA)-\d{10}\b/g, '$1-…')
+    .replace(/"request_id":"[^"]*"/g, '"request_id":"…"');
+  return JSON.parse(text);
+}
+
+/** What a reader would copy from an answer into a variable. */
+function remember(answer: Record<string, unknown>, variables: Record<string, string>): void {
+  const data = (answer['data'] ?? {}) as Record<string, unknown>;
+  if (typeof data['account_type'] === 'string') variables[data['account_type'].toUpperCase()] = String(data['account_id']);
+  else if (typeof data['client_type'] === 'string') variables['CLIENT_ID'] = String(data['client_id']);
+}
+
+it.each([['docs/quick-start.md', 12], ['README.md', 1]])('gives the answers that %s shows', (name, count) => {
+  const file = join(root, name);
+  const variables: Record<string, string> = { BASE_URL: world.api.baseUrl, API_KEY: world.bank.api_key };
+  let examples = 0;
+  const updated = readFileSync(file, 'utf8').replace(example, (_, command: string, shown: string) => {
+    const output = execFileSync('bash', ['-c', command], { env: { ...process.env, ...variables }, encoding: 'utf8', timeout: 20_000 });
+    const answer = JSON.parse(output) as Record<string, unknown>;
+    remember(answer, variables);
+    examples++;
+    if (process.env['UPDATE_README'] !== '1') expect(stable(answer), command).toEqual(stable(JSON.parse(shown)));
+    return `\`\`\`sh\n${command}\`\`\`\n\`\`\`json\n${JSON.stringify(answer, null, 2)}\n\`\`\``;
+  });
+  expect(examples).toBe(count);
+  if (process.env['UPDATE_README'] === '1') writeFileSync(file, updated);
+});
+
+/** The requests of a file, as VS Code's REST Client reads it. */
+function requestsOf(text: string) {
+  return text.split(/^###.*$/m).slice(1).map((block) => {
+    const [, name] = /^# @name (\w+)$/m.exec(block) ?? [];
+    const [, expected] = /^# expect (\d{3})$/m.exec(block) ?? [];
+    const [head = '', ...rest] = block.replace(/^#.*\n/gm, '').trim().split(/\n\n/);
+    const [line = '', ...headers] = head.split('\n');
+    return { name, expected: Number(expected), line, headers: headers.map((header) => header.split(/:\s*(.*)/s).slice(0, 2) as [string, string]), body: rest.join('\n\n') };
+  });
+}
+
+it('requests.http works from its top to its bottom', async () => {
+  const text = readFileSync(join(root, 'requests.http'), 'utf8');
+  const known: Record<string, string> = {
+    baseUrl: world.api.baseUrl, apiKey: world.bank.api_key, tokenEndpoint: `${world.bank.issuer}/token`, clientId: 'core-banking-local', clientSecret: process.env['TEST_CLIENT_SECRET'] ?? '',
+  };
+  expect([...text.matchAll(/^@(\w+) = /gm)].map(([, name]) => name)).toEqual(Object.keys(known));
+  const bodies: Record<string, unknown> = {};
+  const filled = (part: string) => part.replace(/\{\{(\w+)(?:\.response\.body\.\$\.([\w.]+))?\}\}/g, (_, name: string, path: string | undefined) => {
+    const value = path === undefined ? known[name] : path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], bodies[name]);
+    expect(value, part).toBeTypeOf('string');
+    return String(value);
+  });
+  const answers: string[] = [];
+  const requests = requestsOf(text);
+  for (const { name, line, headers, body } of requests) {
+    const [method = '', url = ''] = filled(line).split(' ');
+    const response = await fetch(url, { method, headers: headers.map(([header, value]) => [header, filled(value)] as [string, string]), ...(body === '' ? {} : { body: filled(body) }) });
+    const answer: unknown = await response.json();
+    if (name !== undefined) bodies[name] = answer;
+    answers.push(`${response.status} ${line}`);
+  }
+  expect(answers).toEqual(requests.map(({ expected, line }) => `${expected} ${line}`));
+  expect(requests.length).toBeGreaterThan(30);
+});
+
+describeInBrowser('/docs', () => {
+  const { open } = useDashboard(world);
+
+  it('tries requests out from the page itself, with an API key and with a token', async () => {
+    const { page, complaints } = await open();
+    await page.goto(`${world.api.baseUrl}/docs`);
+    const authorize = async (credential: string, value: string) => {
+      await page.locator('.btn.authorize').first().click();
+      const boxes = page.locator('.auth-container');
+      await boxes.first().waitFor();
+      // Both at once would be refused as ambiguous.
+      for (const logOut of await boxes.getByRole('button', { name: 'Remove authorization' }).or(boxes.getByText('Logout')).all()) await logOut.click();
+      const box = boxes.filter({ hasText: credential });
+      await box.locator('input').fill(value);
+      await box.locator('button.authorize').click();
+      await page.locator('.btn-done').first().click();
+    };
+    const tryOut = async (operation: string) => {
+      const block = page.locator(`#operations-${operation}`);
+      await block.locator('.opblock-summary').click();
+      await block.getByRole('button', { name: 'Try it out' }).click();
+      await block.getByRole('button', { name: 'Execute' }).click();
+      return block.locator('.live-responses-table tbody .response-col_status').first().innerText();
+    };
+    await authorize('x-api-key', world.bank.api_key);
+    expect(await tryOut('Accounts-list_accounts')).toContain('200');
+    await authorize('bearer', await world.bank.token());
+    expect(await tryOut('Clients-create_client')).toContain('201');
+    expect(complaints).toEqual([]);
+  });
+});

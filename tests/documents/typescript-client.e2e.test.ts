@@ -1,0 +1,136 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestProxy, type TestProxy } from '#libs/postgres/test/test-proxy.ts';
+import { type Bank, BankError, clientCredentials, createBank, NoAnswerError } from '../../clients/typescript/index.ts';
+import { MAIN_CLIENT } from '../../tools/local/bank.ts';
+import { retail, type RestTransaction } from '../support/client.ts';
+import { eventually, useBank } from '../support/world.ts';
+
+/** clients/typescript against a real bank, through a proxy that loses answers, and as the package that others install. */
+const world = useBank();
+const { api } = world;
+
+let proxy: TestProxy;
+let bank: Bank;
+let account_id: string;
+beforeAll(async () => {
+  proxy = await createTestProxy(api.baseUrl);
+  bank = createBank({ baseUrl: proxy.url, apiKey: world.bank.api_key });
+  const { client_id } = await bank.createClient(retail() as Parameters<Bank['createClient']>[0]);
+  ({ account_id } = await bank.openAccount({ client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 100 }));
+});
+afterAll(() => proxy?.close());
+
+const deposit = (amount: number) => ({ account_id, transaction_type: 'Deposit', amount }) as const;
+const booked = async (amount: number) => (await api.all<RestTransaction>(`/transactions?account_id=${account_id}&status=Completed`)).filter((one) => one.amount === amount).length;
+const failure = (call: Promise<unknown>): Promise<unknown> => call.then(() => expect.fail('the call must fail'), (error: unknown) => error);
+
+describe('a call is done once', () => {
+  it('books once where the network breaks between request and answer', async () => {
+    proxy.silence();
+    const call = bank.createTransaction(deposit(5));
+    await eventually(async () => (await booked(5)) === 1);
+    proxy.cut();
+    proxy.open();
+    expect(await call).toMatchObject({ status: 'Completed', amount: 5 });
+    expect(await booked(5)).toBe(1);
+  });
+
+  it('waits out a 202, and gives the outcome or the refusal as if it had come at once', async () => {
+    const ledger = world.bank.process('ledger');
+    ledger.kill('SIGSTOP');
+    const calls = [bank.createTransaction(deposit(6)), failure(bank.createTransaction({ ...deposit(1e6), transaction_type: 'Withdrawal' })), failure(bank.createTransaction(deposit(7), { deadlineMs: 6000 }))] as const;
+    const tooLate = await calls[2];
+    expect(tooLate).toMatchObject({ name: 'NoAnswerError', pending: { status: 'Pending', amount: 7 }, idempotencyKey: expect.any(String) });
+    ledger.kill('SIGCONT');
+    expect(await calls[0]).toMatchObject({ status: 'Completed', amount: 6, currency: 'USD' });
+    expect(await calls[1]).toMatchObject({ name: 'BankError', status: 400, code: 'insufficient_funds', details: { transaction_id: expect.stringMatching(/^txn_/) } });
+    const { idempotencyKey } = tooLate as NoAnswerError;
+    expect(await bank.createTransaction(deposit(7), { idempotencyKey: idempotencyKey ?? '' })).toMatchObject({ status: 'Completed' });
+    expect([await booked(6), await booked(7)]).toEqual([1, 1]);
+  });
+
+  it('sends a 504 again with the same key until the outcome is known', async () => {
+    const accounts = world.bank.process('accounts');
+    const before = (await api.all('/clients')).length;
+    accounts.kill('SIGSTOP');
+    const impatient = createBank({ baseUrl: proxy.url, apiKey: world.bank.api_key, attempts: 1 });
+    const call = bank.createClient({ ...retail(), last_name: 'Once' } as Parameters<Bank['createClient']>[0]);
+    const unknown = await failure(impatient.createClient(retail() as Parameters<Bank['createClient']>[0]));
+    expect(unknown).toMatchObject({ status: 504, code: 'outcome_unknown', idempotencyKey: expect.any(String), details: { client_id: expect.any(String) } });
+    accounts.kill('SIGCONT');
+    const { idempotencyKey, details } = unknown as BankError;
+    expect(await bank.createClient(retail() as Parameters<Bank['createClient']>[0], { idempotencyKey: idempotencyKey ?? '' })).toMatchObject({ client_id: details['client_id'] });
+    expect(await call).toMatchObject({ last_name: 'Once' });
+    expect((await api.all('/clients')).length).toBe(before + 2);
+  });
+
+  it('ends with its signal, while it waits too', async () => {
+    proxy.cut();
+    const stop = new AbortController();
+    const call = failure(bank.getAccount({ account_id }, { signal: stop.signal }));
+    stop.abort('enough');
+    expect(await call).toBe('enough');
+    expect(await failure(bank.getAccount({ account_id }, { deadlineMs: 300 }))).toBeInstanceOf(NoAnswerError);
+    proxy.open();
+    expect(await failure(bank.getAccount({ account_id }, { signal: AbortSignal.abort('never') }))).toBe('never');
+  });
+});
+
+describe('answers', () => {
+  it('pages by itself', async () => {
+    for (let n = 0; n < 5; n++) await bank.createTransaction(deposit(0.01));
+    const sizes: number[] = [];
+    for await (const page of bank.listEntries({ account_id, limit: 2, order: 'asc' }).pages()) sizes.push(page.length);
+    expect(sizes.length).toBeGreaterThanOrEqual(3);
+    const sequences: number[] = [];
+    for await (const { sequence } of bank.listEntries({ account_id, limit: 2, order: 'asc' })) sequences.push(sequence);
+    expect(sequences).toEqual(sequences.map((_, index) => index + 1));
+    expect(sequences.length).toBe(sizes.reduce((sum, size) => sum + size, 0));
+    expect(await bank.listEntries({ account_id, limit: 2, order: 'asc' }).toArray(3)).toMatchObject([{ sequence: 1 }, { sequence: 2 }, { sequence: 3 }]);
+    const statement = await bank.getStatement({ account_id, limit: 3 }).toArray();
+    expect(statement.flatMap(({ entries }) => entries)).toHaveLength(statement[0]?.entry_count ?? 0);
+  });
+
+  it('says what is wrong by its code', async () => {
+    const error = await failure(bank.createTransaction({ account_id, transaction_type: 'Deposit', amount: 0.001, currency: 'USD' }));
+    expect(error).toBeInstanceOf(BankError);
+    expect(error).toMatchObject({ status: 400, code: 'invalid_amount_precision', request_id: expect.any(String), errors: [{ field: 'amount', code: 'invalid_amount_precision' }] });
+    expect(await failure(bank.getAccount({ account_id: '../clients' }))).toMatchObject({ code: 'account_not_found' });
+    expect(() => bank.getAccount({ account_id: '..' })).toThrow('account_id is missing');
+  });
+
+  it('takes tokens, and another one where the bank refuses the first', async () => {
+    const provider = clientCredentials({ tokenEndpoint: `${world.bank.issuer}/token`, clientId: MAIN_CLIENT, clientSecret: process.env['TEST_CLIENT_SECRET'] ?? '', scope: 'accounts:read' });
+    const asked: boolean[] = [];
+    const token = async (renew: boolean) => (asked.push(renew), renew ? await provider(renew) : 'stale');
+    expect(await createBank({ baseUrl: proxy.url, token }).getAccount({ account_id })).toMatchObject({ account_id });
+    expect(asked).toEqual([false, true]);
+    expect(await provider(false)).toBe(await provider(false));
+    expect(await failure(createBank({ baseUrl: proxy.url, token: provider }).listClients().toArray())).toMatchObject({ status: 403, code: 'insufficient_scope' });
+    expect(await failure(createBank({ baseUrl: proxy.url, token: 'stale' }).health())).toMatchObject({ status: 401, code: 'invalid_credentials' });
+    const wrong = clientCredentials({ tokenEndpoint: `${world.bank.issuer}/token`, clientId: MAIN_CLIENT, clientSecret: 'wrong' });
+    expect(await failure(createBank({ baseUrl: proxy.url, token: wrong }).health())).toMatchObject({ message: expect.stringContaining('invalid_client') });
+  });
+});
+
+it('the packed package compiles and runs in a project of its own, with the program of its README', () => {
+  const source = join(import.meta.dirname, '..', '..', 'clients', 'typescript');
+  const [, program = ''] = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(source, 'README.md'), 'utf8')) ?? [];
+  const dir = mkdtempSync(join(tmpdir(), 'core-banking-client-'));
+  try {
+    const run = (command: string, ...args: string[]) => execFileSync(command, args, { cwd: dir, encoding: 'utf8', env: { ...process.env, BASE_URL: api.baseUrl, API_KEY: world.bank.api_key } });
+    execFileSync('npm', ['pack', '--silent', '--pack-destination', dir], { cwd: source });
+    writeFileSync(join(dir, 'package.json'), JSON.stringify({ name: 'user', private: true, type: 'module' }));
+    run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--silent', './core-banking-client-0.1.0.tgz');
+    writeFileSync(join(dir, 'program.ts'), program);
+    const bin = join(source, '..', '..', 'node_modules');
+    run(join(bin, '.bin', 'tsc'), '--strict', '--target', 'es2022', '--module', 'nodenext', '--typeRoots', join(bin, '@types'), '--types', 'node', 'program.ts');
+    expect(run(process.execPath, 'program.js')).toMatch(/^Completed 1750\.75\ncredit 250\.75 1750\.75\ncredit 1500 1500\n400 insufficient_funds txn_[0-9a-f]{32}\n$/);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+});

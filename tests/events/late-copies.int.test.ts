@@ -1,0 +1,107 @@
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { EncodedMessage } from '#libs/contracts/record.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { createPool } from '#libs/postgres/pool.ts';
+import { type Relay, createRelay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
+import { seen, until } from '#libs/postgres/outbox/test/relay-harness.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import { createTestProxy } from '#libs/postgres/test/test-proxy.ts';
+import { newId, startHarness } from '../../services/accounts/test/harness.ts';
+import { schema as accountsSchema } from '../../services/accounts/schema.ts';
+import { createApiKeys } from '../../services/gateway/access/api-keys.ts';
+import { startLedger } from '../../services/ledger/test/harness.ts';
+import { restateBalances } from '../../services/ledger/batch/restate.ts';
+
+/** A compacted topic: what its readers find who come after compaction. */
+function createTopic(name: string) {
+  const log: { key: string; value: string }[] = [];
+  return {
+    log,
+    write(messages: readonly EncodedMessage[]) {
+      for (const { topic, key, value } of messages.map(seen)) if (topic === name) log.push({ key: key ?? '', value: value ?? '' });
+    },
+    compacted: () => [...new Map(log.map((record) => [record.key, record])).values()],
+  };
+}
+
+/**
+ * Two relays of one outbox. The first is about to publish and freezes; its connections to the database break. The second takes
+ * over. `thaw` lets the first one write what it had in its hands, behind whatever the second has written.
+ */
+async function freezeOne(url: string, schema: string, topic: ReturnType<typeof createTopic>, restate: RelayOptions['restate']) {
+  const proxy = await createTestProxy(url);
+  const [frozen, thawed, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const start = (target: string, publishAll: RelayOptions['publisher']['publishAll']): Relay => {
+    const pool = createPool({ url: target, application_name: 'relay', schema, connection_timeout_ms: 500 }, silent);
+    const relay = createRelay({ pool, publisher: { publishAll }, schema, topicName: (name) => name, source: 's', logger: silent, ...(restate && { restate }) });
+    relay.start();
+    onTestFinished(() => relay.stop().finally(() => pool.end()));
+    return relay;
+  };
+  onTestFinished(() => proxy.close());
+  start(proxy.url, async (messages) => {
+    frozen.resolve();
+    await thawed.promise;
+    topic.write(messages);
+    written.resolve();
+  });
+  await frozen.promise;
+  proxy.cut();
+  const second = start(url, async (messages) => topic.write(messages));
+  await until(() => second.active(), 10_000);
+  return {
+    second,
+    async thaw() {
+      thawed.resolve();
+      await written.promise;
+      proxy.open();
+    },
+  };
+}
+
+test('an API key that was revoked stays so, though a late copy is the last record of the key', async () => {
+  const bank = await startHarness();
+  onTestFinished(() => bank.stop());
+  const topic = createTopic('api-keys');
+  const key_id = newId('key');
+  const apiKey = makeApiKey('live', key_id);
+  const pepper = 'a pepper of sixteen';
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+  const data = { key_id, name: 'k', scopes: [...scopes], environment: 'live' as const, client_id: null, expires_at, secret_hash: hashApiKey(pepper, apiKey) };
+  await bank.send('create_api_key', data, { message_id: key_id });
+  const gateway = () => {
+    const keys = createApiKeys({ pepper, logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.now() });
+    for (const { key, value } of topic.compacted()) keys.take(key, Buffer.from(value));
+    return keys;
+  };
+  const { second, thaw } = await freezeOne(bank.ownerUrl, accountsSchema, topic, undefined);
+  await until(() => topic.log.length > 0);
+  expect(gateway().find(apiKey)).toBeDefined();
+  expect(await bank.send('revoke_api_key', { key_id })).toMatchObject({ ok: true });
+  second.wake();
+  await until(() => gateway().find(apiKey) === undefined);
+  await thaw();
+  expect(topic.log.at(-1)).toMatchObject({ key: key_id, value: expect.stringContaining('"revoked_at":null') });
+  expect(gateway().find(apiKey)).toBeUndefined();
+  expect(gateway().environment(key_id)).toBe('live');
+});
+
+test('the latest balance is published again behind the late copy of an older one', async () => {
+  const ledger = await startLedger();
+  onTestFinished(() => ledger.stop());
+  const topic = createTopic('balances');
+  const account = await ledger.open('Savings', '100');
+  const restate = (messages: readonly EncodedMessage[]) => restateBalances(ledger.reads, messages, 'balances');
+  const { second, thaw } = await freezeOne(ledger.ownerUrl, 'ledger', topic, restate);
+  const latest = () => topic.compacted().map(({ value }) => JSON.parse(value) as { account_id: string; sequence: number; balance: string });
+  await until(() => topic.log.length > 0);
+  await ledger.book([ledger.cash('Deposit', account, '10')]);
+  second.wake();
+  await until(() => latest()[0]?.balance === '110.00');
+  await thaw();
+  await until(() => latest()[0]?.balance === '100.00' || topic.log.length > 3);
+  await until(() => latest()[0]?.balance === '110.00', 10_000);
+  expect(latest()).toMatchObject([{ account_id: account, sequence: 2 }]);
+});

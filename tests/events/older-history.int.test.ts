@@ -1,0 +1,147 @@
+import { appendFileSync, chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { History, OlderHistoryError } from '#libs/postgres/outbox/history.ts';
+import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { createRelay, type Relay } from '#libs/postgres/outbox/relay.ts';
+import { event, seen, until } from '#libs/postgres/outbox/test/relay-harness.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import type { Child } from '../../tools/local/child.ts';
+import { freePort } from '../../tools/local/ports.ts';
+import { startPostgres } from '../../tools/local/postgres.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'core-banking-history-'));
+const dir = join(root, 'data');
+const port = await freePort();
+const url = (user: string) => `postgres://${user}:secret@127.0.0.1:${port}/bank`;
+let server: Child;
+
+/** The topic, which outlives the database. */
+const positions: string[] = [];
+const newHistory = () => new History({ topic: 'position', source: 's', readLast: async () => positions.at(-1) });
+
+/** A ledger's process, as far as the history concerns it. It has no rights but those of a service. */
+interface Process {
+  pool: Pool;
+  relay: Relay;
+  history: History;
+  write(n: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+function startProcess(): Process {
+  const history = newHistory();
+  const pool = createPool({ url: url('service'), application_name: 'ledger', schema: 'public', verify: (client) => history.verify(client) }, silent);
+  const publishAll: Parameters<typeof createRelay>[0]['publisher']['publishAll'] = async (messages) => {
+    for (const { topic, value } of messages.map(seen)) if (topic === 'position') positions.push(value ?? '');
+  };
+  const relay = createRelay({ pool, publisher: { publishAll }, schema: 'public', topicName: (name) => name, source: 's', logger: silent, history });
+  relay.start();
+  return {
+    pool, relay, history,
+    async write(n) {
+      await transaction(pool, (client) => writeOutbox(client, 's', [event(n)]));
+      relay.wake();
+    },
+    stop: () => relay.stop().finally(() => pool.end()),
+  };
+}
+
+async function start(): Promise<void> {
+  const owner = { name: 'bank', password: 'secret' };
+  server = await startPostgres({ dir, log: join(root, 'log'), port, superuserPassword: 'secret', owner, durable: false });
+}
+
+/** Stops the server, gives it that data directory, and starts it again. */
+async function startWith(source: string): Promise<void> {
+  await server.stop(10_000);
+  rmSync(dir, { recursive: true });
+  cpSync(source, dir, { recursive: true });
+  chmodSync(dir, 0o700);
+  await start();
+}
+
+async function keepAs(name: string): Promise<string> {
+  await server.stop(10_000);
+  cpSync(dir, join(root, name), { recursive: true });
+  await start();
+  return join(root, name);
+}
+
+/** Everything committed is published, and the topic says so. */
+function published({ pool, relay }: Process): Promise<void> {
+  return until(async () => {
+    const { rows } = await pool.query<{ last: bigint }>('select max(batch_id) as last from outbox_batches');
+    return positions.at(-1)?.includes(`"${rows[0]?.last}"`) === true && (await relay.stats()).batches === 0;
+  }, 15_000);
+}
+
+beforeAll(async () => {
+  mkdirSync(root, { recursive: true });
+  writeFileSync(join(root, 'log'), '');
+  await start();
+  const owner = createPool({ url: url('bank'), application_name: 'owner', schema: 'public' }, silent);
+  await owner.query(readFileSync(join(import.meta.dirname, '..', '..', 'libs', 'postgres', 'outbox', 'outbox.sql'), 'utf8'));
+  await owner.query(`create role service login password 'secret'`);
+  await owner.query('grant select, insert, update, delete on all tables in schema public to service; grant usage on all sequences in schema public to service');
+  await owner.end();
+});
+afterAll(async () => {
+  await server?.stop(10_000);
+  rmSync(root, { recursive: true, force: true });
+});
+
+test('a restart and a promotion are taken, an older history is refused by whoever connects, until the right one is back', async () => {
+  const ledger = startProcess();
+  await ledger.write(1);
+  await published(ledger);
+  const older = await keepAs('older');
+  // Restarted: everything is there.
+  await until(() => ledger.write(2).then(() => true, () => false), 15_000);
+  await published(ledger);
+
+  // A copy that recovers and begins a timeline of its own, as a promoted standby does, with all that was committed.
+  const complete = await keepAs('complete');
+  await until(() => ledger.write(3).then(() => true, () => false), 15_000);
+  await published(ledger);
+  const promoted = await keepAs('promoted');
+  appendFileSync(join(promoted, 'postgresql.auto.conf'), "restore_command = 'false'\n");
+  writeFileSync(join(promoted, 'recovery.signal'), '');
+  await startWith(promoted);
+  await until(() => ledger.write(4).then(() => true, () => false), 15_000);
+  const { rows } = await ledger.pool.query<{ timeline: number }>('select timeline_id as timeline from pg_control_checkpoint()');
+  expect(rows[0]?.timeline).toBeGreaterThan(1);
+  await published(ledger);
+  expect(ledger.history.health()).toEqual({ ok: true });
+  const right = await keepAs('right');
+  const newest = positions.at(-1);
+
+  // Older ones: what was published is missing. Neither those that run nor new ones write.
+  for (const copy of [older, complete]) {
+    await startWith(copy);
+    await expect(ledger.write(5)).rejects.toThrow();
+    await until(() => !ledger.history.health().ok, 15_000);
+    await expect(ledger.write(5)).rejects.toThrow(OlderHistoryError);
+    expect(ledger.history.health().reason).toMatch(/^the database has an older history: batch \d+ .*docs\/operations\.md/);
+    const fresh = startProcess();
+    await expect(fresh.write(5)).rejects.toThrow(OlderHistoryError);
+    await fresh.stop();
+    expect(positions.at(-1)).toBe(newest);
+  }
+
+  // Whoever writes on nevertheless gives the same numbers to other batches: that is noticed as well.
+  const careless = createPool({ url: url('service'), application_name: 'careless', schema: 'public' }, silent);
+  for (let n = 0; n < 60; n += 1) await transaction(careless, (client) => writeOutbox(client, 's', [event(n)]));
+  await careless.end();
+  const fresh = startProcess();
+  await expect(fresh.write(5)).rejects.toThrow(OlderHistoryError);
+  await fresh.stop();
+
+  await startWith(right);
+  await until(() => ledger.write(5).then(() => true, () => false), 15_000);
+  await until(async () => ledger.history.health().ok && (await ledger.relay.stats()).batches === 0, 15_000);
+  await ledger.stop();
+}, 180_000);

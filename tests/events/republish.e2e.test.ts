@@ -1,0 +1,108 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { eventTopics, type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { kafkaOf, readTopics } from '../support/kafka.ts';
+import { eventually, useBank } from '../support/world.ts';
+
+/** Kafka is lost with its disks (docs/operations.md): the outboxes bring its events back. */
+const world = useBank();
+const { api } = world;
+
+const root = join(import.meta.dirname, '..', '..');
+const connection = () => ({
+  KAFKA_BROKERS: world.bank.kafka_brokers,
+  TOPIC_PREFIX: world.bank.topic_prefix,
+  DATABASE_URL: world.bank.database_url,
+});
+const run = promisify(execFile);
+const script = (file: string, parameters: string[] = [], env: Record<string, string> = {}) =>
+  run(process.execPath, [join(root, file), ...parameters], { env: { ...process.env, ...connection(), ...env } });
+
+/** The events, without those that came twice, by key in their order: partitions and offsets of a new topic are others. */
+function byKey(messages: ReceivedMessage[] = []): Record<string, unknown[]> {
+  const seen = new Map(
+    messages.map(({ key, value, headers }) => [headers['ce_id'], { key, value: String(value), headers }]),
+  );
+  const groups = Object.groupBy(seen.values(), ({ key }) => String(key));
+  return Object.fromEntries(
+    Object.entries(groups)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, events = []]) => [key, events]),
+  );
+}
+
+const isPublished = async () => {
+  const [waiting] = await world.sql<{ count: number }>(`select count(*)::int as count from
+    (select from ledger.outbox_batches where published_at is null union all select from accounts.outbox_batches where published_at is null) as unpublished`);
+  return waiting?.count === 0;
+};
+
+/** All topics at once, while nobody is connected: a broker that lost its disks has none, and no offsets of any group. */
+async function loseKafka(): Promise<void> {
+  const kafka = kafkaOf(world.bank);
+  const names = (Object.keys(topics) as TopicName[]).map((name) => topicName(world.bank.topic_prefix, name));
+  await kafka.withAdmin(async (admin) => {
+    await admin.deleteTopics({ topics: names, timeout: 10_000 });
+    await eventually(async () => (await admin.listTopics()).every((name) => !names.includes(name)), 60_000);
+  });
+}
+
+describe('bank republish', () => {
+  it('asks before it does anything, and says how much it is', async () => {
+    const { account_id } = await api.newAccount();
+    await api.transact(account_id, 'Deposit', 5);
+    await eventually(isPublished);
+    const since = new Date(Date.now() - 3_600_000).toISOString();
+    const failure = await script('cli/bank.ts', ['republish', '--since', since, '--service', 'ledger']).catch(
+      (error: Error & { code: number; stdout: string; stderr: string }) => error,
+    );
+    expect(failure).toMatchObject({
+      code: 2,
+      stdout: expect.stringMatching(/^ledger: \d+ messages in \d+ batches were published since/),
+      stderr: expect.stringContaining('not confirmed (--yes)'),
+    });
+    expect(await isPublished()).toBe(true);
+    const future = await script('cli/bank.ts', ['republish', '--since', '2999-01-01T00:00:00Z', '--yes']);
+    expect(future.stdout.split('\n').map((line) => line.split(' were ')[0])).toEqual([
+      'ledger: 0 messages in 0 batches',
+      'accounts: 0 messages in 0 batches',
+      '',
+    ]);
+  });
+
+  it('after all topics were lost, every event is there again, once per ce_id and in order per key, and the bank works', async () => {
+    const since = new Date().toISOString();
+    const accounts = [await api.newAccount(), await api.newAccount()];
+    const [from, to] = accounts.map(({ account_id }) => account_id);
+    for (let n = 1; n <= 4; n++) {
+      await api.transact(String(from), 'Deposit', n);
+      await api.post('/transfers', { from_account_id: from, to_account_id: to, amount: 0.5 });
+    }
+    const { api_key } = await api.key({ scopes: ['accounts:read'] });
+    await eventually(isPublished);
+    const before = await readTopics(world.bank, [...eventTopics]);
+    const own = (name: TopicName, read: typeof before) =>
+      byKey(read.get(name)?.filter(({ headers }) => (headers['ce_time'] ?? '') >= since));
+    expect(Object.values(own('transactions', before)).flat()).toHaveLength(12);
+
+    await Promise.all(world.bank.processes.map((process) => process.stop()));
+    await loseKafka();
+    await script('deploy/create-topics.ts', [], { REPLICATION_FACTOR: '1', ALLOW_UNREPLICATED: 'true', LOG_LEVEL: 'warn' });
+    await Promise.all(['ledger', 'accounts'].map((name) => world.bank.process(name).restart()));
+    const { stdout } = await script('cli/bank.ts', ['republish', '--since', since, '--yes']);
+    expect(stdout).toMatch(/^ledger: the relay publishes \d+ batches again$/m);
+    await script('services/accounts/republish-keys.ts', [], { LOG_LEVEL: 'warn' });
+    await eventually(isPublished, 60_000);
+    await world.bank.process('gateway').restart();
+
+    const after = await readTopics(world.bank, [...eventTopics]);
+    for (const name of eventTopics) expect([name, own(name, after)]).toEqual([name, own(name, before)]);
+    const latest = after.get('balances')?.findLast(({ key }) => key === from);
+    expect(JSON.parse(String(latest?.value))).toMatchObject({ account_id: from, balance: '8.00' });
+    expect((await api.withKey(api_key).get(`/accounts/${from}`)).status).toBe(200);
+    expect((await api.transact(String(from), 'Deposit', 1)).status).toBe('Completed');
+  }, 180_000);
+});

@@ -1,0 +1,57 @@
+import type { z } from 'zod';
+import { describeConfig } from '#libs/service/config.ts';
+import type { VariableDescription } from '#libs/service/config.ts';
+import { bootstrapConfig } from '#services/accounts/bootstrap-key.ts';
+import { accountsConfig } from '#services/accounts/config.ts';
+import { migrationConfig } from '#services/accounts/migrate.ts';
+import { republishConfig } from '#services/accounts/republish-keys.ts';
+import { gatewayConfig } from '#services/gateway/config.ts';
+import { ledgerConfig } from '#services/ledger/config.ts';
+import { migrateConfig } from '#services/ledger/migrate.ts';
+import { verifyConfig } from '#services/ledger/verify/verify-books.ts';
+import { topicsConfig } from '../../deploy/create-topics.ts';
+import { resendConfig } from '../../deploy/recovery/resend-commands.ts';
+
+/** What each program reads. */
+export const programs: Record<string, z.ZodObject> = {
+  gateway: gatewayConfig,
+  ledger: ledgerConfig,
+  accounts: accountsConfig,
+  'ledger/migrate': migrateConfig,
+  'accounts/migrate': migrationConfig,
+  'accounts/bootstrap-key': bootstrapConfig,
+  'create-topics': topicsConfig,
+  'verify-books': verifyConfig,
+  'accounts/republish-keys': republishConfig,
+  'recovery/resend-commands': resendConfig,
+};
+
+const inTables = (text: string): string => text.replaceAll('|', '\\|');
+
+function row({ name, type, required, default: value, description, secret }: VariableDescription): string {
+  const fallback = required ? '**required**' : value === undefined ? '–' : value === '' ? 'empty' : `\`${value}\``;
+  return `| \`${name}\` | ${inTables(type)} | ${inTables(fallback)} | ${secret ? 'secret' : ''} | ${inTables(description)} |`;
+}
+
+/** docs/configuration.md. */
+export function configurationPage(): string {
+  const described = Object.entries(programs).map(([program, schema]) => [program, new Map(describeConfig(schema).map((variable) => [variable.name, row(variable)]))] as const);
+  const rows = new Set(described.flatMap(([, variables]) => [...variables.values()]));
+  // What several programs read alike is told once.
+  const groups = Map.groupBy(rows, (line) => described.filter(([, variables]) => [...variables.values()].includes(line)).map(([program]) => program).join(', '));
+  const sections = [...groups].map(([readers, lines]) => `## ${readers}\n\n| variable | value | default | | meaning |\n|---|---|---|---|---|\n${lines.join('\n')}\n`);
+  return `# Configuration
+
+Every environment variable of every program, by the programs that read it. Generated from their schemas by \`npm run generate\`; a test
+compares.
+
+- A program that cannot start names every variable that is missing or wrong at once, and never shows a value.
+- Each variable NAME may be given as \`NAME_FILE\` instead: the path of a file that holds the value, for secrets that are mounted. Both at
+  once are refused. A line end at the end of the file is not part of the value.
+- An empty variable counts as absent.
+- With \`NODE_ENV=production\` a program refuses to start with plain text on a wire, with secrets that can be guessed, and with
+  conveniences of development.
+- \`LOG_LEVEL\`, \`INSTANCE\`, \`HEALTH_HOST\` and \`HEALTH_PORT\` are read by each process that stays.
+
+${sections.join('\n')}`;
+}
