@@ -12,7 +12,7 @@ export type Machine = Record<string, string>;
 const syncs = 200;
 
 /** Milliseconds that writing 8 kB and making them durable takes, the median: what every commit waits for. */
-export function syncMs(dir: string): number {
+function syncMs(dir: string): number {
   const file = join(dir, 'sync-probe');
   const page = Buffer.alloc(8192, 1);
   const descriptor = openSync(file, 'w');

@@ -16,7 +16,7 @@ import { cpuSeconds, cpuSecondsWithChildren } from './cpu.ts';
 import { type Generator, startGenerator } from './helper.ts';
 import type { Best, Reading } from './measure.ts';
 
-export const logger = pino({ level: 'warn' });
+const logger = pino({ level: 'warn' });
 const stopMs = 8_000;
 const startMs = 30_000;
 /** min_wal_size of tools/local. */

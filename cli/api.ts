@@ -107,7 +107,7 @@ export function moment(text: string): Date {
 }
 
 /** Text from outside, for a terminal: control characters, which could drive it, are shown as their code points. */
-export function printable(text: string): string {
+function printable(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

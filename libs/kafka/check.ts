@@ -18,7 +18,7 @@ export async function checkBrokers(kafka: KafkaClient, { ssl, sasl }: Pick<Kafka
 }
 
 /** Which setting makes the brokers and us refuse each other, and why; undefined for faults that may pass. */
-export function settingAtFault(error: unknown): string | undefined {
+function settingAtFault(error: unknown): string | undefined {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const { name, message } = cause;
     const code = String((cause as { code?: unknown }).code ?? '');

@@ -14,7 +14,7 @@ export async function checkDatabase(pool: Pool): Promise<void> {
 }
 
 /** Why the database and we refuse each other; undefined for faults that may pass. */
-export function databaseFault(error: unknown): string | undefined {
+function databaseFault(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { message } = error;
   const code = String((error as { code?: unknown }).code ?? '');

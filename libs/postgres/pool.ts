@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { ClientBase, CustomTypesConfig, Pool, PoolConfig, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
 
-export type { ClientBase, Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
+export type { ClientBase, Pool, PoolClient } from 'pg';
 
 /** A statement and its parameters; `query_timeout` in ms, where the pool's own bound for an answer is not enough. */
 export type Query = QueryConfig & { query_timeout?: number };
@@ -69,7 +69,7 @@ export function createPool(options: PoolOptions, logger: Logger): Pool {
 }
 
 /** The settings of createPool, for a connection outside the pool (LISTEN). */
-export function poolConfig(options: PoolOptions): PoolConfig {
+function poolConfig(options: PoolOptions): PoolConfig {
   const statementTimeoutMs = options.statement_timeout_ms ?? 5000;
   const settings = {
     search_path: `"${options.schema.replaceAll('"', '""')}"`,
@@ -112,7 +112,7 @@ export class PooledSessionError extends Error {
  * the connection was promised), the server is a standby or otherwise read-only, or its schema is older than the code. A newer
  * schema is fine: migrations keep what the version before needs. Costs round trips when connecting, nothing at checkout.
  */
-export async function verifyConnection(client: ClientBase, { schema, migration }: Pick<PoolOptions, 'schema' | 'migration'>): Promise<void> {
+async function verifyConnection(client: ClientBase, { schema, migration }: Pick<PoolOptions, 'schema' | 'migration'>): Promise<void> {
   const { rows } = await client.query<{ pid: number; is_read_only: boolean }>(
     "select pg_backend_pid() as pid, current_setting('transaction_read_only')::boolean as is_read_only",
   );

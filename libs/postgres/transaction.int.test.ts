@@ -1,10 +1,10 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import { leavesConnectionSound } from './errors.ts';
+import { isRetryable, leavesConnectionSound, uniqueViolation } from './errors.ts';
 import { createPool } from './pool.ts';
 import type { Pool, Queries } from './pool.ts';
 import { createTestDatabase, silent } from './test/test-database.ts';
 import { createTestProxy } from './test/test-proxy.ts';
-import { isRetryable, transaction, uniqueViolation } from './transaction.ts';
+import { transaction } from './transaction.ts';
 
 const database = await createTestDatabase();
 const observer = createPool({ url: database.url, application_name: 'observer', schema: 'public' }, silent);

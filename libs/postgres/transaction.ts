@@ -3,8 +3,6 @@ import type { Pool } from 'pg';
 import { isRetryable, leavesConnectionSound } from './errors.ts';
 import type { Queries } from './pool.ts';
 
-export { isRetryable, tookTooLong, uniqueViolation } from './errors.ts';
-
 const maxAttempts = 6;
 
 export type TransactionMode = 'read write' | 'read only snapshot';

@@ -1,8 +1,6 @@
 import { pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
 
-export type { Logger } from 'pino';
-
 /** Names of fields with credentials or personal data (contract: Clients). */
 const hidden = new Set([
   'authorization', 'x-api-key', 'cookie', 'set-cookie', 'password', 'secret', 'client_secret', 'api_key', 'token', 'access_token',

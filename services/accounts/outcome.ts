@@ -83,7 +83,7 @@ export function refused(refusal: Refusal): Outcome {
 }
 
 /** Headers by which an event or a step is found again in logs and traces. */
-export function traceHeaders(context: MessageContext): Record<string, string> {
+function traceHeaders(context: MessageContext): Record<string, string> {
   return { 'request-id': context.request_id, ...(context.traceparent === undefined ? {} : { traceparent: context.traceparent }) };
 }
 

@@ -70,7 +70,7 @@ export function nothingElseBooked({ operations, transactions, journal, before, a
 }
 
 /** I6: no read has shown a customer below zero (entries and events are looked at elsewhere). */
-export function noReadBelowZero({ reads }: Evidence): string[] {
+function noReadBelowZero({ reads }: Evidence): string[] {
   return reads.flatMap(({ path, attempt }) => {
     const balance = balanceIn(attempt);
     return balance !== undefined && balance < 0 ? [`I6: GET ${path} shows ${balance}`] : [];
@@ -94,7 +94,7 @@ export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] 
 /**
  * I8: an answer says that it is a repeat's if, and only if, it is one. Under a fault the bank may have repeated the command itself.
  */
-export function repeatsSaySo({ attempts, fault }: Evidence): string[] {
+function repeatsSaySo({ attempts, fault }: Evidence): string[] {
   const keyed = attempts.filter(({ operation, attempt }) => operation.kind !== 'patch' && !attempt.otherBody && decides(attempt));
   const wrong = keyed.filter(({ operation: { decided, attempts: all }, attempt }) => {
     const isRepeat = decided !== undefined && attempt.sentAt >= decided.sentAt + decided.tookMs;
@@ -110,7 +110,7 @@ function stable({ status, body }: Attempt): string {
 }
 
 /** I10: in time, in the error form, and only what this fault may show, while it lasts and until everything must be normal again. */
-export function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Evidence): string[] {
+function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Evidence): string[] {
   const all = [
     ...attempts.map(({ operation, attempt }) => ({ what: `${operation.kind} ${operation.key}`, attempt, deserves: deservedBy(operation, attempt), mustFail: operation.mustFail, read: undefined })),
     ...reads.map((read) => ({ what: `GET ${read.path}`, attempt: read.attempt, deserves: [] as string[], mustFail: false, read })),

@@ -99,7 +99,7 @@ async function oneBroker({ dir, unexpectedExits, link }: ServersContext): Promis
 }
 
 /** One database, every link of a node to it through a proxy of its own. */
-export async function oneDatabase({ dir, superuserPassword, owner: ownRole, unexpectedExits, link }: ServersContext): Promise<Pick<Servers, 'postgres' | 'databasePort' | 'databasePortOf'>> {
+async function oneDatabase({ dir, superuserPassword, owner: ownRole, unexpectedExits, link }: ServersContext): Promise<Pick<Servers, 'postgres' | 'databasePort' | 'databasePortOf'>> {
   const start = (port: number, log: string) => startPostgres({ dir: join(dir, 'postgres'), log, port, superuserPassword, owner: ownRole, durable: true });
   const postgres = makeServer('postgres', join(dir, 'log', 'postgres.log'), await freePort(), unexpectedExits, start);
   const links = new Map<string, Proxy>();

@@ -27,7 +27,7 @@ const count = 3;
 const startTimeoutMs = 240_000;
 
 /** What docs/operations.md says of the brokers in production, and what makes a loss noticed soon. */
-export const replicatedSettings: Record<string, string> = {
+const replicatedSettings: Record<string, string> = {
   'default.replication.factor': '3',
   'min.insync.replicas': '2',
   'unclean.leader.election.enable': 'false',

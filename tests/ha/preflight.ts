@@ -17,7 +17,7 @@ const more = ['/usr/local/sbin', '/usr/sbin', '/usr/bin', '/bin'];
 const minJava = 17;
 
 /** The path of a program of the list above; undefined where it is not installed. */
-export function find(program: string): string | undefined {
+function find(program: string): string | undefined {
   for (const folder of [...(process.env['PATH'] ?? '').split(':'), ...more]) {
     const path = join(folder, program);
     try {

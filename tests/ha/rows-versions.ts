@@ -17,7 +17,7 @@ const migrationFolders = ['services/ledger/migrations', 'services/accounts/migra
 const besideMs = 15_000;
 
 /** The commit of the older version. Throws, saying what is missing, in a clone without its history. */
-export function oldCommit(): string {
+function oldCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
   try {
     const named = process.env['OLD_COMMIT'];

@@ -17,7 +17,7 @@ export const describeInBrowser = describe.skipIf(executablePath === undefined);
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-export const widths = { phone: { width: 375, height: 800 }, desk: { width: 1440, height: 900 } } as const;
+const widths = { phone: { width: 375, height: 800 }, desk: { width: 1440, height: 900 } } as const;
 
 /** One person's browser window, and what must not happen in it. It is closed after the test. */
 export interface Window {

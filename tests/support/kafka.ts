@@ -58,7 +58,7 @@ export async function countMessages(bank: BankTopics, name: TopicName): Promise<
 }
 
 /** A publisher for as long as `use` runs. */
-export async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
+async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
   const publisher = createPublisher(kafkaOf(bank), { logger: silent, name: 'test', topics: topicTable(bank.topic_prefix) });
   await publisher.start();
   try {

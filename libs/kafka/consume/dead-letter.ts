@@ -4,7 +4,7 @@ import type { OutgoingMessage } from '../publish/publish.ts';
 const defaultTimeoutMs = 10_000;
 
 /** The topic that takes what cannot be processed from `topic`. */
-export function deadLetterTopic(topic: string): string {
+function deadLetterTopic(topic: string): string {
   return `${topic}.dlq`;
 }
 

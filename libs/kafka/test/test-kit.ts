@@ -10,7 +10,7 @@ import type { Address } from '../socket-gate.ts';
 export const logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' });
 
 /** The brokers that the tests run against. */
-export function brokers(): string[] {
+function brokers(): string[] {
   const value = process.env.KAFKA_BROKERS;
   if (!value) throw new Error('KAFKA_BROKERS is not set');
   return value.split(',');

@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { bigintArray } from '../arrays.ts';
 
 /** How long a holder that fell silent keeps others out, in database time. */
-export const leaseMs = 3000;
+const leaseMs = 3000;
 /**
  * A holder trusts its lease by its own clock for this long after it ASKED for it: less than leaseMs, so that it stops
  * before another may begin, whatever the two clocks say.

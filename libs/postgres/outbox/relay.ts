@@ -13,8 +13,6 @@ import { outboxChannel } from './outbox.ts';
 import { outboxStats, purge, readUnpublished } from './relay-read.ts';
 import type { OutboxStats, UnpublishedBatch } from './relay-read.ts';
 
-export type { OutboxStats } from './relay-read.ts';
-
 export interface RelayOptions {
   /** Best a pool of its own (max 3), so that a busy service cannot starve the lease, with lookupPlans (pool.ts). */
   pool: Pool;

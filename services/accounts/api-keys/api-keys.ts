@@ -22,7 +22,7 @@ import type { Outcome, Work } from '../outcome.ts';
 import { existingClients } from '../clients/client-store.ts';
 
 /** How long a key lives when its maker does not say: 365 days. */
-export const defaultLifetimeMs = 365 * 24 * 60 * 60 * 1000;
+const defaultLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
 export function keyNotFound(keyId: string): Refusal {
   return refusal('api_key_not_found', `API key ${keyId} not found`);

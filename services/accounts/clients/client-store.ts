@@ -1,8 +1,8 @@
 import { isId } from '#libs/contracts/ids.ts';
 import type { Client } from '#libs/contracts/resources.ts';
 import { textArray } from '#libs/postgres/arrays.ts';
+import { uniqueViolation } from '#libs/postgres/errors.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { uniqueViolation } from '#libs/postgres/transaction.ts';
 
 /** SQL of clients. Rows are resources but for the columns that a resource leaves out. */
 

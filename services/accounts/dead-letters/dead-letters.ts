@@ -79,7 +79,7 @@ const renewedMs = 30_000;
 const replyHeaders = new Set(['reply-topic', 'reply-partition', 'correlation-id', 'reply-by']);
 
 /** PURE: the message as it goes to its topic again: key, partition and bytes as they were. `now`: ISO 8601 UTC. */
-export function redriven(letter: DeadLetterRow, message: ReceivedMessage, prefix: string, renewDeadline: boolean, now: string): OutgoingMessage {
+function redriven(letter: DeadLetterRow, message: ReceivedMessage, prefix: string, renewDeadline: boolean, now: string): OutgoingMessage {
   const headers = Object.fromEntries(Object.entries(message.headers).filter(([name]) => !name.startsWith('dlq-') && !replyHeaders.has(name)));
   if (renewDeadline && headers['deadline'] !== undefined) headers['deadline'] = new Date(Date.parse(now) + renewedMs).toISOString();
   const partition = letter.source_partition;
@@ -91,7 +91,7 @@ export function redriven(letter: DeadLetterRow, message: ReceivedMessage, prefix
  * ledger records it as Failed (deadline_exceeded) and its id, which may have been answered 202, has an outcome. Undefined
  * for what has no deadline or would only die again.
  */
-export function closing(letter: DeadLetterRow, message: ReceivedMessage, prefix: string): OutgoingMessage | undefined {
+function closing(letter: DeadLetterRow, message: ReceivedMessage, prefix: string): OutgoingMessage | undefined {
   const sent = redriven(letter, message, prefix, false, '');
   const { deadline, ce_time } = sent.headers;
   const isCommand = (name: MessageName) => messages[name].topic === 'ledger.commands';

@@ -1,8 +1,9 @@
 import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import { uniqueViolation } from '#libs/postgres/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import { transaction, uniqueViolation } from '#libs/postgres/transaction.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
 import { Defect } from '#libs/service/poison.ts';
 import { auditOf } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
