@@ -1,7 +1,7 @@
 import type { IHeaders, Kafka, Producer } from 'kafkajs';
 import type { Origin } from './event.ts';
 
-/** A message that was put aside. */
+/** A message that was dead-lettered. */
 export interface DeadLetter extends Origin {
   /** The topic that it went to. */
   deadLetterTopic: string;

@@ -87,7 +87,7 @@ export const timelineSchema = z.object({
   request: z.object({ request_id: z.string(), actor: z.string(), idempotency_key: z.string().nullable(), accepted_at: z.string() }),
   /** What the ledger was sent: ce_id, topic without the common prefix, partition. */
   command: z.object({ name: z.string(), id: z.string(), topic: z.string(), partition: z.number().int() }),
-  /** null: refused, nothing was booked. */
+  /** null: refused, nothing was posted. */
   booked_at: z.string().nullable(),
   /** All of the operation, of both parties, Teller and Vault. */
   entries: z.array(entrySchema.extend({ account_number: z.string(), account_type: z.string() })),

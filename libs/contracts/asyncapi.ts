@@ -11,7 +11,7 @@ import { isEventTopic, type TopicDefinition, type TopicName, topics } from './to
 const description = `What the bank publishes on Kafka, and how its parts talk to each other.
 
 For consumers are the channels tagged \`events\`: CloudEvents 1.0 in binary content mode, at least once, the same
-\`ce_id\` on a repeat, in order per key, never one for what was not booked. Within a type version (\`.v1\`) there are only
+\`ce_id\` on a repeat, in order per key, never one for what was not posted. Within a type version (\`.v1\`) there are only
 additions: take fields that you do not know. Guarantees, sequences, and the snapshot in \`balances\`: docs/events.md.
 
 Commands, queries and replies (tagged \`internal\`) are the bank's own and may change with every release: use REST instead.`;

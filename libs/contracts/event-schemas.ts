@@ -8,14 +8,14 @@ export type JsonSchema = { [keyword: string]: unknown };
 
 /** What each type tells, and when. */
 export const eventSummaries: Record<EventType, string> = {
-  'corebanking.transaction.completed.v1': 'A transaction was booked on an account: complete, with every entry of its operation. One per account: a transfer has two',
-  'corebanking.transaction.failed.v1': 'A transaction was refused and kept as Failed; nothing was booked',
-  'corebanking.transfer.completed.v1': 'A transfer was booked on both accounts. A reversal of it has no event of its own here, but those of its two transactions',
+  'corebanking.transaction.completed.v1': 'A transaction was posted to an account: complete, with every entry of its operation. One per account: a transfer has two',
+  'corebanking.transaction.failed.v1': 'A transaction was refused and kept as Failed; nothing was posted',
+  'corebanking.transfer.completed.v1': 'A transfer was posted to both accounts. A reversal of it has no event of its own here, but those of its two transactions',
   'corebanking.account.opened.v1': 'An account was opened and takes postings. Its initial deposit, if any, is a transaction',
   'corebanking.account.status_changed.v1': 'An account was activated, deactivated or frozen',
   'corebanking.client.created.v1': 'A client was created. No personal data',
   'corebanking.client.updated.v1': 'Fields of a client were changed: their names, without their values',
-  'corebanking.balance.v1': 'The state of an account after what was booked last; the topic keeps the latest of each account for ever',
+  'corebanking.balance.v1': 'The state of an account after its latest posting; the topic keeps the latest of each account for ever',
   'corebanking.audit.recorded.v1': 'An act that is kept for auditors',
   'corebanking.api_key.v1': 'Internal, for gateways: what they need to check a key; the topic keeps the latest of each for ever',
 };
@@ -38,7 +38,7 @@ const fields: Record<string, string> = {
   client_id: 'cli_ and 32 hex digits',
   client_type: 'Retail or Corporate',
   counterparty_account_id: 'The other account of a transfer',
-  created_at: 'Of an entry: when it was booked; else when the request was accepted; ISO 8601 UTC',
+  created_at: 'Of an entry: when it was posted; else when the request was accepted; ISO 8601 UTC',
   currency: 'ISO 4217',
   description: 'Free text of the caller',
   details: 'Short facts; no personal data, no secrets',
@@ -52,7 +52,7 @@ const fields: Record<string, string> = {
   from_account_id: 'The source',
   from_status: 'Before',
   key_id: 'key_ and 32 hex digits',
-  operation_id: 'opr_ and 32 hex digits: what is booked together',
+  operation_id: 'opr_ and 32 hex digits: what is posted together',
   outcome: 'success, or the error code of the refusal',
   reason: 'Why it was frozen',
   reference: "The caller's own reference",

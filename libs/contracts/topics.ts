@@ -35,7 +35,7 @@ function compacted(partitions: number): TopicDefinition {
 
 const deadLetter = log(1, 30 * day, large);
 
-/** Where what cannot be processed is put aside: `<topic>.dlq`. */
+/** Where messages that cannot be processed are dead-lettered: `<topic>.dlq`. */
 export const deadLetterTopics = ['ledger.commands.dlq', 'ledger.audit.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
 
 /** What consumers read; the rest of what outboxes hold is between services. */

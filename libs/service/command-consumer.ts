@@ -24,7 +24,7 @@ export interface CommandConsumerOptions<T extends { kind: string; address?: Repl
   concurrency?: number;
   /**
    * Executes a group in one transaction; what the answers say is committed. Throws with nothing done. `afterwards` is called
-   * when they have been sent.
+   * once the answers are on their way: nothing waits until they have been sent.
    */
   execute(group: Item<T>[]): Promise<{ answers: Answer[]; afterwards(): void }>;
   replies: Replies;

@@ -20,9 +20,9 @@ export function commandCounter(metrics: Metrics): (name: string, outcome: string
   return (name, outcome) => of(name)(outcome).inc();
 }
 
-/** Counts what was put among the dead letters. Topics are named without the common prefix. */
+/** Counts what was dead-lettered. Topics are named without the common prefix. */
 export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: string, code: string) => void {
-  const letters = metrics.counter('dead_letters_total', 'Messages put among the dead letters, by the topic they came from and why', ['topic', 'code']);
+  const letters = metrics.counter('dead_letters_total', 'Messages that were dead-lettered, by the topic they came from and why', ['topic', 'code']);
   return (topic, code) => letters.inc({ topic: topic.slice(prefix.length), code });
 }
 

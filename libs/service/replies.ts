@@ -25,8 +25,8 @@ export interface Replies {
   /** Sends replies in one produce request. Not waited for, never fails: the truth is in the database, and a repeat gets it. */
   send(answers: readonly Answer[]): void;
   /**
-   * Resolves when the message lies among the dead letters, and answers it where it says where to; once per message. One that
-   * was read from there is only logged. Rejects where the broker does not take it.
+   * Dead-letters the message, and answers it where it says where to; once per message. Resolves when the broker has it, and
+   * rejects where the broker does not take it. A message that was read from a dead-letter topic is only logged.
    */
   deadLetter(message: ReceivedMessage, why: Omit<Unreadable, 'kind'>): Promise<void>;
 }

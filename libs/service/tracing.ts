@@ -71,7 +71,7 @@ function headerOf(message: Published, name: string): string | undefined {
   return 'headers' in message ? message.headers[name] : (readHeader(message.content.bytes, message.content.start, name) ?? undefined);
 }
 
-/** Told of messages that the broker has taken; `begunAt` (performance.now) is when they were handed to the publisher. */
+/** Called with messages that the broker has taken; `begunAt` (performance.now) is when they were passed to the publisher. */
 export type PublishTracer = (messages: readonly Published[], begunAt: number) => void;
 
 /** Makes a span of each traced message that the broker has taken; undefined without tracing. */

@@ -107,7 +107,7 @@ test('a lost reply is no fault: the message that comes again gets the kept one, 
   expect(reply?.replayed).toBeUndefined();
 });
 
-test('queries that nobody waits for any more are dropped, unreadable ones set aside', async () => {
+test('queries that nobody waits for any more are dropped, unreadable ones dead-lettered', async () => {
   const late = messageFor('get_client', { client_id: newId('client') }, { reply_by: new Date(Date.now() - 5000).toISOString() });
   const bad = messageFor('list_clients', { limit: 501, order: 'asc' });
   const good = messageFor('list_clients', { limit: 1, order: 'asc' });

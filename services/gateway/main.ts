@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { checkBrokers } from '#libs/kafka/check.ts';
 import { topicTable } from '#libs/contracts/topics.ts';
-import { requireReplication } from '#libs/kafka/topics.ts';
+import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka } from '#libs/kafka/client.ts';
+import { requireReplication } from '#libs/kafka/topics.ts';
 import { createClock } from '#libs/service/clock.ts';
 import { kafkaOptions } from '#libs/service/config.ts';
 import { createHealthServer } from '#libs/service/health.ts';
@@ -10,15 +10,15 @@ import { measureClock } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import { createTracing } from '#libs/service/tracing.ts';
-import { createApp } from './http/app.ts';
 import { createAuditRecords } from './access/audit-records.ts';
 import { createTimeReader } from './api/bank-time.ts';
-import { appSettings, loadGatewayConfig } from './config.ts';
-import { createConsumerLag } from './observe/consumer-lag.ts';
 import { createForwarder } from './api/forward.ts';
+import { appSettings, loadGatewayConfig } from './config.ts';
+import { createApp } from './http/app.ts';
+import { createMessaging } from './messaging.ts';
+import { createConsumerLag } from './observe/consumer-lag.ts';
 import { createGatewayMetrics, measureGateway } from './observe/gateway-metrics.ts';
 import { createLoadShedding } from './overload/load-shedding.ts';
-import { createMessaging } from './messaging.ts';
 
 /** Starts the gateway. It is stopped in reverse order: readiness, HTTP server, breakers, requester, followers, publisher, probes. */
 run('gateway', async ({ logger, instance, onStop }) => {

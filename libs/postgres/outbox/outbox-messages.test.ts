@@ -15,7 +15,7 @@ const event: fc.Arbitrary<OutboxEvent> = fc.record(
 const one: OutboxEvent = { id: '00000000-0000-0000-0000-000000000001', topic: 't', key: 'k', type: 't.v1', time: '', headers: {}, payload: '{"of":"acc_1"}' };
 const unpacked = (packed: Buffer, mentioning?: string) => unpackMessages(packed, 'old', mentioning).map(eventOf);
 
-test('what was packed comes out byte for byte, in its order, as it was handed on', () => {
+test('what was packed comes out byte for byte, in its order, as it was passed on', () => {
   fc.assert(fc.property(fc.array(event), text, (events, source) => {
     const { packed, messages } = packMessages(events, source);
     expect(messages.map(eventOf)).toEqual(events);

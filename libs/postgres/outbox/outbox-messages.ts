@@ -18,7 +18,7 @@ const noPartition = -1;
 const writer = new ByteWriter();
 
 /**
- * The messages of one batch as the table outbox keeps them, and the same to be handed on, with topics that lack
+ * The messages of one batch as the table outbox keeps them, and the same to be passed on, with topics that lack
  * the common prefix. A message is its topic, its partition
  * (-1 where its key chooses it), a length, and the content of its record; all of them zstd-compressed as one: postings of one batch say
  * much the same, it is a twelfth of the size. What UTF-8 cannot hold (a lone surrogate) becomes U+FFFD.

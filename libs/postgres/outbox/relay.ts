@@ -42,7 +42,7 @@ export interface RelayOptions {
   restate?: (messages: readonly EncodedMessage[]) => Promise<void>;
   /** Where it is given, every chunk is published with the number of its last batch (history.ts). */
   history?: Pick<History, 'message'>;
-  /** Told of the events that every replica has now; `begunAt` (performance.now) is when it was handed to the publisher. */
+  /** Called with the events that every replica has now; `begunAt` (performance.now) is when it was passed to the publisher. */
   observe?: (messages: readonly EncodedMessage[], begunAt: number) => void;
 }
 
@@ -69,7 +69,7 @@ const maxPutOff = 1000;
  * that the broker will never take (too large, no such partition) therefore holds up all behind it: who writes into the
  * outbox must rule that out; the log names the batch.
  *
- * No lease can call back what was already handed to the publisher when a process froze: it may then come once more, late, with
+ * No lease can call back what was already passed to the publisher when a process froze: it may then come once more, late, with
  * its old ce_id, behind newer messages of its key. So the latest states are published again (restate): by who finds that it had
  * no lease any more when its publication ended, and a minute after a takeover from a holder that fell silent.
  */
@@ -87,7 +87,7 @@ export class Relay {
   #late: EncodedMessage[] = [];
   #isTakeover = false;
   #markedAt = 0;
-  /** How many events are handed to the publisher at once. */
+  /** How many events are passed to the publisher at once. */
   #pieceEvents: number;
   #failures = 0;
   /** For the log: what a failure is about. Undefined where the database failed. */

@@ -50,7 +50,7 @@ test('another message at the same place is another dead letter: the topic was ma
   expect(await bank.send('get_dead_letter', { dead_letter_id: letter.dead_letter_id })).toMatchObject({ ok: true, data: { available: false, value: null } });
 });
 
-test('whatever its key, headers and bytes are, a dead letter is listed and never put aside again', async () => {
+test('whatever its key, headers and bytes are, a dead letter is listed and never dead-lettered again', async () => {
   const odd = ['\0', '\ud83d', 'x'.repeat(10_000), '99999999999999999999', ''];
   for (const text of odd) {
     const headers = { ce_type: text, 'request-id': text, 'dlq-code': text, 'dlq-reason': text, 'dlq-partition': text, 'dlq-offset': text };

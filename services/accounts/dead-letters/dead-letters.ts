@@ -25,7 +25,7 @@ export function deadLetterNotFound(id: string): Refusal {
   return refusal('dead_letter_not_found', `dead letter ${id} not found`);
 }
 
-/** PURE: what is kept of a message of a dead-letter topic. Any message makes a row: a dead letter is never put aside again. */
+/** PURE: what is kept of a message of a dead-letter topic. Any message makes a row: a dead letter is never dead-lettered again. */
 export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDeadLetter {
   const { partition, offset, key, value, headers, timestamp_ms } = message;
   const topic = message.topic.slice(prefix.length);

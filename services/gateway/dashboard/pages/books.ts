@@ -52,7 +52,7 @@ const isEven = ({ difference, debit_total, credit_total }: TrialBalance) => /^-?
 
 function verdict(balances: readonly TrialBalance[]): Html {
   const wrong = balances.filter((balance) => !isEven(balance)).map(({ currency }) => currency);
-  if (balances.length === 0) return html`<p role="status">Nothing is booked yet.</p>`;
+  if (balances.length === 0) return html`<p role="status">Nothing is posted yet.</p>`;
   if (wrong.length > 0) return html`<p class="notice wrong" role="alert">The books do not balance in ${wrong.join(', ')}. Tell operations at once.</p>`;
   return html`<p class="notice" role="status">The books balance: in every currency debits equal credits, and assets equal liabilities.</p>`;
 }
@@ -63,7 +63,7 @@ function trialBalance(balances: readonly TrialBalance[]): Html {
     { title: 'Currency', show: (row) => html`<strong>${row.currency}</strong>` },
     column('Debits', 'debit_total'), column('Credits', 'credit_total'), column('Assets', 'assets'), column('Liabilities', 'liabilities'),
     { title: 'Difference', isNumber: true, show: (row) => html`<strong class="status ${isEven(row) ? 'active' : 'refused'}">${moneyText(row.difference, row.currency)}</strong>` },
-  ], balances, 'Nothing is booked yet.');
+  ], balances, 'Nothing is posted yet.');
 }
 
 function systemAccounts(accounts: readonly SystemAccount[]): Html {

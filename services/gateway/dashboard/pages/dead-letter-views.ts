@@ -38,7 +38,7 @@ function letterFacts(letter: DeadLetter, names: KeyNames): Html {
   const place = source_partition === null ? source_topic : `${source_topic}, partition ${source_partition}, offset ${source_offset ?? 'not known'}`;
   return facts([
     ['State', statusOf(letter.state)], ['Why', letter.code], ['Reason', letter.reason], ['Message', letter.message], ['Sent to', place], ['Key', key !== null && findLink(key)],
-    ['Request id', request_id !== null && findLink(request_id)], ['Put aside', html`${timeOf(letter.dead_at)} UTC`], ['Lies in', `${letter.topic}, partition ${letter.partition}, offset ${letter.offset}`],
+    ['Request id', request_id !== null && findLink(request_id)], ['Dead-lettered', html`${timeOf(letter.dead_at)} UTC`], ['Lies in', `${letter.topic}, partition ${letter.partition}, offset ${letter.offset}`],
     ['Size', sizeText(letter.size_bytes)], ['Decided', decided_by !== null && html`${timeOf(decided_at)} UTC by ${actorOf(decided_by, names)}`], ['Dropped because', letter.drop_reason], ['Id', html`<code>${letter.dead_letter_id}</code>`],
   ]);
 }

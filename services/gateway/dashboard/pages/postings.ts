@@ -23,7 +23,7 @@ export function addPostings(app: FastifyInstance): void {
     const currencies = balances.map(({ currency }) => currency);
     const asked = query.get('currency') ?? 'USD';
     const currency = currencies.includes(asked) ? asked : currencies[0];
-    if (currency === undefined) return { content: html`<p role="status">Nothing is booked yet.</p>` };
+    if (currency === undefined) return { content: html`<p role="status">Nothing is posted yet.</p>` };
     const unit = statisticsUnit.catch('hour').parse(query.get('unit'));
     const { data } = await api.get<PostingStatistics>(`/admin/posting-statistics?currency=${currency}&unit=${unit}`);
     return { assets: chartAssets, content: html`<p><a href="/admin/ui/books">To the books</a></p>${section(data, currencies)}` };

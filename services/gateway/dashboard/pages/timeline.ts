@@ -13,7 +13,7 @@ export function timelineOf({ transaction, request, command, booked_at, entries, 
   return html`<h2>Timeline</h2><ol class="timeline">
 <li><h3>Request</h3>${facts([['Accepted', moment(request.accepted_at, request.accepted_at)], ['Caller', actorOf(request.actor, names)], ['Request id', html`<a href="/admin/ui/audit?request_id=${encodeURIComponent(request.request_id)}"><code>${request.request_id}</code></a>`], ['Idempotency key', request.idempotency_key !== null && html`<code>${request.idempotency_key}</code>`]])}</li>
 <li><h3>Command</h3>${facts([['Name', command.name], ['ce_id', html`<code>${command.id}</code>`], ['Topic', `${command.topic}, partition ${command.partition}`]])}</li>
-<li><h3>Entries</h3>${booked_at === null ? html`<p>Nothing was booked${transaction.failure_code !== undefined && html`: ${transaction.failure_code}`}.</p>` : html`${facts([['Booked', moment(booked_at, request.accepted_at)]])}${entryRows(entries)}`}</li>
+<li><h3>Entries</h3>${booked_at === null ? html`<p>Nothing was posted${transaction.failure_code !== undefined && html`: ${transaction.failure_code}`}.</p>` : html`${facts([['Booked', moment(booked_at, request.accepted_at)]])}${entryRows(entries)}`}</li>
 <li><h3>Events</h3>${eventRows(events, request.accepted_at)}</li>
 </ol><p class="quiet">Times are UTC, and to the thousandth; behind them how long after the request was accepted.</p>`;
 }
