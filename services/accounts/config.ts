@@ -13,3 +13,5 @@ export const accountsConfig = z.object({
   QUERY_CONCURRENCY: wholeNumber(1, 100).prefault('4').describe('Batches of queries that run at the same time'),
   SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000).prefault('6000').describe('How long the consumer group waits for a silent process before others take its partitions'),
 });
+
+export type AccountsConfig = z.output<typeof accountsConfig>;

@@ -2,11 +2,23 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter } from '#libs/service/measures.ts';
 import { kept } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
-import type { ConsumerDeps } from './consumer.ts';
+import type { Tracing } from '#libs/service/tracing.ts';
+import type { ConsumerDeps } from './consumers.ts';
 import { countOpenDeadLetters } from './dead-letters/dead-letter-store.ts';
+import { handlingTracer } from './trace.ts';
+
+/** What is measured and traced of what was handled. */
+export function observeHandled(metrics: Metrics, tracing: Tracing | undefined): ConsumerDeps['observe'] {
+  const count = handlingMetrics(metrics);
+  const trace = tracing && handlingTracer(tracing);
+  return (handled) => {
+    count(handled);
+    trace?.(handled);
+  };
+}
 
 /** Counts what was handled. */
-export function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
+function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
   const handled = metrics.counter('accounts_messages_total', "Messages handled, by name: commands, queries, the ledger's replies, and dead letters that were listed", ['name']);
   const duration = metrics.histogram('accounts_batch_duration_seconds', 'From the start of handling a batch of one name to its commit or answer', ['name']);
   const count = commandCounter(metrics);

@@ -1,6 +1,6 @@
 import { isSampled } from '#libs/service/tracing.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
-import type { Handled } from './consumer.ts';
+import type { Handled } from './consumers.ts';
 
 /** A span for each traced message, in its own trace: its transaction, or its read, which it may share with others. */
 export function handlingTracer(tracing: Tracing): (handled: Handled) => void {

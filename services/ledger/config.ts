@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { databaseConfig, kafkaConfig, loadConfig, outboxConfig, processConfig, wholeNumber } from '#libs/service/config.ts';
+import { databaseConfig, kafkaConfig, outboxConfig, processConfig, wholeNumber } from '#libs/service/config.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 
+/** What the ledger reads from the environment. */
 export const ledgerConfig = z.object({
   ...processConfig,
   ...kafkaConfig,
@@ -13,6 +14,4 @@ export const ledgerConfig = z.object({
   SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000).prefault('6000').describe('How long the consumer group waits for a silent ledger before others take its partitions'),
 });
 
-export function loadLedgerConfig() {
-  return loadConfig(ledgerConfig);
-}
+export type LedgerConfig = z.output<typeof ledgerConfig>;

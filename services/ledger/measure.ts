@@ -2,11 +2,23 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter, outcomeOf } from '#libs/service/measures.ts';
 import { kept } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
+import type { Tracing } from '#libs/service/tracing.ts';
 import type { DecidedBatch } from './batch/commands.ts';
+import { batchTracer } from './trace.ts';
 import { readLastVerification } from './verify/verifications.ts';
 
+/** What is measured and traced of each batch. */
+export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): (batch: DecidedBatch) => void {
+  const count = batchMetrics(metrics);
+  const trace = tracing && batchTracer(tracing);
+  return (batch) => {
+    count(batch);
+    trace?.(batch);
+  };
+}
+
 /** Counts batches and their commands. */
-export function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
+function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
   const sizes = metrics.histogram('ledger_batch_commands', 'Commands per batch', [], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]);
   const seconds = metrics.histogram('ledger_batch_duration_seconds', 'From the begin of the transaction of a batch to its commit');
   const waits = metrics.histogram('ledger_lock_wait_seconds', "From the begin of a batch's transaction until its accounts are locked and what it needs is read: a round trip, and the wait for other writers");

@@ -1,9 +1,9 @@
 import { createMetrics } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
 import { deadLetterCounter, measureClock, measureExecution, measureOutbox, measurePools } from '#libs/service/measures.ts';
-import { handlingMetrics, measureBacklogs } from '#services/accounts/measure.ts';
+import { observeHandled, measureBacklogs } from '#services/accounts/measure.ts';
 import { createGatewayMetrics, measureGateway } from '#services/gateway/observe/gateway-metrics.ts';
-import { batchMetrics, measureBooks } from '#services/ledger/measure.ts';
+import { measureBooks, observeBatches } from '#services/ledger/measure.ts';
 
 /** Nothing of it is read: nobody scrapes here. */
 const nobody = {} as never;
@@ -24,12 +24,12 @@ const services: Record<string, (metrics: Metrics) => void> = {
   },
   ledger(metrics) {
     shared(metrics);
-    batchMetrics(metrics);
+    observeBatches(metrics, undefined);
     measureBooks(metrics, nobody, nobody);
   },
   accounts(metrics) {
     shared(metrics);
-    handlingMetrics(metrics);
+    observeHandled(metrics, undefined);
     measureBacklogs(metrics, nobody);
   },
 };

@@ -14,8 +14,8 @@ import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createReplies, type ReplyPublisher } from '#libs/service/replies.ts';
-import { accountsCommands, accountsQueries } from '../consumer.ts';
-import type { ConsumerDeps } from '../consumer.ts';
+import { accountsCommands, accountsQueries } from '../consumers.ts';
+import type { ConsumerDeps } from '../consumers.ts';
 import { migrateAccounts, schema } from '../schema.ts';
 
 /** For tests: accounts without Kafka. Messages go in as they would arrive; replies and dead letters are caught. */

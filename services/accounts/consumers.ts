@@ -2,18 +2,21 @@ import type { Logger } from 'pino';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { messages as table, type MessageData, type MessageName } from '#libs/contracts/messages.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
+import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item as ItemOf } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
+import { recordUse } from './api-keys/key-store.ts';
 import { recordAudits } from './audit/audit.ts';
 import { clientReads } from './audit/client-reads.ts';
-import { insertDeadLetters } from './dead-letters/dead-letter-store.ts';
 import { decode, type Decoded } from './commands/decode.ts';
 import { applyLedgerReplies, executeCommands, type Executed } from './commands/execute.ts';
-import { recordUse } from './api-keys/key-store.ts';
 import { type Item, nextGroups } from './commands/lanes.ts';
+import type { AccountsConfig } from './config.ts';
+import { insertDeadLetters } from './dead-letters/dead-letter-store.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { type BatchedQuery, type BatchedQueryName, batchedQueryHandlers, queryHandlers, type QueryName, type Read } from './queries/queries.ts';
 
@@ -108,4 +111,29 @@ async function read({ pool, prefix, deadLetters, now }: ConsumerDeps, requests: 
   if (!Object.hasOwn(queryHandlers, name)) throw new TypeError(`no handler for ${name}`);
   const handler = queryHandlers[name as QueryName] as (read: Read, data: unknown) => Promise<ReplyBody>;
   return [await handler({ pool, context, now: now().toISOString(), prefix, deadLetters }, data)];
+}
+
+/** The commands, with what the ledger and the dead-letter topics send, in one group, queries in another. Nothing is started yet. */
+export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps: Omit<ConsumerDeps, 'concurrency'>) {
+  const { logger, prefix } = deps;
+  const sessionTimeoutMs = config.SESSION_TIMEOUT_MS;
+  const execution = accountsCommands({ ...deps, concurrency: config.COMMAND_CONCURRENCY });
+  const commands = consume(kafka, {
+    groupId: `${prefix}accounts`,
+    topics: ['accounts.commands' as const, 'ledger.audit' as const, ...deadLetterTopics].map((name) => topicName(prefix, name)),
+    handle: execution.handle,
+    logger,
+    sessionTimeoutMs,
+  });
+  const queries = consume(kafka, {
+    groupId: `${prefix}accounts-queries`,
+    topics: [topicName(prefix, 'accounts.queries')],
+    // Each call runs one statement at a time: calls side by side are the concurrency.
+    handle: accountsQueries({ ...deps, concurrency: 1 }),
+    logger,
+    sessionTimeoutMs,
+    concurrency: config.QUERY_CONCURRENCY,
+    maxBatch: 50,
+  });
+  return { commands, queries, execution };
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
-import { accountsCommands } from './consumer.ts';
+import { accountsCommands } from './consumers.ts';
 import { batchedCommandHandlers, commandHandlers } from './commands/handlers.ts';
 import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, startHarness } from './test/harness.ts';
 import type { Harness } from './test/harness.ts';

@@ -1,0 +1,57 @@
+import type { Logger } from 'pino';
+import { source } from '#libs/contracts/envelope.ts';
+import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
+import type { KafkaClient } from '#libs/kafka/client.ts';
+import { readMessage } from '#libs/kafka/consume/read-message.ts';
+import { createPublisher, type Publisher } from '#libs/kafka/publish/publish.ts';
+import { createRelay, type Relay } from '#libs/postgres/outbox/relay.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { relayOptions } from '#libs/service/config.ts';
+import { deadLetterCounter, measureOutbox } from '#libs/service/measures.ts';
+import type { Metrics } from '#libs/service/metrics.ts';
+import { createReplies } from '#libs/service/replies.ts';
+import { publishTracer, type Tracing } from '#libs/service/tracing.ts';
+import type { AccountsConfig } from './config.ts';
+import type { DeadLetterTopics } from './outcome.ts';
+import { schema } from './schema.ts';
+
+/** Reading a dead letter, and sending it: together below the 5 s that a transaction may idle. */
+const deadLetterTimeoutMs = 2000;
+
+export interface PublishingDependencies {
+  relayPool: Pool;
+  metrics: Metrics;
+  tracing: Tracing | undefined;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
+  logger: Logger;
+}
+
+/** Replies and the events of the outbox, each by a publisher of its own. Nothing is started yet. */
+export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { relayPool, metrics, tracing, now, logger }: PublishingDependencies) {
+  const prefix = config.TOPIC_PREFIX;
+  const topics = topicTable(prefix);
+  const publishers = {
+    replies: createPublisher(kafka, { logger, name: 'replies', topics }),
+    events: createPublisher(kafka, { logger, name: 'events', topics }),
+  };
+  const tracePublished = publishTracer(tracing, prefix);
+  const replies = createReplies({ publisher: publishers.replies, source: source.accounts, logger, now, onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });
+  const relay: Relay = createRelay({
+    ...relayOptions(config), pool: relayPool, publisher: publishers.events, schema, source: source.accounts, logger,
+    observe: measureOutbox(metrics, () => relay, tracePublished),
+    topicName: (name) => topicName(prefix, name as TopicName),
+  });
+  return { publishers, replies, deadLetters: deadLetterTopicsOf(kafka, publishers.replies, logger), relay };
+}
+
+function deadLetterTopicsOf(kafka: KafkaClient, publisher: Publisher, logger: Logger): DeadLetterTopics {
+  return {
+    read: (topic, partition, offset) =>
+      readMessage(kafka, { topic, partition, offset }, deadLetterTimeoutMs).catch((error: unknown) => {
+        logger.warn({ err: error, topic, partition, offset: String(offset) }, 'a dead letter could not be read');
+        throw error;
+      }),
+    publish: (message) => publisher.publish(message, { timeoutMs: deadLetterTimeoutMs }),
+  };
+}
