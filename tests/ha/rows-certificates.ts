@@ -6,8 +6,8 @@ import { silent } from '#libs/postgres/test/test-database.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Bench } from '../faults/row.ts';
 import type { HaCluster } from './cluster.ts';
-import { haRow, type HaRow, type Mark } from './measure.ts';
-import { caughtUp } from './rows-kafka.ts';
+import { haRow, type HaRow } from './measure.ts';
+import { caughtUp, restartBrokers } from './rows-kafka.ts';
 
 const outageMs = 5000;
 const expiredMs = 10_000;
@@ -28,16 +28,6 @@ async function restartServices({ cluster }: Bench): Promise<void> {
   old.start();
   await old.ready();
   await spare.stop();
-}
-
-async function restartBrokers(bench: Bench, mark: Mark): Promise<void> {
-  for (const broker of ha(bench).brokers3.all) {
-    await caughtUp(bench);
-    mark(`restart of ${broker.name}`);
-    await broker.stop();
-    await broker.start();
-  }
-  await caughtUp(bench);
 }
 
 /** Postgres presents what is in its files now, and every service has to look at it. */

@@ -25,19 +25,32 @@ export async function caughtUp({ cluster }: Bench): Promise<void> {
   await eventually(async () => (await replicasInSync(kafka, 3)).every(({ missing }) => missing === 0), catchUpMs);
 }
 
-async function eachInTurn(bench: Bench, mark: Mark, what: string, end: (broker: Server) => Promise<void>): Promise<number> {
+/** Ends and starts these brokers in turn, each when all replicas are in sync again. Resolves to when the last one served again. */
+async function inTurn(bench: Bench, mark: Mark, brokers: readonly Server[], what: string, end: (broker: Server) => Promise<void>): Promise<number> {
   let startedAt = 0;
-  const { all } = brokersOf(bench);
-  for (const broker of bench.quick ? [bench.random.pick(all)] : all) {
+  for (const broker of brokers) {
     await caughtUp(bench);
     mark(`${what} ${broker.name}`);
     await end(broker);
-    await away(bench, awayMs);
-    mark(`${broker.name} starts`);
     startedAt = await broker.start();
   }
   await caughtUp(bench);
   return startedAt;
+}
+
+/** A rolling restart of all brokers. */
+export function restartBrokers(bench: Bench, mark: Mark): Promise<number> {
+  return inTurn(bench, mark, brokersOf(bench).all, 'restart of', (broker) => broker.stop());
+}
+
+/** Each broker is away for a while; in the quick form one of them. */
+function eachAway(bench: Bench, mark: Mark, what: string, end: (broker: Server) => Promise<void>): Promise<number> {
+  const { all } = brokersOf(bench);
+  return inTurn(bench, mark, bench.quick ? [bench.random.pick(all)] : all, what, async (broker) => {
+    await end(broker);
+    await away(bench, awayMs);
+    mark(`${broker.name} starts`);
+  });
 }
 
 const killEach = haRow({
@@ -45,7 +58,7 @@ const killEach = haRow({
   title: 'kill -9 of each broker in turn, started again after 12 s (partition leaders and the controller among them)',
   touches: ['kafka'],
   outageMs,
-  inject: (bench, mark) => eachInTurn(bench, mark, 'kill -9 of', (broker) => broker.kill()),
+  inject: (bench, mark) => eachAway(bench, mark, 'kill -9 of', (broker) => broker.kill()),
 });
 
 const stopEach = haRow({
@@ -53,7 +66,7 @@ const stopEach = haRow({
   title: 'each broker stopped in order (SIGTERM) in turn, started again after 12 s',
   touches: ['kafka'],
   outageMs,
-  inject: (bench, mark) => eachInTurn(bench, mark, 'SIGTERM to', (broker) => broker.stop()),
+  inject: (bench, mark) => eachAway(bench, mark, 'SIGTERM to', (broker) => broker.stop()),
 });
 
 const rollingRestart = haRow({
@@ -62,17 +75,7 @@ const rollingRestart = haRow({
   touches: ['kafka'],
   outageMs: 0,
   callers: 'nothing',
-  async inject(bench, mark) {
-    let startedAt = 0;
-    for (const broker of brokersOf(bench).all) {
-      await caughtUp(bench);
-      mark(`restart of ${broker.name}`);
-      await broker.stop();
-      startedAt = await broker.start();
-    }
-    await caughtUp(bench);
-    return startedAt;
-  },
+  inject: restartBrokers,
 });
 
 const freeze = haRow({
