@@ -85,3 +85,9 @@ test('the locked kafkajs is the version that it is patched for', () => {
   const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
   expect(dependencies.kafkajs).toBe('2.2.4');
 });
+
+test('brokers say in which epoch each leader leads', async () => {
+  const topic = await testTopic(kafka, 'epochs', 2);
+  const { topics: [found] } = await kafka.withAdmin((admin) => admin.fetchTopicMetadata({ topics: [topic] }));
+  expect(found?.partitions.map((partition) => (partition as { leaderEpoch?: number }).leaderEpoch)).toEqual([0, 0]);
+});

@@ -4,6 +4,7 @@ import { keepBrokers } from './brokers.ts';
 import { decodeFetchResponse } from './fetch-response.ts';
 import { FetchedBatch } from './fetched-batch.ts';
 import { groupByPartition } from './group-by-partition.ts';
+import { followNewestLeaders } from './leader-epochs.ts';
 import { leaveLostBrokers } from './lost-brokers.ts';
 import { produceRequestWith } from './produce-request.ts';
 import { quietRequestQueue } from './request-queue.ts';
@@ -50,4 +51,5 @@ function patch(): void {
   quietRequestQueue(require);
   keepBrokers(require);
   leaveLostBrokers(require);
+  followNewestLeaders(require);
 }

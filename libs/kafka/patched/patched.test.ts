@@ -59,3 +59,20 @@ test('patched kafkajs never forgets its last broker', () => {
   prototype.removeBroker.call(pool, { host: 'broker', port: 2 });
   expect([Object.keys(pool.brokers), pool.metadataExpireAt]).toEqual([['2'], null]);
 });
+
+test('patched kafkajs takes no answer about leaders that is older than what it knows, but after a minute', () => {
+  const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: { metadata: unknown } };
+  const pool = Object.create(prototype) as { metadata: unknown; metadataMaxAge: number };
+  pool.metadataMaxAge = 60_000;
+  const view = (name: string, ...epochs: number[]) =>
+    ({ name, topicMetadata: [{ topic: 't', partitionMetadata: epochs.map((leaderEpoch, partitionId) => ({ partitionId, leaderEpoch })) }] });
+  expect(pool.metadata).toBeNull();
+  const taken = [view('first', 1, 1), view('newer', 1, 2), view('older', 1, 1), view('newer again', 2, 2), view('older in one', 2, 1)].map((next) => {
+    pool.metadata = next;
+    return (pool.metadata as { name: string }).name;
+  });
+  expect(taken).toEqual(['first', 'newer', 'newer', 'newer again', 'newer again']);
+  pool.metadataMaxAge = 0;
+  pool.metadata = view('older', 0, 0);
+  expect((pool.metadata as { name: string }).name).toBe('older');
+});
