@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventOf, unpackMessages } from '#libs/postgres/outbox/outbox-messages.ts';
+import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Bank } from '../bank.ts';
 import type { EventsPlan, EventsResult } from '../contenders/events.ts';
@@ -77,7 +77,7 @@ async function lastBatch(pool: Pool): Promise<bigint> {
 /** How long behind the commit of its batch each event was seen. */
 async function sinceCommit(pool: Pool, after: bigint, seen: EventsResult): Promise<Latency> {
   const { rows } = await pool.query<{ us: number; records: Buffer }>('select extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1e6 as us, records from outbox where batch_id > $1', [after]);
-  const committed = new Map(rows.flatMap(({ us, records }) => unpackMessages(records, '').map((message) => [eventOf(message).id, us])));
+  const committed = new Map(rows.flatMap(({ us, records }) => unpackEvents(records).map(({ id }) => [uuidOf(id), us] as const)));
   const histogram = new Histogram();
   for (const [id, at] of seen) {
     const us = committed.get(id);

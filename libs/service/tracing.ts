@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type Content, readHeader } from '#libs/contracts/record.ts';
 import { url } from './config.ts';
 
 /**
@@ -64,11 +63,9 @@ export async function createTracing(service: string, config: TracingConfig & { I
   return startTracing(service, config.OTEL_EXPORTER_OTLP_ENDPOINT, config, logger);
 }
 
-/** Its headers, or the content that they are in. */
-type Published = { topic: string } & ({ headers: Record<string, string> } | { content: Content });
-
-function headerOf(message: Published, name: string): string | undefined {
-  return 'headers' in message ? message.headers[name] : (readHeader(message.content.bytes, message.content.start, name) ?? undefined);
+interface Published {
+  topic: string;
+  headers: Record<string, string>;
 }
 
 /** Called with messages that the broker has taken; `begunAt` (performance.now) is when they were passed to the publisher. */
@@ -79,11 +76,9 @@ export function publishTracer(tracing: Tracing | undefined, prefix: string): Pub
   if (!tracing) return undefined;
   return (messages, begunAt) => {
     const at = performance.now();
-    for (const message of messages) {
-      const traceparent = headerOf(message, 'traceparent');
+    for (const { topic, headers: { traceparent, ce_id, ce_type } } of messages) {
       if (!isSampled(traceparent)) continue;
-      const { topic } = message;
-      const attributes = { 'messaging.system': 'kafka', 'messaging.destination.name': topic, 'messaging.message.id': headerOf(message, 'ce_id'), type: headerOf(message, 'ce_type') };
+      const attributes = { 'messaging.system': 'kafka', 'messaging.destination.name': topic, 'messaging.message.id': ce_id, type: ce_type };
       tracing.begin(`publish ${topic.slice(prefix.length)}`, { kind: 'producer', traceparent, startedAt: begunAt, attributes }).end({ at });
     }
   };

@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
-import type { EncodedMessage } from '#libs/contracts/record.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { createPool } from '#libs/postgres/pool.ts';
 import { type Relay, createRelay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
-import { seen, until } from '#libs/postgres/outbox/test/relay-harness.ts';
+import { until } from '#libs/postgres/outbox/test/relay-harness.ts';
+import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createTestProxy } from '#libs/postgres/test/test-proxy.ts';
 import { newId, startHarness } from '../../services/accounts/test/harness.ts';
@@ -19,8 +19,8 @@ function createTopic(name: string) {
   const log: { key: string; value: string }[] = [];
   return {
     log,
-    write(messages: readonly EncodedMessage[]) {
-      for (const { topic, key, value } of messages.map(seen)) if (topic === name) log.push({ key: key ?? '', value: value ?? '' });
+    write(messages: readonly PublishedEvent[]) {
+      for (const { topic, key, value } of messages) if (topic === name) log.push({ key: key ?? '', value: value ?? '' });
     },
     compacted: () => [...new Map(log.map((record) => [record.key, record])).values()],
   };
@@ -93,7 +93,7 @@ test('the latest balance is published again behind the late copy of an older one
   onTestFinished(() => ledger.stop());
   const topic = createTopic('balances');
   const account = await ledger.open('Savings', '100');
-  const restate = (messages: readonly EncodedMessage[]) => restateBalances(ledger.reads, messages, 'balances');
+  const restate = (messages: readonly PublishedEvent[]) => restateBalances(ledger.reads, messages, 'balances');
   const { second, thaw } = await freezeOne(ledger.ownerUrl, 'ledger', topic, restate);
   const latest = () => topic.compacted().map(({ value }) => JSON.parse(value) as { account_id: string; sequence: number; balance: string });
   await until(() => topic.log.length > 0);

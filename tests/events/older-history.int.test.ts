@@ -6,7 +6,7 @@ import { History, OlderHistoryError } from '#libs/postgres/outbox/history.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createRelay, type Relay } from '#libs/postgres/outbox/relay.ts';
-import { event, seen, until } from '#libs/postgres/outbox/test/relay-harness.ts';
+import { event, until } from '#libs/postgres/outbox/test/relay-harness.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import type { Child } from '../../tools/local/child.ts';
@@ -36,14 +36,14 @@ function startProcess(): Process {
   const history = newHistory();
   const pool = createPool({ url: url('service'), application_name: 'ledger', schema: 'public', verify: (client) => history.verify(client) }, silent);
   const publishAll: Parameters<typeof createRelay>[0]['publisher']['publishAll'] = async (messages) => {
-    for (const { topic, value } of messages.map(seen)) if (topic === 'position') positions.push(value ?? '');
+    for (const { topic, value } of messages) if (topic === 'position') positions.push(value ?? '');
   };
   const relay = createRelay({ pool, publisher: { publishAll }, schema: 'public', topicName: (name) => name, source: 's', logger: silent, history });
   relay.start();
   return {
     pool, relay, history,
     async write(n) {
-      await transaction(pool, (client) => writeOutbox(client, 's', [event(n)]));
+      await transaction(pool, (client) => writeOutbox(client, [event(n)]));
       relay.wake();
     },
     stop: () => relay.stop().finally(() => pool.end()),
@@ -134,7 +134,7 @@ test('a restart and a promotion are taken, an older history is refused by whoeve
 
   // Whoever writes on nevertheless gives the same numbers to other batches: that is noticed as well.
   const careless = createPool({ url: url('service'), application_name: 'careless', schema: 'public' }, silent);
-  for (let n = 0; n < 60; n += 1) await transaction(careless, (client) => writeOutbox(client, 's', [event(n)]));
+  for (let n = 0; n < 60; n += 1) await transaction(careless, (client) => writeOutbox(client, [event(n)]));
   await careless.end();
   const fresh = startProcess();
   await expect(fresh.write(5)).rejects.toThrow(OlderHistoryError);

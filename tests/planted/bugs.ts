@@ -57,8 +57,8 @@ export const bugs: PlantedBug[] = [
       ...poolReachesWrite,
       {
         file: engine,
-        find: 'return writeOutbox(client, source.ledger, events);',
-        replace: 'return transaction(pool, (other) => writeOutbox(other, source.ledger, events)).then(() => writeOutbox(client, source.ledger, []));',
+        find: 'return writeOutbox(client, events);',
+        replace: 'return transaction(pool, (other) => writeOutbox(other, events)).then(() => writeOutbox(client, source.ledger, []));',
       },
     ],
     caughtBy: [{ file: lockTests, test: 'leaves no event of what was rolled back' }],

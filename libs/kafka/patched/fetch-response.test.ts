@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import type { KafkaMessage } from 'kafkajs';
 import { expect, test } from 'vitest';
-import { ByteWriter } from '#libs/contracts/byte-writer.ts';
+import { ByteWriter } from './byte-writer.ts';
 import { crc32c } from './crc32c.ts';
 import { decodeFetchResponse } from './fetch-response.ts';
 import { FetchedBatch } from './fetched-batch.ts';

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { ByteReader } from '#libs/contracts/byte-reader.ts';
+import { ByteReader } from './byte-reader.ts';
 import { crc32c } from './crc32c.ts';
 import { FetchedRecord } from './fetched-record.ts';
 

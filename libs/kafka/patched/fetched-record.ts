@@ -1,4 +1,4 @@
-import { readContent, readHeader } from '#libs/contracts/record.ts';
+import { readContent, readHeader } from './record.ts';
 import type { FetchedMessage, ReceivedMessage } from '../consume/received-message.ts';
 
 /** A message in its bytes. Nothing of it is decoded before it is asked for. */

@@ -1,12 +1,10 @@
 import { createRequire } from 'node:module';
-import { ByteWriter } from '#libs/contracts/byte-writer.ts';
-import { type Content, type ContentInput, writeContent } from '#libs/contracts/record.ts';
+import { ByteWriter } from './byte-writer.ts';
+import { type ContentInput, writeContent } from './record.ts';
 import { crc32c } from './crc32c.ts';
 
 /** A message as kafkajs hands it to its encoders. */
 export interface MessageInput extends ContentInput {
-  /** Instead of key, value and headers, where they are encoded already. */
-  content?: Content;
   timestamp?: string;
 }
 
@@ -111,7 +109,6 @@ export function writeRecord(writer: ByteWriter, message: MessageInput, offsetDel
   writer.int8(0);
   writer.varInt(timestampDelta);
   writer.varInt(offsetDelta);
-  if (message.content) writer.copy(message.content.bytes, message.content.start, message.content.end);
-  else writeContent(writer, message);
+  writeContent(writer, message);
   writer.endSized(start);
 }

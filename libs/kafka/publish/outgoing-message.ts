@@ -1,6 +1,3 @@
-import type { Message } from 'kafkajs';
-import { type Content, type EncodedMessage, readContent } from '#libs/contracts/record.ts';
-
 /** A message on its way out. `partition` overrides the key; without both, it goes to partition 0. */
 export interface OutgoingMessage {
   topic: string;
@@ -9,8 +6,6 @@ export interface OutgoingMessage {
   headers: Record<string, string>;
   partition?: number;
 }
-
-export type AnyMessage = OutgoingMessage | EncodedMessage;
 
 /**
  * Why a message was not published. `sent: false`: no producer was given it, and none will be. `sent: true`: a producer
@@ -34,18 +29,8 @@ const recordOverheadBytes = 36;
 const headerOverheadBytes = 10;
 
 /** The bytes that a message takes in a record batch; never less than on the wire, so that a batch within its limit is taken. */
-export function recordBytes(message: AnyMessage): number {
-  if ('content' in message) return recordOverheadBytes + message.content.end - message.content.start;
-  const { key, value, headers } = message;
+export function recordBytes({ key, value, headers }: OutgoingMessage): number {
   let bytes = recordOverheadBytes + (key === null ? 0 : Buffer.byteLength(key)) + (value === null ? 0 : Buffer.byteLength(value));
   for (const name in headers) bytes += headerOverheadBytes + Buffer.byteLength(name) + Buffer.byteLength(headers[name] ?? '');
   return bytes;
-}
-
-/** What kafkajs sends for this message; what is encoded already is copied by our produce request, which kafkajs as published lacks. */
-export function toKafkaJs(message: AnyMessage, partition: number, asPublished: boolean): Message {
-  if (!('content' in message)) return { key: message.key, value: message.value, headers: message.headers, partition };
-  if (asPublished) return { ...readContent(message.content.bytes, message.content.start), partition };
-  const encoded: Message & { content: Content } = { value: null, content: message.content, partition };
-  return encoded;
 }

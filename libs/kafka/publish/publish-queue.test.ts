@@ -1,10 +1,8 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ByteWriter } from '#libs/contracts/byte-writer.ts';
-import { writeContent } from '#libs/contracts/record.ts';
-import { batchHeaderBytes, recordBytes, toKafkaJs } from './outgoing-message.ts';
-import type { AnyMessage, OutgoingMessage, PublishError } from './outgoing-message.ts';
+import { batchHeaderBytes, recordBytes } from './outgoing-message.ts';
+import type { OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { partitionForKey } from './partitioner.ts';
 import { acknowledgeOne, fail, PublishQueue } from './publish-queue.ts';
 import type { Entry, Unit } from './publish-queue.ts';
@@ -14,13 +12,13 @@ const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0') as { Reco
 const recordOf = require('kafkajs/src/protocol/recordBatch/record/v0') as (input: object) => object;
 
 const limits = (maxBatchBytes = 100_000) => () => ({ partitions: 4, maxBatchBytes });
-const values = (entries: Entry[]): string[] => entries.map(({ message }) => String((message as OutgoingMessage).value));
+const values = (entries: Entry[]): string[] => entries.map(({ message }) => String(message.value));
 
 function message(value: string, partition = 0, topic = 'topic'): OutgoingMessage {
   return { topic, key: 'key', value, headers: {}, partition };
 }
 
-function push(queue: PublishQueue, messages: AnyMessage[], deadline = 1_000): { unit: Unit; outcome: Promise<undefined | PublishError> } {
+function push(queue: PublishQueue, messages: OutgoingMessage[], deadline = 1_000): { unit: Unit; outcome: Promise<undefined | PublishError> } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const unit: Unit = { unacknowledged: messages.length, deadline, isBegun: false, isSettled: false, resolve, reject };
   queue.push(messages, unit);
@@ -38,27 +36,14 @@ const anyMessage = fc.record({
 test('a batch is never larger on the wire than its messages were counted', async () => {
   await fc.assert(fc.asyncProperty(fc.array(anyMessage, { minLength: 1, maxLength: 20 }), fc.nat({ max: 2 ** 40 }), async (messages, timestampDelta) => {
     const counted = messages.reduce((sum, each) => sum + recordBytes(each), batchHeaderBytes);
-    const records = messages.map((each, i) => recordOf({ ...toKafkaJs(each, 0, false), offsetDelta: i + 1_000_000, timestampDelta }));
+    const records = messages.map((each, i) => recordOf({ ...each, offsetDelta: i + 1_000_000, timestampDelta }));
     const { buffer } = await RecordBatch({ records, firstTimestamp: 1, maxTimestamp: 1 });
     expect(buffer.length).toBeLessThanOrEqual(counted);
   }));
 });
 
-test('what is encoded already is counted alike, and is decoded for kafkajs as published', () => {
-  fc.assert(fc.property(anyMessage, ({ topic, ...input }) => {
-    const writer = new ByteWriter();
-    writeContent(writer, input);
-    const bytes = writer.take();
-    const encoded = { topic, key: input.key, content: { bytes, start: 0, end: bytes.length } };
-    // Before them stand the record's length, attributes, time and place.
-    expect(recordBytes(encoded)).toBeGreaterThanOrEqual(5 + 1 + 10 + 5 + bytes.length);
-    const value = input.value === null ? null : Buffer.from(input.value);
-    expect(toKafkaJs(encoded, 3, true)).toEqual({ key: input.key, value, headers: { ...input.headers }, partition: 3 });
-  }));
-});
-
 test('one send takes what waits, in order, each partition up to what its topic takes in a batch', () => {
-  const queue = new PublishQueue(false);
+  const queue = new PublishQueue();
   const large = 'x'.repeat(60_000);
   push(queue, [message(large), message('1', 1), message(`${large}2`, 1), message(large)]);
   push(queue, [message('other', 0, 'other')]);
@@ -69,13 +54,13 @@ test('one send takes what waits, in order, each partition up to what its topic t
 });
 
 test('a key chooses the partition; without one it is the first', () => {
-  const queue = new PublishQueue(false);
+  const queue = new PublishQueue();
   push(queue, [{ topic: 't', key: 'some key', value: 'v', headers: {} }, { topic: 't', key: null, value: 'v', headers: {} }]);
   expect(queue.take(limits()).map(({ copy }) => copy?.partition)).toEqual([partitionForKey('some key', 4), 0]);
 });
 
 test('what never fits or has nowhere to go fails alone, unsent', async () => {
-  const queue = new PublishQueue(false);
+  const queue = new PublishQueue();
   const bad = [message('x'.repeat(100_000)), message('v', 4), message('v', 0, 'unknown')].map((each) => push(queue, [each]).outcome);
   push(queue, [message('good')]);
   expect(values(queue.take((topic) => (topic === 'unknown' ? undefined : limits()())))).toEqual(['good']);
@@ -85,7 +70,7 @@ test('what never fits or has nowhere to go fails alone, unsent', async () => {
 });
 
 test('what has expired is forgotten; of a unit that was begun the outcome is unknown', async () => {
-  const queue = new PublishQueue(false);
+  const queue = new PublishQueue();
   const [late, begun, other] = [push(queue, [message('1')], 10), push(queue, [message('2'), message('3')], 10), push(queue, [message('4')], 20)];
   begun.unit.isBegun = true;
   queue.expire(9, 'too late');

@@ -1,6 +1,6 @@
 import type { Message } from 'kafkajs';
-import { batchHeaderBytes, PublishError, recordBytes, toKafkaJs } from './outgoing-message.ts';
-import type { AnyMessage } from './outgoing-message.ts';
+import { batchHeaderBytes, PublishError, recordBytes } from './outgoing-message.ts';
+import type { OutgoingMessage } from './outgoing-message.ts';
 import { partitionForKey } from './partitioner.ts';
 
 /** The messages of one publish or publishAll: they are acknowledged or fail as one. */
@@ -30,7 +30,7 @@ export function fail(unit: Unit, reason: string, cause?: unknown): void {
 /** One message of a unit, in the queue or in flight. */
 export interface Entry {
   unit: Unit;
-  message: AnyMessage;
+  message: OutgoingMessage;
   /** What kafkajs is given, from the moment it is. */
   copy?: Message;
 }
@@ -47,18 +47,13 @@ const maxSendBytes = 2_621_440;
 
 /** Messages that no producer was given yet, in the order of their calls. */
 export class PublishQueue {
-  readonly #asPublished: boolean;
   #entries: Entry[] = [];
-
-  constructor(asPublished: boolean) {
-    this.#asPublished = asPublished;
-  }
 
   get length(): number {
     return this.#entries.length;
   }
 
-  push(messages: readonly AnyMessage[], unit: Unit): void {
+  push(messages: readonly OutgoingMessage[], unit: Unit): void {
     for (const message of messages) this.#entries.push({ unit, message });
   }
 
@@ -100,7 +95,7 @@ export class PublishQueue {
       if (taken.length > 0 && (batch > limits.maxBatchBytes || bytes + size > maxSendBytes)) break;
       batchBytes[partition] = batch;
       bytes += size;
-      entry.copy = toKafkaJs(message, partition, this.#asPublished);
+      entry.copy = { key: message.key, value: message.value, headers: message.headers, partition };
       taken.push(entry);
     }
     this.#entries.splice(0, next);

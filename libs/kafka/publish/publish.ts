@@ -2,14 +2,14 @@ import type { Producer } from 'kafkajs';
 import type { Logger } from 'pino';
 import { maxBatchBytes, type TopicDefinition } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '../client.ts';
-import { type AnyMessage, type OutgoingMessage, PublishError } from './outgoing-message.ts';
+import { type OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { ProducerLink } from './producer-link.ts';
 import { type Entry, fail, PublishQueue, type TopicLimits } from './publish-queue.ts';
 import { send } from './send.ts';
 import { startTimeoutMs, withTimeout } from '../wait.ts';
 
 export { PublishError } from './outgoing-message.ts';
-export type { AnyMessage, OutgoingMessage } from './outgoing-message.ts';
+export type { OutgoingMessage } from './outgoing-message.ts';
 
 export interface PublisherOptions {
   logger: Logger;
@@ -29,7 +29,7 @@ export interface Publisher {
   /** Resolves when all in-sync replicas have the message (acks=all). Rejects with a PublishError only. */
   publish(message: OutgoingMessage, options: { timeoutMs: number }): Promise<void>;
   /** The same for several, in order: resolves when all are written; an error says nothing about single ones. */
-  publishAll(messages: readonly AnyMessage[], options: { timeoutMs: number }): Promise<void>;
+  publishAll(messages: readonly OutgoingMessage[], options: { timeoutMs: number }): Promise<void>;
   health(): { ok: boolean; reason?: string };
   /** Messages that wait or are in flight. */
   queued(): number;
@@ -63,7 +63,7 @@ class KafkaPublisher implements Publisher {
 
   constructor(kafka: KafkaClient, options: PublisherOptions) {
     this.#options = { maxQueued: 10_000, ...options };
-    this.#queue = new PublishQueue(kafka.asPublished);
+    this.#queue = new PublishQueue();
     this.#link = new ProducerLink(kafka, options.name, options.logger, () => this.#sendSoon());
   }
 
@@ -97,7 +97,7 @@ class KafkaPublisher implements Publisher {
     return this.publishAll([message], options);
   }
 
-  publishAll(messages: readonly AnyMessage[], { timeoutMs }: { timeoutMs: number }): Promise<void> {
+  publishAll(messages: readonly OutgoingMessage[], { timeoutMs }: { timeoutMs: number }): Promise<void> {
     if (messages.length === 0) return Promise.resolve();
     const refusal = this.#refusal(messages.length);
     if (refusal) return Promise.reject(new PublishError(refusal, false));

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
-import type { EncodedMessage } from '#libs/contracts/record.ts';
-import { encode } from './outbox-messages.ts';
+import type { OutboxEvent } from './outbox.ts';
 
 /** A batch of the outbox by its number, and by when it was written: a number may be given again, both never. */
 export interface Position {
@@ -80,13 +79,12 @@ export class History {
   }
 
   /** What the relay publishes beside a chunk that ends with this batch. Never an older position than before. */
-  message(last: Position): EncodedMessage {
+  event(last: Position): OutboxEvent {
     if (this.#newest === undefined || last.batch_id > this.#newest.batch_id) this.#newest = last;
     const { batch_id, created_at } = this.#newest;
     const { topic, source } = this.#options;
     const payload = JSON.stringify({ batch_id: String(batch_id), created_at });
-    const event = { id: randomUUID(), topic, key: source, type: 'corebanking.outbox.position.v1', time: created_at, payload };
-    return encode([event], source).messages[0] as EncodedMessage;
+    return { id: randomUUID(), topic, key: source, type: 'corebanking.outbox.position.v1', time: created_at, payload };
   }
 
   async #readNewest(): Promise<void> {

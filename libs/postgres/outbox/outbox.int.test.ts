@@ -3,9 +3,8 @@ import { afterAll, expect, test } from 'vitest';
 import { intArray } from '../arrays.ts';
 import { outboxInsert, outboxValues, writeOutbox } from './outbox.ts';
 import type { OutboxEvent } from './outbox.ts';
-import { eventOf } from './outbox-messages.ts';
+import { messageOf } from './outbox-messages.ts';
 import { createPool } from '../pool.ts';
-import { seen } from './test/relay-harness.ts';
 import { purge, readUnpublished } from './relay-read.ts';
 import { createTestDatabase, silent } from '../test/test-database.ts';
 import { readOutbox } from './test/test-outbox.ts';
@@ -24,8 +23,8 @@ const event = (n: number, more: Partial<OutboxEvent> = {}): OutboxEvent => ({
   time: '2026-01-02T03:04:05.678Z', payload: `{"n":${n}}`, ...more,
 });
 const empty = () => pool.query('truncate outbox, outbox_batches restart identity');
-const write = (...events: OutboxEvent[]) => transaction(pool, (client) => writeOutbox(client, 'ledger', events));
-const messages = async () => (await readUnpublished(pool, '', 1000)).flatMap((batch) => batch.messages.map(seen));
+const write = (...events: OutboxEvent[]) => transaction(pool, (client) => writeOutbox(client, events));
+const messages = async () => (await readUnpublished(pool, 1000)).flatMap(({ events }) => events.map((each) => messageOf(each, 'ledger', String)));
 
 test('a message carries CloudEvents headers, key, value and topic', async () => {
   await write(event(1));
@@ -58,9 +57,9 @@ test('the payload is kept byte for byte', async () => {
 
 test('nothing is written for no events, and nothing of a transaction that rolled back', async () => {
   await write();
-  await pool.query(`with ${outboxInsert(1)} select 1`, outboxValues('ledger', []));
+  await pool.query(`with ${outboxInsert(1)} select 1`, outboxValues([]));
   await transaction(pool, async (client) => {
-    await writeOutbox(client, 'ledger', [event(1)]);
+    await writeOutbox(client, [event(1)]);
     throw new Error('no');
   }).catch(() => undefined);
   expect((await pool.query('select from outbox_batches')).rowCount).toBe(0);
@@ -69,7 +68,7 @@ test('nothing is written for no events, and nothing of a transaction that rolled
 test('the CTEs stand beside others in one statement', async () => {
   await pool.query('create table accounts (id int)');
   const text = `with accounts_written as (insert into accounts select unnest($1::int[])), ${outboxInsert(2)} select count(*) from outbox_batch`;
-  const values = outboxValues('ledger', [event(1), event(2)]);
+  const values = outboxValues([event(1), event(2)]);
   await pool.query(text, [intArray([1, 2]), ...values]);
   expect((await messages()).map((message) => message.value)).toEqual(['{"n":1}', '{"n":2}']);
   await empty();
@@ -80,8 +79,8 @@ test('reading goes by batch, in chunks that end with one; what is published and 
   await write(...Array.from({ length: 7 }, (_, n) => event(n + 2)));
   await write(event(9));
   const read = async (published: bigint[] = []) => {
-    const batches = await readUnpublished(pool, '', 3, published);
-    return batches.map((batch) => [batch.batch_id, batch.messages.map((message) => JSON.parse(eventOf(message).payload ?? '').n)]);
+    const batches = await readUnpublished(pool, 3, published);
+    return batches.map((batch) => [batch.batch_id, batch.events.map(({ payload }) => JSON.parse(payload ?? '').n)]);
   };
   const seven = [2, 3, 4, 5, 6, 7, 8];
   expect(await read()).toEqual([[1n, [0, 1]], [2n, seven]]);

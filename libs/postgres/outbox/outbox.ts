@@ -1,5 +1,5 @@
 import type { Pool, Queries } from '../pool.ts';
-import { packMessages } from './outbox-messages.ts';
+import { packEvents } from './outbox-messages.ts';
 
 /** One message to be published after the transaction that writes it has committed. */
 export interface OutboxEvent {
@@ -36,21 +36,21 @@ export function outboxInsert(first: number): string {
   )`;
 }
 
-/** The parameters of outboxInsert, in its order. `source` is the ce_source of the events. */
-export function outboxValues(source: string, events: readonly OutboxEvent[]): [size: number, records: Buffer | null] {
-  return [events.length, events.length === 0 ? null : packMessages(events, source).packed];
+/** The parameters of outboxInsert, in its order. */
+export function outboxValues(events: readonly OutboxEvent[]): [size: number, records: Buffer | null] {
+  return [events.length, events.length === 0 ? null : packEvents(events)];
 }
 
 const insertStatement = `with ${outboxInsert(1)} select`;
 
 /**
  * Writes events into the outbox of the schema on the search_path, as one batch, in the order given (see outboxInsert for
- * the locks that must be held). `source` is their ce_source. After the commit call the relay's wake(), or wakeRelay where
+ * the locks that must be held). After the commit call the relay's wake(), or wakeRelay where
  * there is none in this process.
  */
-export async function writeOutbox(client: Queries, source: string, events: readonly OutboxEvent[]): Promise<void> {
+export async function writeOutbox(client: Queries, events: readonly OutboxEvent[]): Promise<void> {
   if (events.length === 0) return;
-  await client.query({ name: 'outbox_insert', text: insertStatement, values: outboxValues(source, events) });
+  await client.query({ name: 'outbox_insert', text: insertStatement, values: outboxValues(events) });
 }
 
 /** The NOTIFY channel of a schema's relay. */

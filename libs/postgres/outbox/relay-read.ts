@@ -1,11 +1,11 @@
 import type { Pool } from 'pg';
-import type { EncodedMessage } from '#libs/contracts/record.ts';
 import { bigintArray } from '../arrays.ts';
 import type { Position } from './history.ts';
-import { unpackMessages } from './outbox-messages.ts';
+import type { OutboxEvent } from './outbox.ts';
+import { unpackEvents } from './outbox-messages.ts';
 
 export interface UnpublishedBatch extends Position {
-  messages: EncodedMessage[];
+  events: OutboxEvent[];
 }
 
 /** `offset 0` keeps the join a look-up by primary key per batch. */
@@ -24,12 +24,10 @@ const readStatement = `with unpublished as (
  * `published`: batches that are published, but not marked yet. They are named one by one, never by "beyond the last": a
  * batch with a lower number may be committed meanwhile, and must come before those behind it that share a key with it.
  */
-export async function readUnpublished(
-  pool: Pool, source: string, maxEvents: number, published: readonly bigint[] = [],
-): Promise<UnpublishedBatch[]> {
+export async function readUnpublished(pool: Pool, maxEvents: number, published: readonly bigint[] = []): Promise<UnpublishedBatch[]> {
   const values = [maxEvents, bigintArray(published)];
   const { rows } = await pool.query<Position & { records: Buffer }>({ name: 'outbox_read', text: readStatement, values });
-  return rows.map(({ records, ...position }) => ({ ...position, messages: unpackMessages(records, source) }));
+  return rows.map(({ records, ...position }) => ({ ...position, events: unpackEvents(records) }));
 }
 
 const statsStatement = `select count(*)::int as batches, coalesce(sum(size), 0)::int as rows,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { writeOutbox } from './outbox.ts';
 import { createPool } from '../pool.ts';
 import type { RelayOptions } from './relay.ts';
-import { createRelayHarness, event, fakeBroker, numberOf, range, seen, until } from './test/relay-harness.ts';
+import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
 import { silent } from '../test/test-database.ts';
 import { createTestProxy } from '../test/test-proxy.ts';
 import { transaction } from '../transaction.ts';
@@ -24,7 +24,7 @@ describe('order', () => {
           const row = await client.query<{ n: number }>('insert into keys values ($1, 1) on conflict (key) do update set n = keys.n + 1 returning n', [key]);
           const n = row.rows[0]?.n ?? 0;
           if (i % 4 === 0) await sleep(Math.random() * 10);
-          await writeOutbox(client, 's', [event(n, { key }), event(n, { key: `${key}-copy` })]);
+          await writeOutbox(client, [event(n, { key }), event(n, { key: `${key}-copy` })]);
         });
         relay.wake();
       }
@@ -48,7 +48,7 @@ describe('order', () => {
     const commit = Promise.withResolvers<void>();
     const numbered = Promise.withResolvers<void>();
     const early = transaction(pool, async (client) => {
-      await writeOutbox(client, 's', [event(1, { key: 'shared' })]);
+      await writeOutbox(client, [event(1, { key: 'shared' })]);
       numbered.resolve();
       await commit.promise;
     });
@@ -74,7 +74,7 @@ describe('order', () => {
     await until(() => relay.active());
     const locked = (n: number, before: () => Promise<void>) => transaction(pool, async (client) => {
       await client.query(`insert into keys values ('shared', 1) on conflict (key) do update set n = keys.n + 1`);
-      await writeOutbox(client, 's', [event(n, { key: 'shared' })]);
+      await writeOutbox(client, [event(n, { key: 'shared' })]);
       await before();
     });
     for (let n = 0; n < 10; n += 2) {
@@ -204,7 +204,7 @@ describe('what is away comes back', () => {
     const publisher: RelayOptions['publisher'] = {
       publishAll(messages, { timeoutMs }) {
         sizes.push(messages.length);
-        written = written.then(() => sleep(messages.length)).then(() => void sent.push(...messages.map((message) => numberOf(seen(message).value))));
+        written = written.then(() => sleep(messages.length)).then(() => void sent.push(...messages.map((message) => numberOf(message.value))));
         const late = sleep(timeoutMs).then(() => { throw new Error('not acknowledged in time'); });
         return Promise.race([written, late]);
       },

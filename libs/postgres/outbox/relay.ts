@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import type { EncodedMessage } from '#libs/contracts/record.ts';
 import type { History } from './history.ts';
 import { createLease } from './lease.ts';
 import type { Lease } from './lease.ts';
@@ -10,6 +9,7 @@ import { listen } from './listen.ts';
 import type { Listener } from './listen.ts';
 import { Notifier } from './notify.ts';
 import { outboxChannel } from './outbox.ts';
+import { messageOf, type PublishedEvent } from './outbox-messages.ts';
 import { outboxStats, purge, readUnpublished } from './relay-read.ts';
 import type { OutboxStats, UnpublishedBatch } from './relay-read.ts';
 
@@ -17,11 +17,11 @@ export interface RelayOptions {
   /** Best a pool of its own (max 3), so that a busy service cannot starve the lease, with lookupPlans (pool.ts). */
   pool: Pool;
   /** publishAll resolves when all are acknowledged by all replicas, and never has two calls overtake each other. */
-  publisher: { publishAll(messages: EncodedMessage[], options: { timeoutMs: number }): Promise<void> };
+  publisher: { publishAll(messages: PublishedEvent[], options: { timeoutMs: number }): Promise<void> };
   schema: string;
   /** The topic's name on the broker. */
   topicName: (topic: string) => string;
-  /** ce_source of what versions before have written (outbox-messages.ts). */
+  /** ce_source of everything. */
   source: string;
   logger: Logger;
   /** How often the lease is kept, and the table looked at without a wake; at most 1 s (lease.ts), which is the default. */
@@ -39,11 +39,11 @@ export interface RelayOptions {
    * Writes the latest states that these messages tell of into the outbox again. Called with what may have been written, or may
    * still be, behind newer messages: by a relay that had lost its lease. Needed where a topic is compacted.
    */
-  restate?: (messages: readonly EncodedMessage[]) => Promise<void>;
+  restate?: (messages: readonly PublishedEvent[]) => Promise<void>;
   /** Where it is given, every chunk is published with the number of its last batch (history.ts). */
-  history?: Pick<History, 'message'>;
+  history?: Pick<History, 'event'>;
   /** Called with the events that every replica has now; `begunAt` (performance.now) is when it was passed to the publisher. */
-  observe?: (messages: readonly EncodedMessage[], begunAt: number) => void;
+  observe?: (messages: readonly PublishedEvent[], begunAt: number) => void;
 }
 
 const purgeEveryMs = 5000;
@@ -84,7 +84,7 @@ export class Relay {
   /** Published and not marked yet: left out of every read by name, since a lower number may still be committed. */
   #unmarked: bigint[] = [];
   /** May have been written behind newer messages, and is to be restated. */
-  #late: EncodedMessage[] = [];
+  #late: PublishedEvent[] = [];
   #isTakeover = false;
   #markedAt = 0;
   /** How many events are passed to the publisher at once. */
@@ -159,12 +159,12 @@ export class Relay {
 
   /** One chunk. Returns how long to wait for a wake before the next. */
   async #turn(): Promise<number> {
-    const { pool, source, maxEvents, pollMs, paceMs } = this.#options;
+    const { pool, maxEvents, pollMs, paceMs } = this.#options;
     const begunAt = performance.now();
     await this.#restateLate();
     if (!this.#lease.held() && !(await this.#takeLease())) return Math.min(standbyMs, pollMs);
     if (this.#isMarkDue() && !(await this.#mark())) return 0;
-    const batches = await readUnpublished(pool, source, maxEvents, this.#unmarked);
+    const batches = await readUnpublished(pool, maxEvents, this.#unmarked);
     const count = batches.length === 0 ? 0 : await this.#publish(batches);
     this.#failures = 0;
     this.#publishing = undefined;
@@ -187,12 +187,12 @@ export class Relay {
 
   /** Returns how many events; 0 where the lease was lost before. */
   async #publish(batches: readonly UnpublishedBatch[]): Promise<number> {
-    const { topicName, observe, history } = this.#options;
+    const { source, topicName, observe, history } = this.#options;
     const last = batches.at(-1);
     if (last === undefined || this.#stopping) return 0;
     // First the position: whatever of the chunk is written, it is said that the batch was committed.
-    const position = history === undefined ? [] : [history.message(last)];
-    const messages = [...position, ...batches.flatMap((batch) => batch.messages)].map((message) => ({ ...message, topic: topicName(message.topic) }));
+    const position = history === undefined ? [] : [history.event(last)];
+    const messages = [...position, ...batches.flatMap(({ events }) => events)].map((event) => messageOf(event, source, topicName));
     if (!this.#lease.held()) return 0;
     this.#publishing = { batch_id: String(batches[0]?.batch_id), events: messages.length };
     const begunAt = performance.now();
@@ -211,7 +211,7 @@ export class Relay {
   }
 
   /** One piece of a chunk. Where the broker takes too long for it, the next are half as large; they grow again slowly. */
-  async #send(piece: EncodedMessage[]): Promise<number> {
+  async #send(piece: PublishedEvent[]): Promise<number> {
     const { publisher, publishTimeoutMs: timeoutMs } = this.#options;
     const begunAt = performance.now();
     try {

@@ -108,7 +108,7 @@ export async function republishApiKeys(pool: Pool, schema: string, now: Date): P
   const context: MessageContext = { message_id: '', type: '', source: source.accounts, time, subject: '', request_id: `republish ${time}`, actor: 'system:republish' };
   const count = await transaction(pool, async (client) => {
     const { rows } = await client.query<KeyRow>(`select ${keyColumns} from api_keys order by key_id for update`);
-    await writeOutbox(client, source.accounts, rows.flatMap((row) => stateEvents({ client, context, now: time }, row)));
+    await writeOutbox(client, rows.flatMap((row) => stateEvents({ client, context, now: time }, row)));
     return rows.length;
   });
   await wakeRelay(pool, schema);
@@ -141,7 +141,7 @@ export async function createBootstrapKey(pool: Pool, options: { pepper: string; 
   await transaction(pool, async (client) => {
     const outcome = await createApiKey({ client, context, now }, data);
     if (outcome.kind !== 'decided') return;
-    await writeOutbox(client, source.accounts, outcome.events);
+    await writeOutbox(client, outcome.events);
     await writeAudit(client, [auditOf(context, outcome.body, outcome.details, now)]);
   });
   await wakeRelay(pool, options.schema);

@@ -1,5 +1,5 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { type MessageContext, type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { events } from '#libs/contracts/events.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import { messageOfType } from '#libs/contracts/messages.ts';
@@ -76,7 +76,7 @@ export function auditColumns(records: readonly AuditRecord[]): Buffer[] {
 export async function writeAudit(client: Queries, records: readonly AuditRecord[]): Promise<boolean> {
   const inserted = await client.query<{ audit_id: string }>(`${auditInsert(1)} on conflict (audit_id) do nothing returning audit_id`, auditColumns(records));
   const fresh = new Set(inserted.rows.map((row) => row.audit_id));
-  await writeOutbox(client, source.accounts, records.filter(({ audit_id }) => fresh.has(audit_id)).map(auditEvent));
+  await writeOutbox(client, records.filter(({ audit_id }) => fresh.has(audit_id)).map(auditEvent));
   return fresh.size > 0;
 }
 

@@ -104,7 +104,7 @@ export async function writeEffects(client: Queries, { kept, unkept, waiters, ste
     textArray(steps.map((step) => JSON.stringify(step.payload))),
     textArray(steps.map((step) => JSON.stringify(step.context))),
     textArray(steps.map((step) => JSON.stringify(step.detail))),
-    ...outboxValues(source.accounts, [...events, ...audits.map(auditEvent)]),
+    ...outboxValues([...events, ...audits.map(auditEvent)]),
     ...auditColumns(audits),
   ]);
 }
@@ -144,7 +144,7 @@ export async function takeWaiters(client: Queries, commandIds: string[], events:
   const taken = await client.query<Waiter>(
     `with audited as (${auditInsert(4)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
      returning command_id, topic, "partition", correlation_id, replayed`,
-    [textArray(commandIds), ...outboxValues(source.accounts, [...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
+    [textArray(commandIds), ...outboxValues([...events, ...audits.map(auditEvent)]), ...auditColumns(audits)],
   );
   return taken.rows;
 }

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { source } from '#libs/contracts/envelope.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
@@ -28,7 +27,7 @@ export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'pre
   if ((await pool.query({ name: 'due_steps', text: dueStatement })).rowCount === 0) return 0;
   return transaction(pool, async (client) => {
     const steps = await takeDueSteps(client, stepsPerSweep);
-    await writeOutbox(client, source.accounts, steps.map((step) => stepMessage(step, prefix)));
+    await writeOutbox(client, steps.map((step) => stepMessage(step, prefix)));
     return steps.length;
   });
 }

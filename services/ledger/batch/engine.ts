@@ -1,5 +1,5 @@
 import { commandKey, idKey } from '#libs/contracts/ids.ts';
-import { type ReplyBody, source } from '#libs/contracts/envelope.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -171,7 +171,7 @@ async function write(client: Queries, commands: Command[], decisions: Decision[]
   const published = Promise.try(() => {
     const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
     const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now))];
-    return writeOutbox(client, source.ledger, events);
+    return writeOutbox(client, events);
   });
   await Promise.all([written, published]);
 }

@@ -1,10 +1,9 @@
 import type { Timeline } from '#libs/contracts/administration.ts';
-import { source } from '#libs/contracts/envelope.ts';
 import { bucketOf, bucketOfId, creditLegId, idBits, idOf, isId, openingTransactionId, transferEventId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { eventOf, unpackMessages, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
+import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { placed } from './booking-time.ts';
 import { entryOf, type EntryRow } from './lists.ts';
@@ -114,7 +113,7 @@ async function findBatch(pool: Pool, transactionId: string, from: string, to: st
   while (first < beyond) {
     const { rows } = await pool.query<BatchRow>(messagesStatement, [first, beyond]);
     for (const row of rows) {
-      const events = unpackMessages(row.records, source.ledger, transactionId).map(eventOf);
+      const events = unpackEvents(row.records, transactionId);
       if (events.some(({ id }) => uuidOf(id) === uuidOf(transactionId))) return { ...row, events };
     }
     first = (rows.at(-1)?.batch_id ?? beyond) + 1n;

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
-import { source } from '#libs/contracts/envelope.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { eventOf, unpackMessages } from '#libs/postgres/outbox/outbox-messages.ts';
+import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { checkBalances, checkOperations, type ComparedTopic, type EventAudit, eventRules, type Told } from './event-checks.ts';
@@ -77,7 +76,7 @@ async function readPending(snapshot: Queries): Promise<Map<string, Counts>> {
       values: [last],
       query_timeout,
     });
-    for (const { records } of rows) for (const message of unpackMessages(records, source.ledger)) count(eventOf(message), pending);
+    for (const { records } of rows) for (const event of unpackEvents(records)) count(event, pending);
     last = rows.at(-1)?.batch_id ?? last;
     if (rows.length < batchesAtOnce) return pending;
   }

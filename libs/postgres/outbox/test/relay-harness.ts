@@ -3,9 +3,9 @@ import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { type EncodedMessage, readContent } from '#libs/contracts/record.ts';
 import { writeOutbox } from '../outbox.ts';
 import type { OutboxEvent } from '../outbox.ts';
+import type { PublishedEvent } from '../outbox-messages.ts';
 import { createPool } from '../../pool.ts';
 import type { Pool, PoolOptions } from '../../pool.ts';
 import { createRelay } from '../relay.ts';
@@ -29,29 +29,15 @@ export async function until(condition: () => boolean | Promise<boolean>, timeout
   await expect.poll(condition, { timeout, interval: 5 }).toBe(true);
 }
 
-export interface SentMessage {
-  topic: string;
-  key: string | null;
-  value: string | null;
-  headers: Record<string, string>;
-  partition?: number;
-}
-
-/** What a reader of the topic would see. */
-export function seen({ content, ...rest }: EncodedMessage): SentMessage {
-  const { value, headers } = readContent(content.bytes, content.start);
-  return { ...rest, value: value === null ? null : value.toString(), headers };
-}
-
 /** A broker in memory. `before` runs before a publication counts. */
 export function fakeBroker(before: (messages: readonly unknown[]) => Promise<void> | void = () => undefined) {
-  const sent: SentMessage[] = [];
+  const sent: PublishedEvent[] = [];
   return {
     sent,
     numbers: () => sent.map((message) => numberOf(message.value)),
-    async publishAll(messages: EncodedMessage[]) {
+    async publishAll(messages: PublishedEvent[]) {
       await before(messages);
-      sent.push(...messages.map(seen));
+      sent.push(...messages);
     },
   };
 }
@@ -87,7 +73,7 @@ export async function createRelayHarness(): Promise<RelayHarness> {
     url: database.url,
     pool,
     poolOptions,
-    write: (...events) => transaction(pool, (client) => writeOutbox(client, 's', events)),
+    write: (...events) => transaction(pool, (client) => writeOutbox(client, events)),
     relayWith(publisher, more = {}) {
       const relay = createRelay({ pool, publisher, schema: 'public', topicName: (topic) => topic, source: 's', logger: silent, ...more });
       relay.start();

@@ -2,18 +2,16 @@
  * A relay in a process of its own, for relay.int.test.ts to kill or stop. "Publishes" into the table published, so that
  * the order over several processes can be seen. argv: database URL, name, behaviour.
  */
-import type { EncodedMessage } from '#libs/contracts/record.ts';
 import { createPool } from '../../pool.ts';
 import { createRelay } from '../relay.ts';
-import { seen } from './relay-harness.ts';
+import type { PublishedEvent } from '../outbox-messages.ts';
 import { silent } from '../../test/test-database.ts';
 
 const [url = '', name = '', behaviour = ''] = process.argv.slice(2);
 const options = { url, application_name: name, schema: 'public', max: 3 };
 const broker = createPool(options, silent);
 
-async function publishAll(published: EncodedMessage[]): Promise<void> {
-  const messages = published.map(seen);
+async function publishAll(messages: PublishedEvent[]): Promise<void> {
   await broker.query(
     'insert into published (relay, ce_id, key, value) select $1, unnest($2::text[]), unnest($3::text[]), unnest($4::text[])',
     [name, messages.map((m) => m.headers['ce_id']), messages.map((m) => m.key), messages.map((m) => m.value)],

@@ -1,5 +1,5 @@
 import type { OutboxEvent } from '../outbox.ts';
-import { eventOf, unpackMessages } from '../outbox-messages.ts';
+import { unpackEvents } from '../outbox-messages.ts';
 import type { Queries } from '../../pool.ts';
 
 export interface KeptEvent extends OutboxEvent {
@@ -12,5 +12,5 @@ export async function readOutbox(pool: Queries, table = 'outbox'): Promise<KeptE
   const { rows } = await pool.query<{ batch_id: bigint; is_published: boolean; records: Buffer }>(
     `select batch_id, published_at is not null as is_published, records from ${table} join ${table}_batches using (batch_id) order by batch_id`,
   );
-  return rows.flatMap(({ records, ...row }) => unpackMessages(records, '').map((message) => ({ ...row, ...eventOf(message) })));
+  return rows.flatMap(({ records, ...row }) => unpackEvents(records).map((event) => ({ ...row, ...event })));
 }

@@ -79,12 +79,6 @@ export class ByteWriter {
     this.#at += value.length;
   }
 
-  /** What stands from `start` to `end` in other bytes. */
-  copy(bytes: Buffer, start: number, end: number): void {
-    this.#reserve(end - start);
-    this.#at += bytes.copy(this.#bytes, this.#at, start, end);
-  }
-
   /** Zigzag makes small negative numbers small; plain arithmetic keeps it right beyond 32 bits. */
   varInt(value: number): void {
     this.#reserve(maxVarIntBytes);

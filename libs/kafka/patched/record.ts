@@ -1,26 +1,9 @@
 import { ByteReader } from './byte-reader.ts';
 import type { ByteWriter } from './byte-writer.ts';
 
-/**
- * Key, value and headers of a message in the bytes that they have in a record on the broker (record format v2, KIP-98), from
- * `start` to `end`. The outbox keeps messages so: what was encoded when it was written is copied when it is published.
- */
-export interface Content {
-  bytes: Buffer;
-  start: number;
-  end: number;
-}
-
-/** A message that is encoded already; without a partition its key chooses one. */
-export interface EncodedMessage {
-  topic: string;
-  key: string | null;
-  content: Content;
-  partition?: number;
-}
-
 type Bytes = string | Buffer | null | undefined;
 
+/** Of a message, as much as its record has besides length, time and place (record format v2, KIP-98). */
 export interface ContentInput {
   key?: Bytes;
   value?: Bytes;
