@@ -3,11 +3,12 @@ import type { AuditRecord, DeadLetterContent } from '#libs/contracts/administrat
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { listed } from '#libs/contracts/page.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import { countOpenDeadLetters, deadLetterColumns, deadLetterOf, findDeadLetter } from '../dead-letters/dead-letter-store.ts';
 import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';
 import { deadLetterNotFound, readDeadLetter } from '../dead-letters/dead-letters.ts';
-import { byTime, listed, readPage } from './page.ts';
+import { byTime, readPage } from './page.ts';
 import type { Read } from './queries.ts';
 
 /** Reads for staff: the audit, and the dead letters. Callers bound to one client do not come so far. */

@@ -1,48 +1,22 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
-import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
 import { currencies, currencyDigits, maxMinor } from '#libs/contracts/money.ts';
-import { cutPage } from '#libs/contracts/page.ts';
+import { listed, type Page } from '#libs/contracts/page.ts';
 import type { Entry, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
+import { isTime, type List, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type EntryRecord, isListed, toEntry, toTransaction, toTransfer } from '../domain/records.ts';
 import { entryColumns, prefixed, recordOf, transactionColumns, type TransactionRow } from '../rows.ts';
 
 /** Lists: keyset pages, newest first, so that page 10,000 costs what page 1 costs. */
 
-/** Collects conditions and their parameters. */
-class Where {
-  readonly conditions: string[] = [];
-  readonly values: unknown[] = [];
-  /** `condition` with `?` for the parameter. */
-  add(condition: string, value: unknown): this {
-    this.values.push(value);
-    this.conditions.push(condition.replaceAll('?', `$${this.values.length}`));
-    return this;
-  }
-  parameter(value: unknown): string {
-    this.values.push(value);
-    return `$${this.values.length}`;
-  }
-  toString(): string {
-    return this.conditions.length === 0 ? 'true' : this.conditions.join(' and ');
-  }
-}
-
 /** A uuid of ours, or one that nothing has. */
 export function bits(id: string): string {
   const hex = id.slice(-32);
   return /^[0-9a-f]{32}$/.test(hex) ? hex : '0'.repeat(32);
-}
-
-type Page = { limit: number; order: 'asc' | 'desc'; after?: { at: string; id: string } | undefined };
-
-/** What is older (newer, ascending) than the position, by (created_at, transaction_id). */
-function addPosition(where: Where, { after, order }: Page): void {
-  if (after === undefined) return;
-  const at = where.parameter(after.at);
-  const id = where.parameter(bits(after.id));
-  where.conditions.push(`(t.created_at, t.transaction_id) ${order === 'desc' ? '<' : '>'} (${at}::timestamptz, ${id}::uuid)`);
 }
 
 export const reversedBy = `(select r.transaction_id from transactions r where id_key(r.reverses_transaction_id) = id_key(t.transaction_id)
@@ -57,20 +31,24 @@ export const listedColumns = transactionColumns
   .join(', ');
 
 /**
- * A keyset page of transactions. With `accounts` each account's part is read from its own index and then merged, so that
- * the page costs the same wherever it lies.
+ * A list of transactions. With `accounts` each account's part is read from its own index and then merged, so that a page
+ * costs the same wherever it lies.
  */
-async function readPage(pool: Pool, where: Where, page: Page, accounts: string[] | undefined): Promise<ListedRow[]> {
-  addPosition(where, page);
-  const order = `created_at ${page.order}, transaction_id ${page.order}`;
-  const limit = where.parameter(page.limit + 1);
-  const inner = (condition: string) => `select ${listedColumns} from transactions t where ${condition} order by t.${order.replace(', ', ', t.')} limit ${limit}`;
-  const rows =
-    accounts === undefined
-      ? inner(`${where}`)
-      : `select t.* from unnest(${where.parameter(uuidArray(accounts))}::uuid[]) as own (account_id) cross join lateral (${inner(`t.account_id = own.account_id and ${where}`)}) t order by ${order} limit ${limit}`;
-  const { rows: result } = await pool.query<ListedRow>(`select t.*, ${reversedBy} from (${rows}) t order by ${order}`, where.values);
-  return result;
+function postings<Item>(accounts: string[] | undefined, item: (row: ListedRow) => Item): List<ListedRow, Item> {
+  return {
+    order: ['t.created_at', 't.transaction_id'],
+    values: ({ at, id }) => (isTime(at) && isId('transaction', id) ? [at, bits(id)] : undefined),
+    position: (row) => ({ at: row.created_at, id: prefixed('txn', row.transaction_id) }),
+    item,
+    select(where, order, limit) {
+      const inner = (condition: string) => `select ${listedColumns} from transactions t where ${condition} order by ${order} limit ${limit}`;
+      const rows =
+        accounts === undefined
+          ? inner(`${where}`)
+          : `select t.* from unnest(${where.parameter(uuidArray(accounts))}::uuid[]) as own (account_id) cross join lateral (${inner(`t.account_id = own.account_id and ${where}`)}) t order by ${order} limit ${limit}`;
+      return `select t.*, ${reversedBy} from (${rows}) t order by ${order}`;
+    },
+  };
 }
 
 /** The accounts that a list is confined to; undefined where it is not. */
@@ -99,7 +77,7 @@ function addAmount(where: Where, comparison: '>=' | '<=', decimal: string | unde
   where.conditions.push(`t.amount_minor ${comparison} case ${cases.join(' ')} else ${where.parameter(threshold(decimal, 2, comparison === '>='))}::int8 end`);
 }
 
-const listed = isListed('t.failure_code');
+const shown = isListed('t.failure_code');
 
 /** Written out, so that the partial index of failed ones can serve. */
 function addStatus(where: Where, status: string | undefined): void {
@@ -107,11 +85,11 @@ function addStatus(where: Where, status: string | undefined): void {
 }
 
 /** Transactions, newest first. */
-export async function listTransactions(pool: Pool, filters: MessageData<'list_transactions'>, bound: string | undefined): Promise<MessageResult<'list_transactions'>> {
+export async function listTransactions(pool: Pool, filters: MessageData<'list_transactions'>, bound: string | undefined): Promise<Page<Transaction> | undefined> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending' || (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))) return { items: [] };
   const where = new Where();
-  where.conditions.push(listed);
+  where.conditions.push(shown);
   if (filters.transaction_type !== undefined) where.add('t.transaction_type = ?', filters.transaction_type);
   addStatus(where, filters.status);
   if (filters.reference !== undefined) where.add('t.reference = ?', filters.reference);
@@ -125,8 +103,7 @@ export async function listTransactions(pool: Pool, filters: MessageData<'list_tr
     where.add('id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id)) and t.reverses_transaction_id is null', uuidArray(legs));
     where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   }
-  const rows = await readPage(pool, where, filters, accounts);
-  return cutPage(rows, filters.limit, toListed, (row) => ({ at: row.created_at, id: prefixed('txn', row.transaction_id) }));
+  return readPage(pool, where, postings(accounts, toListed), filters);
 }
 
 /** A Transaction, with what reversed it. */
@@ -136,19 +113,18 @@ export function toListed(row: ListedRow): Transaction {
 }
 
 /** A Transfer is the Transaction on its source. */
-export async function listTransfers(pool: Pool, filters: MessageData<'list_transfers'>, bound: string | undefined): Promise<MessageResult<'list_transfers'>> {
+export async function listTransfers(pool: Pool, filters: MessageData<'list_transfers'>, bound: string | undefined): Promise<Page<Transfer> | undefined> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending') return { items: [] };
   const where = new Where();
-  where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null", listed);
+  where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null", shown);
   addStatus(where, filters.status);
   // Every transfer once: by its source, or, seen from one account, by the leg on that account.
   if (accounts === undefined) where.conditions.push('t.transaction_id = t.operation_id');
   else where.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
   if (filters.from !== undefined) where.add('t.created_at >= ?::timestamptz', filters.from);
   if (filters.to !== undefined) where.add('t.created_at < ?::timestamptz', filters.to);
-  const rows = await readPage(pool, where, filters, accounts);
-  return cutPage(rows, filters.limit, toTransferSeen, (row) => ({ at: row.created_at, id: prefixed('txn', row.transaction_id) }));
+  return readPage(pool, where, postings(accounts, toTransferSeen), filters);
 }
 
 /** The Transfer behind either of its legs. */
@@ -166,17 +142,20 @@ export function entryOf(row: EntryRow): Entry {
   return toEntry({ ...row, account_id: prefixed('acc', row.account_id), operation_id: prefixed('opr', row.operation_id), transaction_id: prefixed('txn', row.transaction_id) });
 }
 
-/** By sequence, newest first; undefined where the account is unknown to the caller. */
-export async function listEntries(pool: Pool, { account_id, limit, order, after }: MessageData<'list_entries'>, bound: string | undefined): Promise<{ items: Entry[] } | undefined> {
+/** By sequence. An account that is none to the caller is an unknown one. */
+export async function listEntries(pool: Pool, { account_id, ...page }: MessageData<'list_entries'>, bound: string | undefined): Promise<ReplyBody> {
   const owner = await pool.query('select from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)', [
     bits(isId('account', account_id) ? account_id : ''),
     bound === undefined ? null : bits(bound),
   ]);
-  if (owner.rowCount === 0) return undefined;
-  const { rows } = await pool.query<EntryRow>(
-    `select ${entryColumns}
-     from entries where account_id = $1 and ($2::int8 is null or sequence ${order === 'desc' ? '<' : '>'} $2) order by sequence ${order} limit $3`,
-    [bits(account_id), after === undefined || !/^\d{1,18}$/.test(after.id) ? null : after.id, limit + 1],
-  );
-  return cutPage(rows, limit, entryOf, (row) => ({ at: row.created_at, id: String(row.sequence) }));
+  if (owner.rowCount === 0) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
+  return listed(await readPage(pool, new Where().add('account_id = ?', bits(account_id)), entries, page));
 }
+
+const entries: List<EntryRow, Entry> = {
+  order: ['sequence'],
+  values: ({ id }) => (/^\d{1,18}$/.test(id) ? [id] : undefined),
+  position: (row) => ({ at: row.created_at, id: String(row.sequence) }),
+  item: entryOf,
+  select: (where, order, limit) => `select ${entryColumns} from entries where ${where} order by ${order} limit ${limit}`,
+};

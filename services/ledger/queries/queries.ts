@@ -3,6 +3,7 @@ import { type ErrorCode, refusal } from '#libs/contracts/errors.ts';
 import { creditLegId, debitLegId, idBits, isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
+import { listed } from '#libs/contracts/page.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
@@ -49,15 +50,15 @@ export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> 
     case 'get_balance_by_number':
       return found(await getBalanceByNumber(pool, query.data.account_number, bound), 'account_not_found', `account number ${query.data.account_number} not found`);
     case 'list_transactions':
-      return done(await listTransactions(pool, query.data, bound));
+      return listed(await listTransactions(pool, query.data, bound));
     case 'get_transaction':
       return getTransaction(pool, query.data.transaction_id, query.context);
     case 'list_transfers':
-      return done(await listTransfers(pool, query.data, bound));
+      return listed(await listTransfers(pool, query.data, bound));
     case 'get_transfer':
       return getTransfer(pool, query.data.transfer_id, query.context);
     case 'list_entries':
-      return found(await listEntries(pool, query.data, bound), 'account_not_found', `account ${query.data.account_id} not found`);
+      return listEntries(pool, query.data, bound);
     case 'get_statement':
       return getStatement(pool, query.data, bound);
     case 'get_timeline':

@@ -3,7 +3,7 @@ import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import { cutPage } from '#libs/contracts/page.ts';
+import { cutPage, invalidCursor } from '#libs/contracts/page.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { placed } from './booking-time.ts';
 import { bits, entryOf, type EntryRow } from './lists.ts';
@@ -65,7 +65,7 @@ const place = /^(\d{1,18})\.(\d{1,18})$/;
  */
 export async function getStatement(pool: Pool, { account_id, from, to, limit, after }: MessageData<'get_statement'>, bound: string | undefined): Promise<ReplyBody> {
   const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
-  if (after !== undefined && shown === undefined) return { ok: false, refusal: refusal('invalid_cursor', 'the cursor is not one of this list') };
+  if (after !== undefined && shown === undefined) return invalidCursor;
   const period = isId('account', account_id) ? await readPeriod(pool, account_id, from, to, end ?? null, bound) : undefined;
   if (!period) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
   const { currency, first, beyond, debit_minor, credit_minor } = period;
