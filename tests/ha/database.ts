@@ -4,10 +4,11 @@ import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { type Child, commandLine, startChild, trySignal } from '../../tools/local/child.ts';
 import { accepts, freePort } from '../../tools/local/ports.ts';
-import { chooseUser, findPrograms, initdbLocale, postgresUrl } from '../../tools/local/postgres.ts';
+import { chooseUser, findPrograms, postgresUrl } from '../../tools/local/postgres.ts';
 import type { ServersContext } from '../faults/cluster.ts';
 import { makeServer, pidsOf, type Server } from '../faults/processes.ts';
 import { eventually } from '../support/eventually.ts';
+import { patroniSettings } from './patroni/settings.ts';
 import { programPath } from './preflight.ts';
 
 /**
@@ -49,7 +50,6 @@ export interface DatabaseOptions {
 }
 
 const startMs = 60_000;
-const scope = 'core-banking';
 
 export async function makeDatabase(context: ServersContext, { tls, synchronous = true }: DatabaseOptions): Promise<Database> {
   const { dir, superuserPassword, owner, unexpectedExits } = context;
@@ -137,59 +137,6 @@ function makeBin(bin: string, programs: { initdb: string; postgres: string }): s
   if (!existsSync(join(bin, 'pg_isready'))) symlinkSync(programPath('pg_isready'), join(bin, 'pg_isready'));
   script('pg_controldata', `${process.execPath} ${join(import.meta.dirname, 'patroni', 'control-data.ts')}`);
   return bin;
-}
-
-interface PatroniOptions {
-  name: string;
-  port: number;
-  restPort: number;
-  etcdPort: number;
-  bin: string;
-  folders: Record<string, string>;
-  superuserPassword: string;
-  synchronous: boolean;
-  tls: DatabaseOptions['tls'];
-}
-
-function patroniSettings({ name, port, restPort, etcdPort, bin, folders, superuserPassword, synchronous, tls }: PatroniOptions): object {
-  const copy = `${process.execPath} ${join(import.meta.dirname, 'patroni', 'copy-server.ts')} --members '${JSON.stringify(folders)}' --password ${superuserPassword}`;
-  const superuser = { username: 'postgres', password: superuserPassword };
-  return {
-    scope,
-    name,
-    log: { level: 'INFO' },
-    restapi: { listen: `127.0.0.1:${restPort}`, connect_address: `127.0.0.1:${restPort}` },
-    etcd3: { host: `127.0.0.1:${etcdPort}` },
-    bootstrap: {
-      dcs: {
-        ttl: 8,
-        loop_wait: 1,
-        retry_timeout: 3,
-        maximum_lag_on_failover: 1_048_576,
-        synchronous_mode: synchronous,
-        postgresql: {
-          use_slots: true,
-          use_pg_rewind: false,
-          parameters: { max_connections: 200, max_wal_senders: 5, wal_level: 'replica', hot_standby: 'on', wal_keep_size: '1GB', wal_sender_timeout: '5s', wal_receiver_timeout: '5s' },
-        },
-      },
-      initdb: [...initdbLocale.map((flag) => flag.slice(2)).map((flag) => ({ [flag.split('=')[0] ?? '']: flag.split('=')[1] })), { 'auth-host': 'scram-sha-256' }],
-    },
-    postgresql: {
-      listen: `127.0.0.1:${port}`,
-      connect_address: `127.0.0.1:${port}`,
-      data_dir: folders[port],
-      bin_dir: bin,
-      // Without pg_rewind a former primary is made again from the present one.
-      remove_data_directory_on_diverged_timelines: true,
-      remove_data_directory_on_rewind_failure: true,
-      create_replica_methods: ['copy'],
-      copy: { command: copy },
-      authentication: { superuser, replication: superuser },
-      parameters: { ssl: 'on', ssl_cert_file: tls.cert, ssl_key_file: tls.key, unix_socket_directories: '', timezone: 'UTC', log_timezone: 'UTC', shared_buffers: '128MB' },
-      pg_hba: ['host all all 127.0.0.1/32 scram-sha-256', 'host replication all 127.0.0.1/32 scram-sha-256'],
-    },
-  };
 }
 
 async function makeEtcd({ dir, unexpectedExits }: ServersContext): Promise<Server> {
