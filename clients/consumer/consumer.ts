@@ -22,19 +22,19 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   const deadLetters = new DeadLetters(kafka, groupId, deadLetterSuffix);
   const shared: Shared = {
     options: { ...options, logger, sessionTimeoutMs },
-    toldTypes: new Set(),
+    reportedTypes: new Set(),
     partitions: new Map(),
-    putAside: async (origin, error) => {
+    deadLetter: async (origin, error) => {
       const letter = await deadLetters.put(origin, error);
       const { topic, partition, deadLetterTopic } = letter;
       if (options.onDeadLetter) options.onDeadLetter(letter);
-      else logger.warn({ topic, partition, offset: String(letter.offset), deadLetterTopic, err: error }, 'an event has become a dead letter');
+      else logger.warn({ topic, partition, offset: String(letter.offset), deadLetterTopic, err: error }, 'an event was dead-lettered');
     },
   };
   const joined = Promise.withResolvers<void>();
   const stopping = new AbortController();
   let session: Session | undefined;
-  let lives: Promise<void> | undefined;
+  let running: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
   let lastSign: number | undefined;
   let pauseMs = firstPauseMs;
@@ -45,7 +45,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
     pauseMs = firstPauseMs;
     joined.resolve();
   };
-  const liveOn = async (): Promise<void> => {
+  const keepRunning = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       session = new Session(kafka, shared, onSign);
       const reason = await session.run();
@@ -58,13 +58,13 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   };
   const stop = async (timeoutMs: number): Promise<void> => {
     stopping.abort();
-    const finished = (session?.stop() ?? Promise.resolve()).then(() => lives).then(() => deadLetters.close());
+    const finished = (session?.stop() ?? Promise.resolve()).then(() => running).then(() => deadLetters.close());
     const late = new AbortController();
     await Promise.race([finished.finally(() => late.abort()), pause(timeoutMs, late.signal)]);
   };
   return {
     start: () => {
-      lives ??= liveOn();
+      running ??= keepRunning();
       return joined.promise;
     },
     stop: ({ timeoutMs = 30_000 } = {}) => (stopped ??= stop(timeoutMs)),

@@ -9,10 +9,10 @@ type Handle = (event: BankEvent<BankEventType>) => Promise<void> | void;
 export interface Shared {
   options: Settings;
   /** Resolves when the broker has it. */
-  putAside(origin: Origin, error: Error): Promise<void>;
-  /** Types of a newer version that were told of. */
-  toldTypes: Set<string>;
-  /** Every partition that was ever held, by name: what was handled stays known from one life to the next. */
+  deadLetter(origin: Origin, error: Error): Promise<void>;
+  /** Types of a newer version that were reported. */
+  reportedTypes: Set<string>;
+  /** Every partition that was ever held, by name: what was handled stays known from one session to the next. */
   partitions: Map<string, Partition>;
 }
 
@@ -30,7 +30,7 @@ export class Partition {
 
   /**
    * Takes one message to its end: handled, skipped, or a dead letter; then `done`. Else the milliseconds until it is to be
-   * taken again, before anything behind it. Never rejects. A handler that an earlier life has left running is waited for.
+   * taken again, before anything behind it. Never rejects. A handler that an earlier session has left running is waited for.
    */
   take(origin: Origin): Promise<'done' | number> {
     const turn = this.#last.then(() => this.#take(origin));
@@ -59,7 +59,7 @@ export class Partition {
     const { type } = head;
     if (await this.#memory.isHandled(head.id)) return;
     if (!isBankEventType(type) || !handlers[type]) {
-      this.#tellNewer(type);
+      this.#reportNewer(type);
       if (!otherwise) return;
       await otherwise(readOther(head));
     } else {
@@ -72,7 +72,7 @@ export class Partition {
     await this.#memory.handled(head);
   }
 
-  /** False for a repeat. Resolves when a gap has been told of. */
+  /** False for a repeat. Resolves when a gap has been reported. */
   async #checkSequence(event: BankEvent<'corebanking.transaction.completed.v1'>): Promise<boolean> {
     const { onGap, logger } = this.#shared.options;
     const place = await this.#memory.place(event);
@@ -82,17 +82,17 @@ export class Partition {
     return true;
   }
 
-  #tellNewer(type: string): void {
-    const { options, toldTypes } = this.#shared;
+  #reportNewer(type: string): void {
+    const { options, reportedTypes } = this.#shared;
     const handled = olderVersion(type, options.handlers);
-    if (handled === undefined || toldTypes.has(type)) return;
-    toldTypes.add(type);
+    if (handled === undefined || reportedTypes.has(type)) return;
+    reportedTypes.add(type);
     if (options.onNewerVersion) options.onNewerVersion(type, handled);
     else options.logger.warn({ type, handled }, 'events of a newer version are coming, which have no handler');
   }
 
   async #fail(origin: Origin, error: Error): Promise<'done' | number> {
-    const { options, putAside } = this.#shared;
+    const { options, deadLetter } = this.#shared;
     const { attempts: maxAttempts = 5, firstPauseMs = 200, maxPauseMs = 10_000 } = options.retry ?? {};
     const attempts = this.#failing?.offset === origin.offset ? this.#failing.attempts + 1 : 1;
     this.#failing = { offset: origin.offset, attempts };
@@ -103,7 +103,7 @@ export class Partition {
       return pauseMs;
     }
     try {
-      await putAside(origin, error);
+      await deadLetter(origin, error);
     } catch (failure) {
       options.logger.warn({ ...where, err: failure }, 'the dead letter could not be written; the event is tried again');
       return pauseMs;

@@ -14,7 +14,7 @@ const commitIntervalMs = 500;
 const silentSessions = 3;
 const disconnectTimeoutMs = 2_000;
 
-/** One life of a kafkajs consumer: from joining the group until it is stopped or has crashed. */
+/** One session of a kafkajs consumer: from joining the group until it is stopped or has crashed. */
 export class Session {
   readonly #kafka: Kafka;
   readonly #consumer: Consumer;
@@ -57,7 +57,7 @@ export class Session {
     });
   }
 
-  /** Resolves with the reason when this life is over. */
+  /** Resolves with the reason when this session is over. */
   async run(): Promise<Error> {
     const consumer = this.#consumer;
     const { HEARTBEAT, REBALANCING, GROUP_JOIN, CRASH } = consumer.events;
