@@ -6,7 +6,7 @@ export interface Address {
   port: number;
 }
 
-/** What kafkajs hands to a socket factory. */
+/** What kafkajs passes to a socket factory. */
 interface SocketArguments extends Address {
   ssl?: tls.ConnectionOptions;
   onConnect: () => void;

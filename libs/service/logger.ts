@@ -85,7 +85,7 @@ interface SerializedError {
 
 const maxDepth = 4;
 
-/** An error's own story: name, message, code, stack, and the same of its causes. */
+/** What the log says of an error: name, message, code, stack, and the same of its causes. */
 export function serializeError(error: unknown, depth = 0): SerializedError | string {
   if (!(error instanceof Error)) return typeof error === 'string' ? error : Object.prototype.toString.call(error);
   const serialized: SerializedError = { type: error.name, message: error.message };

@@ -41,7 +41,7 @@ export interface OutboxSource {
 
 /**
  * The outbox of a service; rows and age are the same whichever of its processes is asked. Returns what counts published messages
- * and hands them on to `trace`.
+ * and passes them on to `trace`.
  */
 export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace?: PublishTracer): PublishTracer {
   const stats = kept(() => relay().stats(), askedOnceMs);

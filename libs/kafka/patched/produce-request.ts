@@ -3,7 +3,7 @@ import { ByteWriter } from './byte-writer.ts';
 import { type ContentInput, writeContent } from './record.ts';
 import { crc32c } from './crc32c.ts';
 
-/** A message as kafkajs hands it to its encoders. */
+/** A message as kafkajs passes it to its encoders. */
 export interface MessageInput extends ContentInput {
   timestamp?: string;
 }

@@ -50,7 +50,7 @@ const purgeEveryMs = 5000;
 const maxBackOffMs = 1000;
 /** How often one that stands by asks for the lease. */
 const standbyMs = 500;
-/** How long after a takeover the former holder is expected to send what it had in its hands, if it does at all. */
+/** How long after a takeover the former holder is expected to send what it was publishing, if it does at all. */
 const lateMs = 60_000;
 /** How long, and for how many batches, marks are put off: each mark is a transaction of its own. */
 const putOffMs = 50;

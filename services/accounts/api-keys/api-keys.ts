@@ -59,13 +59,13 @@ export async function createApiKey(work: KeyWork, data: MessageData<'create_api_
   if (expires_at <= now) {
     return refused(violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: 'expires_at must be in the future' }]));
   }
-  const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...born(context), rotated_from: null };
+  const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...creation(context), rotated_from: null };
   await insertKey(client, row);
   const { scopes: granted, environment, client_id } = row;
   return done(keyOf(row, now), stateEvents(work, row), { scopes: granted, environment, client_id, expires_at });
 }
 
-function born(context: MessageContext) {
+function creation(context: MessageContext) {
   return { created_at: context.time, created_by: context.actor, last_used_at: null, revoked_at: null, version: 1 };
 }
 
@@ -82,7 +82,7 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
   const lacking = old.scopes.filter((scope) => !data.maker_scopes.includes(scope));
   if (lacking.length > 0) return refused(refusal('insufficient_scope', `the key has scopes that its rotator lacks: ${lacking.join(', ')}`));
   const { key_id, secret_hash } = data;
-  const row: KeyRow = { ...old, key_id, secret_hash, ...born(context), expires_at: later(now, defaultLifetimeMs), rotated_from: old.key_id };
+  const row: KeyRow = { ...old, key_id, secret_hash, ...creation(context), expires_at: later(now, defaultLifetimeMs), rotated_from: old.key_id };
   const end = later(now, data.overlap_seconds * 1000);
   const ended = await expireKey(client, old.key_id, end < old.expires_at ? end : old.expires_at);
   await insertKey(client, row);

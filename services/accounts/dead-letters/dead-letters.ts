@@ -32,7 +32,7 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
   const dead_at = new Date(timestamp_ms).toISOString();
   const source_partition = wholeNumber(headers['dlq-partition']);
   const source_offset = wholeNumber(headers['dlq-offset']);
-  // The message that died, not its copy: delivered again from its topic, it lies here again, and is listed once.
+  // The message that was dead-lettered, not its copy: delivered and dead-lettered again, it is listed once.
   const origin = source_offset === null ? [partition, offset, dead_at] : [source_partition, source_offset];
   return {
     dead_letter_id: idOf('deadLetter', digest([topic, ...origin].join(' '), message)),

@@ -74,7 +74,7 @@ function isQuery({ headers }: ReceivedMessage): boolean {
   return name !== undefined && queriesBehind.includes(name);
 }
 
-/** A posting is recorded before it is dead-lettered: whoever asks for its id behind it must not be told that nobody knows it. */
+/** A posting is recorded before it is dead-lettered: to whoever asks for its id afterwards it must not be unknown. */
 function recording({ pool, replies }: CommandDependencies): Replies {
   return {
     ...replies,

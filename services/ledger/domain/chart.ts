@@ -42,7 +42,7 @@ export function cashIn<A>(customer: A, teller: A, vault: A): Leg<A>[] {
 }
 
 /**
- * Cash out: the Vault hands to the Teller, the Teller pays the customer. `customerDirection` is debit for a withdrawal
+ * Cash out: the Vault pays the Teller, the Teller pays the customer. `customerDirection` is debit for a withdrawal
  * and credit where a loan is paid out (the outstanding principal rises).
  */
 export function cashOut<A>(customer: A, teller: A, vault: A, customerDirection: Direction): Leg<A>[] {

@@ -4,7 +4,7 @@ import type { Pool } from '#libs/postgres/pool.ts';
 import { isTransferLeg, toTransaction, toTransfer, type TransactionRecord } from '../domain/records.ts';
 import { readTransactions, recordOf, transactionColumns, type TransactionRow } from '../rows.ts';
 
-/** Searches for staff: transactions and transfers by whatever text somebody has in hand. */
+/** Searches for staff: transactions and transfers by whatever text somebody has of them. */
 
 /** No index leads from a request to its postings, which every posting would pay for: the newest ones are looked through. */
 const newest = 20_000;

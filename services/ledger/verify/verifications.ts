@@ -12,7 +12,7 @@ import { type Finding, verifyBooks } from './verify-books.ts';
 
 /** Checks of the books on demand: one at a time over all ledgers, its result kept in a row. */
 
-/** Held by the session that verifies: who dies lets go of it. */
+/** Held by the session that verifies, and free again when that session ends, however it does. */
 const lockKey = 4_711_001;
 
 interface VerificationRow {
