@@ -30,7 +30,7 @@ test.each(['asc', 'desc'] as const)('pages %s give every row once, in order, tho
   const found: number[] = [];
   let after: Position | undefined;
   do {
-    const page = await readPage(pool, new Where().add('kind = ?', 'ab'), things, { limit: 4, order, after });
+    const page = await readPage(pool, new Where('id > 0').equal({ kind: 'ab', made_at: undefined }).between('made_at', '2026-01-01T00:00:00.000Z', undefined), things, { limit: 4, order, after });
     found.push(...(page?.items ?? []));
     after = page?.next;
   } while (after);

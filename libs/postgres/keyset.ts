@@ -1,15 +1,36 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import type { Position } from '#libs/contracts/messages.ts';
-import { cutPage, type Page } from '#libs/contracts/page.ts';
 import type { Pool } from './pool.ts';
+
+/** Lists are read by pages: each a range of an index, so that page 10,000 costs what page 1 costs. */
 
 /** Collects the conditions of a statement and their parameters. */
 export class Where {
-  readonly conditions: string[] = [];
+  readonly conditions: string[];
   readonly values: unknown[] = [];
+
+  /** Begins with conditions without parameters. */
+  constructor(...conditions: string[]) {
+    this.conditions = conditions;
+  }
 
   /** `condition` with `?` for the parameter. */
   add(condition: string, value: unknown): this {
     this.conditions.push(condition.replaceAll('?', this.parameter(value)));
+    return this;
+  }
+
+  /** Column = value; undefined ones are left out. */
+  equal(values: Record<string, unknown>): this {
+    for (const [column, value] of Object.entries(values)) if (value !== undefined) this.add(`${column} = ?`, value);
+    return this;
+  }
+
+  /** From (inclusive), to (exclusive), where they are given. */
+  between(column: string, from: string | undefined, to: string | undefined): this {
+    if (from !== undefined) this.add(`${column} >= ?`, from);
+    if (to !== undefined) this.add(`${column} < ?`, to);
     return this;
   }
 
@@ -28,16 +49,60 @@ export interface PageRequest {
   after?: Position | undefined;
 }
 
+/** `next` is the position after which the following page goes on; absent on the last page. */
+export interface Page<Item> {
+  items: Item[];
+  next?: Position;
+}
+
+/** What a page shows of its rows. */
+export interface View<Row, Item> {
+  item(row: Row): Item;
+  position(row: Row): Position;
+  /** Bytes that the gateway adds to each item. */
+  extraBytes?: number;
+}
+
 /** A list, ordered by columns that have an index together and no two equal rows. */
-export interface List<Row, Item> {
+export interface List<Row, Item> extends View<Row, Item> {
   order: string[];
   /** The values of a position for these columns; undefined where the position is none of this list. */
   values(after: Position): unknown[] | undefined;
-  position(row: Row): Position;
-  item(row: Row): Item;
   select(where: Where, order: string, limit: string): string;
-  /** Bytes that the gateway adds to each item. */
-  extraBytes?: number;
+}
+
+/** One page. Undefined for a position of another list. */
+export async function readPage<Row extends object, Item>(pool: Pool, where: Where, list: List<Row, Item>, { limit, order, after }: PageRequest): Promise<Page<Item> | undefined> {
+  const values = after && list.values(after);
+  if (after && !values) return undefined;
+  if (values) where.conditions.push(`(${list.order.join(', ')}) ${order === 'asc' ? '>' : '<'} (${values.map((value) => where.parameter(value)).join(', ')})`);
+  const columns = list.order.map((column) => `${column} ${order}`).join(', ');
+  const statement = list.select(where, columns, where.parameter(limit + 1));
+  return cutPage((await pool.query<Row>(statement, where.values)).rows, limit, list);
+}
+
+/** A page ends at its limit or at 1 MiB of JSON, whichever is first (contract: Lists); 4 KiB are left for what surrounds the items. */
+export const pageBytes = 1024 * 1024 - 4096;
+
+/** Cuts a page out of rows that were read with one more than the limit. It holds at least one item. */
+export function cutPage<Row, Item>(rows: Row[], limit: number, { item: itemOf, position, extraBytes = 0 }: View<Row, Item>): Page<Item> {
+  const items: Item[] = [];
+  let bytes = 0;
+  for (const row of rows.slice(0, limit)) {
+    const item = itemOf(row);
+    bytes += Buffer.byteLength(JSON.stringify(item)) + 1 + extraBytes;
+    if (bytes > pageBytes && items.length > 0) break;
+    items.push(item);
+  }
+  const last = rows[items.length - 1];
+  return items.length < rows.length && last !== undefined ? { items, next: position(last) } : { items };
+}
+
+export const invalidCursor: ReplyBody = { ok: false, refusal: refusal('invalid_cursor', 'the cursor is not one of this list') };
+
+/** The reply to a list. */
+export function listed(page: Page<unknown> | undefined): ReplyBody {
+  return page ? { ok: true, data: page } : invalidCursor;
 }
 
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -45,17 +110,4 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 /** True for the time of a position. */
 export function isTime(at: string): boolean {
   return isoTime.test(at) && !Number.isNaN(Date.parse(at));
-}
-
-/** One page, read as a range of the index: page 10,000 costs what page 1 costs. Undefined for a position of another list. */
-export async function readPage<Row extends object, Item>(pool: Pool, where: Where, list: List<Row, Item>, { limit, order, after }: PageRequest): Promise<Page<Item> | undefined> {
-  if (after) {
-    const values = list.values(after);
-    if (!values) return undefined;
-    where.conditions.push(`(${list.order.join(', ')}) ${order === 'asc' ? '>' : '<'} (${values.map((value) => where.parameter(value)).join(', ')})`);
-  }
-  const columns = list.order.map((column) => `${column} ${order}`).join(', ');
-  const statement = list.select(where, columns, where.parameter(limit + 1));
-  const { rows } = await pool.query<Row>(statement, where.values);
-  return cutPage(rows, limit, list.item, list.position, list.extraBytes);
 }

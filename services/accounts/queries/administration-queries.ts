@@ -3,7 +3,7 @@ import type { AuditRecord, DeadLetterContent } from '#libs/contracts/administrat
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { listed } from '#libs/contracts/page.ts';
+import { listed } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
 import { countOpenDeadLetters, deadLetterColumns, deadLetterOf, findDeadLetter } from '../dead-letters/dead-letter-store.ts';
 import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';

@@ -3,7 +3,7 @@ import type { Position } from '#libs/contracts/messages.ts';
 import type { AccountMaster, Client } from '#libs/contracts/resources.ts';
 import { newAccount, newClient, newId, openingOf, retail, startHarness } from '../test/harness.ts';
 import type { Harness } from '../test/harness.ts';
-import { pageBytes } from '#libs/contracts/page.ts';
+import { pageBytes } from '#libs/postgres/keyset.ts';
 
 let bank: Harness;
 beforeAll(async () => {

@@ -1,6 +1,5 @@
 import type { Position } from '#libs/contracts/messages.ts';
-import type { Page } from '#libs/contracts/page.ts';
-import { isTime, type List, type PageRequest, readPage as readKeysetPage, Where } from '#libs/postgres/keyset.ts';
+import { isTime, type List, type Page, type PageRequest, readPage as readKeysetPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 
 export interface PageSource<Row, Item> extends Omit<List<Row, Item>, 'select'> {
@@ -30,14 +29,9 @@ export function byTime<Row extends object>(time: keyof Row & string, id: keyof R
 
 /** One page of a list of one table. Undefined for a position of another list. */
 export function readPage<Row extends object, Item>(pool: Pool, source: PageSource<Row, Item>, request: PageRequest): Promise<Page<Item> | undefined> {
-  const where = new Where();
-  if (source.fixed !== undefined) where.conditions.push(source.fixed);
-  for (const [column, value] of Object.entries(source.filters)) {
-    if (value !== undefined) where.add(`${column} = ?`, value);
-  }
-  const { column = '', from, to } = source.range ?? {};
-  if (from !== undefined) where.add(`${column} >= ?`, from);
-  if (to !== undefined) where.add(`${column} < ?`, to);
-  const select: List<Row, Item>['select'] = (conditions, order, limit) => `select ${source.columns} from ${source.from} where ${conditions} order by ${order} limit ${limit}`;
+  const { from, columns, fixed = 'true', filters, range } = source;
+  const where = new Where(fixed).equal(filters);
+  if (range) where.between(range.column, range.from, range.to);
+  const select: List<Row, Item>['select'] = (conditions, order, limit) => `select ${columns} from ${from} where ${conditions} order by ${order} limit ${limit}`;
   return readKeysetPage(pool, where, { ...source, select }, request);
 }

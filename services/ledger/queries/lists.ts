@@ -3,10 +3,9 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { currencies, currencyDigits, maxMinor } from '#libs/contracts/money.ts';
-import { listed, type Page } from '#libs/contracts/page.ts';
 import type { Entry, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
-import { isTime, type List, readPage, Where } from '#libs/postgres/keyset.ts';
+import { isTime, type List, listed, type Page, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type EntryRecord, isListed, toEntry, toTransaction, toTransfer } from '../domain/records.ts';
 import { entryColumns, prefixed, recordOf, transactionColumns, type TransactionRow } from '../rows.ts';
@@ -88,14 +87,9 @@ function addStatus(where: Where, status: string | undefined): void {
 export async function listTransactions(pool: Pool, filters: MessageData<'list_transactions'>, bound: string | undefined): Promise<Page<Transaction> | undefined> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending' || (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))) return { items: [] };
-  const where = new Where();
-  where.conditions.push(shown);
-  if (filters.transaction_type !== undefined) where.add('t.transaction_type = ?', filters.transaction_type);
+  const { transaction_type, reference, idempotency_key, from, to } = filters;
+  const where = new Where(shown).equal({ 't.transaction_type': transaction_type, 't.reference': reference, 't.idempotency_key': idempotency_key }).between('t.created_at', from, to);
   addStatus(where, filters.status);
-  if (filters.reference !== undefined) where.add('t.reference = ?', filters.reference);
-  if (filters.idempotency_key !== undefined) where.add('t.idempotency_key = ?', filters.idempotency_key);
-  if (filters.from !== undefined) where.add('t.created_at >= ?::timestamptz', filters.from);
-  if (filters.to !== undefined) where.add('t.created_at < ?::timestamptz', filters.to);
   addAmount(where, '>=', filters.min_amount);
   addAmount(where, '<=', filters.max_amount);
   if (filters.transfer_id !== undefined) {
@@ -116,14 +110,11 @@ export function toListed(row: ListedRow): Transaction {
 export async function listTransfers(pool: Pool, filters: MessageData<'list_transfers'>, bound: string | undefined): Promise<Page<Transfer> | undefined> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending') return { items: [] };
-  const where = new Where();
-  where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null", shown);
+  const where = new Where("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null", shown).between('t.created_at', filters.from, filters.to);
   addStatus(where, filters.status);
   // Every transfer once: by its source, or, seen from one account, by the leg on that account.
   if (accounts === undefined) where.conditions.push('t.transaction_id = t.operation_id');
   else where.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
-  if (filters.from !== undefined) where.add('t.created_at >= ?::timestamptz', filters.from);
-  if (filters.to !== undefined) where.add('t.created_at < ?::timestamptz', filters.to);
   return readPage(pool, where, postings(accounts, toTransferSeen), filters);
 }
 
@@ -149,7 +140,7 @@ export async function listEntries(pool: Pool, { account_id, ...page }: MessageDa
     bound === undefined ? null : bits(bound),
   ]);
   if (owner.rowCount === 0) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
-  return listed(await readPage(pool, new Where().add('account_id = ?', bits(account_id)), entries, page));
+  return listed(await readPage(pool, new Where().equal({ account_id: bits(account_id) }), entries, page));
 }
 
 const entries: List<EntryRow, Entry> = {

@@ -3,7 +3,7 @@ import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import { cutPage, invalidCursor } from '#libs/contracts/page.ts';
+import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { placed } from './booking-time.ts';
 import { bits, entryOf, type EntryRow } from './lists.ts';
@@ -72,7 +72,7 @@ export async function getStatement(pool: Pool, { account_id, from, to, limit, af
   if (beyond - first > maxEntries) return { ok: false, refusal: tooMany(beyond - first) };
   const begin = shown === undefined ? first : BigInt(shown) + 1n;
   const rows = await readEntries(pool, account_id, begin, beyond, limit + 1);
-  const { items, next } = cutPage(rows, limit, entryOf, (row) => ({ at: row.created_at, id: `${row.sequence}.${beyond}` }));
+  const { items, next } = cutPage(rows, limit, { item: entryOf, position: (row) => ({ at: row.created_at, id: `${row.sequence}.${beyond}` }) });
   const item = {
     account_id: prefixed('acc', period.account_id),
     account_number: period.account_number,
