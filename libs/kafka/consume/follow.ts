@@ -70,11 +70,6 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     beforeStop: async () => undefined,
   }), logger);
 
-  const firstOffsets = async (): Promise<PartitionOffset[]> => {
-    if (options.from === undefined) return [];
-    if (options.from instanceof Date) return offsetsAt(kafka, topic, options.from);
-    return (await topicRanges(kafka, topic)).map(({ partition, high }) => ({ partition, offset: high }));
-  };
   const readAll = async (timeoutMs: number): Promise<void> => {
     // Partitions that hold nothing have nothing to wait for, whatever their end offset is.
     const ranges = await repeatUntilDone(() => topicRanges(kafka, topic), timeoutMs);
@@ -84,7 +79,7 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   };
   return {
     start: async ({ timeoutMs = startTimeoutMs } = {}) => {
-      for (const { partition, offset } of await repeatUntilDone(firstOffsets, timeoutMs)) positions.set(partition, offset);
+      for (const { partition, offset } of await repeatUntilDone(() => firstOffsets(kafka, options), timeoutMs)) positions.set(partition, offset);
       await supervisor.start(timeoutMs);
       try {
         await withTimeout(readAll(timeoutMs), timeoutMs, `reading ${topic}`);
@@ -96,4 +91,11 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
     stop: () => supervisor.stop(stopTimeoutMs),
     health: () => supervisor.health(),
   };
+}
+
+/** Where `from` lies in each partition; none where reading begins with the oldest message. */
+async function firstOffsets(kafka: KafkaClient, { topic, from }: FollowOptions): Promise<PartitionOffset[]> {
+  if (from === undefined) return [];
+  if (from instanceof Date) return offsetsAt(kafka, topic, from);
+  return (await topicRanges(kafka, topic)).map(({ partition, high }) => ({ partition, offset: high }));
 }
