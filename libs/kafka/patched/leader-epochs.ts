@@ -120,7 +120,7 @@ function keepNewest(require: NodeJS.Require): void {
 }
 
 /** Brokers follow one log of metadata: an answer with one older epoch is older as a whole. */
-export function isOlder(answer: Metadata, known: Metadata): boolean {
+function isOlder(answer: Metadata, known: Metadata): boolean {
   const epochs = new Map(known.topicMetadata.map(({ topic, partitionMetadata }) => [topic, new Map(partitionMetadata.map(({ partitionId, leaderEpoch }) => [partitionId, leaderEpoch]))]));
   return answer.topicMetadata.some(({ topic, partitionMetadata }) =>
     partitionMetadata.some(({ partitionId, leaderEpoch = 0 }) => leaderEpoch < (epochs.get(topic)?.get(partitionId) ?? 0)));
