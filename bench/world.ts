@@ -129,7 +129,8 @@ export class World {
   /** The header of a token that the gateway answering itself takes. */
   get token(): string {
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: 'bench', aud: 'core-banking', sub: 'bench', scope: scopes.join(' '), exp: Math.ceil(Date.now() / 1000) + 86_400 })}`;
+    const now = Math.floor(Date.now() / 1000);
+    const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: 'bench', aud: 'core-banking', sub: 'bench', scope: scopes.join(' '), iat: now, exp: now + 86_400 })}`;
     return `authorization: Bearer ${signed}.${createHmac('sha256', this.#jwtSecret).update(signed).digest('base64url')}`;
   }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadConfig, url } from '#libs/service/config.ts';
+import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
 import { type Bank, BankError, type BankOptions, createBank, NoAnswerError } from '../clients/typescript/index.ts';
 
@@ -28,7 +28,7 @@ const cliConfig = z.object({
 
 function readConfig() {
   try {
-    return loadConfig(cliConfig);
+    return loadToolConfig(cliConfig);
   } catch (error) {
     throw error instanceof ConfigError ? new Failure(2, error.message) : error;
   }

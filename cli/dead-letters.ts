@@ -8,7 +8,7 @@ type ListOptions = Parameters<Bank['listDeadLetters']>[0] & { limit: number; jso
 
 /** `bank dead-letters list|show|redrive|drop`: messages that could not be processed, and what is done with them. */
 export function addDeadLetters(program: Command): void {
-  const group = program.command('dead-letters').description('Messages that could not be processed (scope ops:manage)');
+  const group = program.command('dead-letters').description('Messages that could not be processed (scope ops:manage; what is in one: clients:read too)');
 
   group
     .command('list')

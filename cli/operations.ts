@@ -9,7 +9,7 @@ const pollMs = 500;
 export function addOperations(program: Command): void {
   program
     .command('verify-books')
-    .description('Check the books against every rule, in one snapshot while postings go on (scope ops:manage)')
+    .description('Check the books against every rule, in one snapshot while postings go on (scope books:read)')
     .option('--json', 'print the verification as JSON')
     .addHelpText('after', '\nEnds with 1 where a rule is broken. With access to Postgres and Kafka, `npm run verify-books` also compares the events with the books.')
     .action(async ({ json }: { json?: true }) => showVerification(await verify(), json));

@@ -49,7 +49,7 @@ const app = await createApp({
   cursors: createCursors(API_KEY_PEPPER),
   idempotencySecret: API_KEY_PEPPER,
   apiVersion: '0',
-  tokens: { issuer: 'bench', audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, hs256Secret: JWT_SECRET },
+  tokens: { issuer: 'bench', audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, hs256Secret: JWT_SECRET, wholeBankClients: ['*'], maxLifetimeS: 86_400 },
   rateLimitPerMinute: unlimited,
   authFailuresPerMinute: unlimited,
   trustProxy: [],

@@ -450,7 +450,7 @@ export interface Calls {
   getBalanceByNumber(input: { accountNumber: string }, options?: CallOptions): Promise<AccountBalance>;
   /** Get an account. Scope: accounts:read. */
   getAccount(input: { account_id: string }, options?: CallOptions): Promise<Account>;
-  /** Open an account for a client. Scope: accounts:write. */
+  /** Open an account for a client. An `initial_deposit` above 0 is cash, and needs `transactions:write` besides. Scope: accounts:write. */
   openAccount(input: {
     client_id: string;
     account_type: 'Savings' | 'Checking' | 'Current' | 'Loan';
@@ -517,7 +517,7 @@ export interface Calls {
   /** Create an API key. Scope: keys:manage. */
   createApiKey(input: {
     name: string;
-    scopes: ('clients:read' | 'clients:write' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'keys:manage' | 'audit:read' | 'ops:manage')[];
+    scopes: ('clients:read' | 'clients:write' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage')[];
     expires_at?: string | null;
     client_id?: string | null;
     environment?: 'live' | 'test';
@@ -530,19 +530,19 @@ export interface Calls {
   rotateApiKey(input: { key_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<ApiKeyWithSecret>;
   /** Revoke an API key. Scope: keys:manage. */
   revokeApiKey(input: { key_id: string }, options?: CallOptions): Promise<ApiKey>;
-  /** Trial balance per currency. Scope: ops:manage. */
+  /** Trial balance per currency. Scope: books:read. */
   getTrialBalance(input?: Record<never, never>, options?: CallOptions): Promise<TrialBalance[]>;
-  /** Teller and Vault per currency. Scope: ops:manage. */
+  /** Teller and Vault per currency. Scope: books:read. */
   getSystemAccounts(input?: Record<never, never>, options?: CallOptions): Promise<SystemAccount[]>;
   /** Find anything by one text. Finds clients (clients:read) by id, by the beginning of their name or of their last name in any script and case, and by contact or USSD phone number; accounts (accounts:read) by id or number; transactions and transfers (transactions:read) by id, operation id, reference or Idempotency-Key, and by the request id where they are among the newest 20,000; audit records (audit:read) by request id. All but names match as a whole. At most 20 of a kind; a kind that the scopes do not allow is left out. Not for credentials bound to one client. What it shows a member of staff of a client is audited. Any authenticated caller. */
   search(input: { q: string }, options?: CallOptions): Promise<SearchHit[]>;
   /** What became of a transaction: request, command, entries, events. The entries are those of the whole operation, with Teller, Vault and the other party. Events are told as long as the outbox keeps them, OUTBOX_RETENTION_HOURS after they were published. Scope: audit:read. */
   getTimeline(input: { transaction_id: string }, options?: CallOptions): Promise<Timeline>;
-  /** Operations and amounts per minute, hour or day. Without `to` up to now, without `from` an hour of minutes, a day of hours or thirty days; at most 1,500 buckets. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all. Scope: ops:manage. */
+  /** Operations and amounts per minute, hour or day. Without `to` up to now, without `from` an hour of minutes, a day of hours or thirty days; at most 1,500 buckets. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all. Scope: books:read. */
   getPostingStatistics(input: { currency: string; unit?: 'minute' | 'hour' | 'day'; from?: string; to?: string }, options?: CallOptions): Promise<PostingStatistics>;
-  /** Outboxes, consumer lag, dead letters, breakers, the last check of the books. A part that does not answer is null; the answer is 200 all the same. Scope: ops:manage. */
+  /** Outboxes, consumer lag, dead letters, breakers, the last check of the books. A part that does not answer is null; the answer is 200 all the same. Scope: books:read. */
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;
-  /** Check the books against every rule, in one snapshot while postings go on. Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry. Where one is running already, that one is answered. Scope: ops:manage. */
+  /** Check the books against every rule, in one snapshot while postings go on. Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry. Where one is running already, that one is answered. Scope: books:read. */
   verifyBooks(input?: Record<never, never>, options?: CallOptions): Promise<Verification>;
   /** List audit records. Scope: audit:read. */
   listAudit(input?: {
@@ -567,7 +567,7 @@ export interface Calls {
     cursor?: string;
     order?: 'asc' | 'desc';
   }, options?: CallOptions): Pages<DeadLetter>;
-  /** Get a dead letter with headers and value. Scope: ops:manage. */
+  /** Get a dead letter with headers and value. Scope: ops:manage and clients:read. */
   getDeadLetter(input: { dead_letter_id: string }, options?: CallOptions): Promise<DeadLetterContent>;
   /** Send a dead letter to its topic again, its very bytes. Scope: ops:manage. */
   redriveDeadLetter(input: { dead_letter_id: string; renew_deadline?: boolean }, options?: CallOptions): Promise<DeadLetter>;

@@ -38,6 +38,8 @@ test.each<[string, Values]>([
   ['more processes than partitions', { ledger: { autoscaling: { maxReplicas: commandPartitions + 1 } } }],
   ['a single process', { accounts: { autoscaling: { minReplicas: 1 } } }],
   ['a digest that is none', { image: { digest: 'sha256:abc' } }],
+  ['an Ingress whose addresses nobody names', { ingress: { enabled: true, host: 'bank.example', tlsSecretName: 'x' } }],
+  ['a Gateway whose addresses nobody names', { gatewayApi: { enabled: true, host: 'bank.example', className: 'x', tlsSecretName: 'x' }, gateway: { config: { TRUST_PROXY: '' } } }],
   ['an Ingress without TLS', { ingress: { enabled: true, host: 'bank.example' } }],
   ['a route to nowhere', { gatewayApi: { enabled: true, host: 'bank.example' } }],
   ['a CA from two places', { trustedCa: { kafka: { secretName: 'a', configMapName: 'b', key: 'c' } } }],

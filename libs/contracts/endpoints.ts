@@ -28,6 +28,8 @@ export interface Endpoint {
   summary: string;
   /** null: any authenticated caller. */
   scope: Scope | null;
+  /** Needed besides `scope`: what it shows is the subject of this one. */
+  also?: Scope;
   query: z.ZodType;
   body?: z.ZodType;
   /** What callers must know beyond the summary. */
@@ -100,6 +102,7 @@ export const endpoints = {
   },
   open_account: {
     method: 'POST', path: '/accounts', tag: 'Accounts', summary: 'Open an account for a client', scope: 'accounts:write', query: none, body: bodies.openAccount,
+    description: 'An `initial_deposit` above 0 is cash, and needs `transactions:write` besides.',
     result: accountSchema, shape: 'one', success: 201, message: 'open_account', errors: [...moneyErrors, 'client_not_found', ...writeErrors],
   },
   change_account_status: {
@@ -169,11 +172,11 @@ export const endpoints = {
     result: apiKeySchema, shape: 'one', success: 200, message: 'revoke_api_key', errors: ['api_key_not_found', ...writeErrors],
   },
   get_trial_balance: {
-    method: 'GET', path: '/admin/trial-balance', tag: 'Administration', summary: 'Trial balance per currency', scope: 'ops:manage', query: none,
+    method: 'GET', path: '/admin/trial-balance', tag: 'Administration', summary: 'Trial balance per currency', scope: 'books:read', query: none,
     result: trialBalanceSchema, shape: 'list', success: 200, message: 'get_trial_balance', errors: [],
   },
   get_system_accounts: {
-    method: 'GET', path: '/admin/system-accounts', tag: 'Administration', summary: 'Teller and Vault per currency', scope: 'ops:manage', query: none,
+    method: 'GET', path: '/admin/system-accounts', tag: 'Administration', summary: 'Teller and Vault per currency', scope: 'books:read', query: none,
     result: systemAccountSchema, shape: 'list', success: 200, message: 'get_system_accounts', errors: [],
   },
   search: {
@@ -190,17 +193,17 @@ export const endpoints = {
     result: timelineSchema, shape: 'one', success: 200, message: 'get_timeline', errors: ['transaction_not_found'],
   },
   get_posting_statistics: {
-    method: 'GET', path: '/admin/posting-statistics', tag: 'Administration', summary: 'Operations and amounts per minute, hour or day', scope: 'ops:manage', query: administrationParameters.postingStatistics,
+    method: 'GET', path: '/admin/posting-statistics', tag: 'Administration', summary: 'Operations and amounts per minute, hour or day', scope: 'books:read', query: administrationParameters.postingStatistics,
     description: 'Without `to` up to now, without `from` an hour of minutes, a day of hours or thirty days; at most 1,500 buckets. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all.',
     result: postingStatisticsSchema, shape: 'one', success: 200, message: 'get_posting_statistics', errors: ['unsupported_currency'],
   },
   get_operations: {
-    method: 'GET', path: '/admin/operations', tag: 'Administration', summary: 'Outboxes, consumer lag, dead letters, breakers, the last check of the books', scope: 'ops:manage', query: none,
+    method: 'GET', path: '/admin/operations', tag: 'Administration', summary: 'Outboxes, consumer lag, dead letters, breakers, the last check of the books', scope: 'books:read', query: none,
     description: 'A part that does not answer is null; the answer is 200 all the same.',
     result: operationsSchema, shape: 'one', success: 200, message: 'get_ledger_operations', errors: [],
   },
   verify_books: {
-    method: 'POST', path: '/admin/verifications', tag: 'Administration', summary: 'Check the books against every rule, in one snapshot while postings go on', scope: 'ops:manage', query: none, body: administrationBodies.verifyBooks,
+    method: 'POST', path: '/admin/verifications', tag: 'Administration', summary: 'Check the books against every rule, in one snapshot while postings go on', scope: 'books:read', query: none, body: administrationBodies.verifyBooks,
     description: 'Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry. Where one is running already, that one is answered.',
     result: verificationSchema, shape: 'one', success: 200, message: 'verify_books', errors: ['outcome_unknown'],
   },
@@ -213,7 +216,7 @@ export const endpoints = {
     result: deadLetterSchema, shape: 'page', success: 200, message: 'list_dead_letters', errors: ['invalid_cursor'],
   },
   get_dead_letter: {
-    method: 'GET', path: '/admin/dead-letters/:dead_letter_id', tag: 'Administration', summary: 'Get a dead letter with headers and value', scope: 'ops:manage', query: none,
+    method: 'GET', path: '/admin/dead-letters/:dead_letter_id', tag: 'Administration', summary: 'Get a dead letter with headers and value', scope: 'ops:manage', also: 'clients:read', query: none,
     result: deadLetterContentSchema, shape: 'one', success: 200, message: 'get_dead_letter', errors: ['dead_letter_not_found'],
   },
   redrive_dead_letter: {
@@ -227,6 +230,11 @@ export const endpoints = {
 } satisfies Record<string, Endpoint>;
 
 export type EndpointName = keyof typeof endpoints;
+
+/** Every scope that a caller needs; none for any authenticated caller. */
+export function neededScopes({ scope, also }: Pick<Endpoint, 'scope' | 'also'>): Scope[] {
+  return [scope, also].filter((needed) => needed !== null && needed !== undefined);
+}
 
 /** Whether its answers come in pages, with a Link to the next one. */
 export function isPaged({ shape }: Pick<Endpoint, 'shape'>): boolean {

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
 import { canonicalDecimal, isCurrency, maxMinor, NumberText, toMinor } from './money.ts';
 import { accountStatus, accountType, clientType, freezeReason, keyEnvironment, transactionStatus, transactionType, ussdStatus } from './resources.ts';
-import { scopes } from './scopes.ts';
+import { bankScopes, scopes } from './scopes.ts';
+import type { Scope } from './scopes.ts';
 
 /**
  * Fields of requests: what callers may send, normalised on the way in. Violations carry an error code in `params`; `meta`
@@ -81,6 +82,11 @@ function rule(code: ErrorCode, field: string, message: string | ((body: Body) =>
   const when = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
   const error = typeof message === 'string' ? message : ({ input }: { input?: unknown }): string => message(input as Body);
   return z.refine<Body>(holds, { params: { code }, path: [field], error, when });
+}
+
+/** What a body that binds a key to one client asks for and cannot have. */
+function bankScopesOf({ client_id, scopes: asked }: Body): Scope[] {
+  return typeof client_id === 'string' && Array.isArray(asked) ? bankScopes.filter((scope) => asked.includes(scope)) : [];
 }
 
 /** The same kind of rule for JSON Schema: where `when` has that value, `field` must be a text. */
@@ -196,7 +202,7 @@ export const bodies = {
     expires_at: z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time' }).refine((text) => utcTime(text) !== undefined, 'must be in the years 1 to 9999').nullish(),
     client_id: id.nullish(),
     environment: keyEnvironment.default('live'),
-  }),
+  }).check(rule('validation_failed', 'scopes', (body) => `must not name, for a key bound to one client, what belongs to the bank: ${bankScopesOf(body).join(', ')}`, (body) => bankScopesOf(body).length === 0)),
   rotateKey: z.strictObject({ overlap_seconds: z.preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400)).meta({ input_default: 3600 }) }),
   revokeKey: z.strictObject({}),
 };

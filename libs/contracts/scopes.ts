@@ -1,17 +1,32 @@
-/** The permission list (contract: Authentication and permission). */
-export const scopes = [
-  'clients:read',
-  'clients:write',
-  'accounts:read',
-  'accounts:write',
-  'accounts:status',
-  'transactions:read',
-  'transactions:write',
-  'transactions:reverse',
-  'transfers:write',
-  'keys:manage',
-  'audit:read',
-  'ops:manage',
-] as const;
+/**
+ * The permission list (contract: Authentication and permission), and to whom each permission may be given. A credential bound
+ * to one client acts for a customer: what belongs to the bank is never among its scopes.
+ */
+const holders = {
+  'clients:read': 'anyone',
+  'clients:write': 'anyone',
+  'accounts:read': 'anyone',
+  'accounts:write': 'anyone',
+  'accounts:status': 'bank',
+  'transactions:read': 'anyone',
+  'transactions:write': 'bank',
+  'transactions:reverse': 'bank',
+  'transfers:write': 'anyone',
+  'keys:manage': 'bank',
+  'audit:read': 'bank',
+  'books:read': 'bank',
+  'ops:manage': 'bank',
+} as const satisfies Record<string, 'anyone' | 'bank'>;
 
-export type Scope = (typeof scopes)[number];
+export type Scope = keyof typeof holders;
+
+export const scopes = Object.keys(holders) as [Scope, ...Scope[]];
+
+/** Those that a credential bound to one client cannot have. */
+export const bankScopes: readonly Scope[] = scopes.filter((scope) => holders[scope] === 'bank');
+
+/** What a credential may do of what it names: names that are no scope mean nothing, and a bound one has none of the bank's. */
+export function grantedScopes(named: readonly string[], boundClientId: string | undefined): ReadonlySet<Scope> {
+  const own = boundClientId === undefined ? [] : bankScopes;
+  return new Set(scopes.filter((scope) => named.includes(scope) && !own.includes(scope)));
+}

@@ -9,11 +9,11 @@ const folder = mkdtempSync(join(tmpdir(), 'config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const schema = z.object({ ...processConfig, ...kafkaConfig, ...databaseConfig, RATE: wholeNumber(0, 10), ON: flag.prefault('false') });
-const good = { KAFKA_BROKERS: 'a:1, b:2,', DATABASE_URL: 'postgres://u:p@h/d', RATE: '3' };
+const good = { NODE_ENV: 'test', KAFKA_BROKERS: 'a:1, b:2,', DATABASE_URL: 'postgres://u:p@h/d', RATE: '3' };
 
 function failure(env: Record<string, string>): string {
   try {
-    loadConfig(schema, env);
+    loadConfig(schema, { NODE_ENV: 'test', ...env });
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigError);
     return (error as Error).message;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import { productionProblems } from './production.ts';
+import { isProduction, productionProblems } from './production.ts';
 
 /** The configuration is not valid; the message names every bad variable, one per line, and never a value. */
 export class ConfigError extends Error {
@@ -13,7 +13,7 @@ export type Environment = Record<string, string | undefined>;
 /**
  * Reads the variables that the schema names from the environment (the only place where process.env is read). Every
  * variable NAME may be given as NAME_FILE instead: the path of a file that holds the value, for secrets. An empty
- * variable counts as absent. Where NODE_ENV is production, what is not safe there is wrong too (production.ts). Throws one
+ * variable counts as absent. Unless NODE_ENV is development or test, what is not safe is wrong too (production.ts). Throws one
  * ConfigError for all that is wrong.
  */
 export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: Environment = process.env): z.output<Schema> {
@@ -35,13 +35,18 @@ export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: Envi
     failed.add(name);
     problems.push(`  ${name}: ${name in input || issue.path.length === 0 ? issue.message : 'is missing'}`);
   }
-  if (env['NODE_ENV'] === 'production') {
-    for (const { name, problem } of productionProblems(Object.keys(schema.shape), input)) if (!failed.has(name)) problems.push(`  ${name}: ${problem}`);
-  }
+  const unsafe = isProduction(env['NODE_ENV']) ? productionProblems(Object.keys(schema.shape), input).filter(({ name }) => !failed.has(name)) : [];
+  problems.push(...unsafe.map(({ name, problem }) => `  ${name}: ${problem}`));
   if (!parsed.success || problems.length > 0) {
-    throw new ConfigError(`the configuration is not valid:\n${problems.join('\n')}`);
+    const hint = unsafe.length > 0 && env['NODE_ENV'] !== 'production' ? '\n  (NODE_ENV is neither development nor test, so this is production)' : '';
+    throw new ConfigError(`the configuration is not valid:\n${problems.join('\n')}${hint}`);
   }
   return parsed.data;
+}
+
+/** For a tool that a person runs against servers that they name: unless NODE_ENV says otherwise (the image does), it takes them as they are. */
+export function loadToolConfig<Schema extends z.ZodObject>(schema: Schema): z.output<Schema> {
+  return loadConfig(schema, { NODE_ENV: 'development', ...process.env });
 }
 
 function readVariable(name: string, env: Environment): string | undefined {

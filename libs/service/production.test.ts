@@ -6,14 +6,18 @@ import { gatewayConfig } from '#services/gateway/config.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadConfig } from './config.ts';
 
 const random = (bytes: number) => randomBytes(bytes).toString('base64url');
+const databasePassword = random(24);
+const certificate = '-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----';
 const good: Record<string, string> = {
   NODE_ENV: 'production',
   KAFKA_BROKERS: 'broker:9093',
   KAFKA_SSL: 'true',
-  DATABASE_URL: `postgres://ledger:${random(24)}@db/bank?sslmode=verify-full&sslrootcert=/etc/ca.pem`,
+  KAFKA_SASL_MECHANISM: 'scram-sha-512',
+  DATABASE_URL: `postgres://ledger:${databasePassword}@db/bank?sslmode=verify-full&sslrootcert=/etc/ca.pem`,
   JWT_ISSUER: 'https://issuer.example',
   JWT_AUDIENCE: 'core-banking',
   JWKS_URL: 'https://issuer.example/jwks',
+  JWT_WHOLE_BANK_CLIENTS: 'back-office',
   API_KEY_PEPPER: random(32),
   IDEMPOTENCY_SECRET: random(32),
 };
@@ -26,20 +30,30 @@ function problems(changed: Record<string, string | undefined>): Record<string, s
     return {};
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigError);
-    const lines = (error as Error).message.split('\n').slice(1).map((line) => /^ {2}(\w+): (.*)$/.exec(line)?.slice(1) ?? ['?', line]);
+    const lines = (error as Error).message.split('\n').slice(1).filter((line) => !line.startsWith('  (')).map((line) => /^ {2}(\w+): (.*)$/.exec(line)?.slice(1) ?? ['?', line]);
     return Object.fromEntries(lines) as Record<string, string>;
   }
 }
 
 test('what is safe is taken, with the defaults of everything else', () => {
   expect(problems({})).toEqual({});
-  expect(problems({ KAFKA_SASL_PASSWORD: random(12), SERVICE_ROLE_PASSWORD: random(24), MIGRATION_DATABASE_URL: 'postgres://owner@db/bank?sslmode=verify-full', TRUST_PROXY: '10.0.0.0/8,::1' })).toEqual({});
+  expect(problems({ KAFKA_SASL_PASSWORD: random(12), SERVICE_ROLE_PASSWORD: random(24), MIGRATION_DATABASE_URL: 'postgres://owner@db/bank?sslmode=verify-full', TRUST_PROXY: '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7,::1' })).toEqual({});
+  expect(problems({ TRUST_PROXY: 'loopback, linklocal, uniquelocal' })).toEqual({});
+  expect(problems({ KAFKA_SASL_MECHANISM: undefined, KAFKA_SSL_CERT: certificate })).toEqual({});
+  expect(problems({ JWT_ISSUER: undefined, JWKS_URL: undefined, JWT_WHOLE_BANK_CLIENTS: undefined })).toEqual({});
+  expect(problems({ JWT_WHOLE_BANK_CLIENTS: '*', API_KEY_ENVIRONMENTS: 'live' })).toEqual({});
 });
 
 test.each<[string, string | undefined, RegExp]>([
   ['KAFKA_SSL', undefined, /plain text to Kafka/],
   ['KAFKA_SSL', 'false', /plain text to Kafka/],
+  ['KAFKA_SASL_MECHANISM', undefined, /log-in.*KAFKA_SSL_CERT/],
   ['KAFKA_SASL_PASSWORD', 'short', /less than 16/],
+  ['ALLOW_UNREPLICATED', 'true', /three replicas/],
+  ['JWT_WHOLE_BANK_CLIENTS', undefined, /azp.*\*/],
+  ['API_KEY_ENVIRONMENTS', 'live,test', /live alone/],
+  ['RATE_LIMIT_PER_MINUTE', '0', /limit/],
+  ['AUTH_FAILURES_PER_MINUTE', '0', /limit/],
   ['DATABASE_URL', 'postgres://u@db/bank', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=require', /verify-full/],
   ['DATABASE_URL', 'postgres://u@db/bank?sslmode=verify-ca', /verify-full/],
@@ -56,12 +70,25 @@ test.each<[string, string | undefined, RegExp]>([
   ['API_KEY_PEPPER', '0123abcdef'.repeat(5), /repeats itself/],
   ['API_KEY_PEPPER', `${random(20)}-change-me-${random(20)}`, /everybody tries/],
   ['IDEMPOTENCY_SECRET', 'correct horse battery', /less than 32/],
-  ['IDEMPOTENCY_SECRET', good['API_KEY_PEPPER'], /must differ/],
+  ['IDEMPOTENCY_SECRET', good['API_KEY_PEPPER'], /must differ from API_KEY_PEPPER/],
+  ['API_KEY_PEPPER_PREVIOUS', good['API_KEY_PEPPER'], /must differ/],
+  ['SESSION_SECRET', good['IDEMPOTENCY_SECRET'], /must differ/],
+  ['SERVICE_ROLE_PASSWORD', good['IDEMPOTENCY_SECRET'], /must differ/],
+  ['DASHBOARD_CLIENT_SECRET', good['API_KEY_PEPPER'], /must differ/],
+  ['KAFKA_SASL_PASSWORD', databasePassword, /must differ from DATABASE_URL/],
   ['SESSION_SECRET', 'correct horse battery', /less than 32/],
   ['DASHBOARD_CLIENT_SECRET', 'correct horse battery', /issuer/],
   ['PUBLIC_URL', 'http://bank.example', /https/],
   ['TRUST_PROXY', '0.0.0.0/0', /name the proxies/],
   ['TRUST_PROXY', '10.0.0.1, ::/0', /name the proxies/],
+  ['TRUST_PROXY', '0.0.0.0/1,128.0.0.0/1', /name the proxies/],
+  ['TRUST_PROXY', '0.0.0.0/1,128.0.0.0/2,192.0.0.0/3,224.0.0.0/3', /name the proxies/],
+  ['TRUST_PROXY', '::/1,8000::/1', /name the proxies/],
+  ['TRUST_PROXY', '::ffff:0:0/96', /name the proxies/],
+  ['TRUST_PROXY', '::ffff:0.0.0.0/97,::ffff:128.0.0.0/97', /name the proxies/],
+  ['TRUST_PROXY', Array.from({ length: 64 }, (_, i) => `${4 * i}.0.0.0/8`).join(), /name the proxies/],
+  ['TRUST_PROXY', '0.0.0.0/0.0.0.0', /address or network/],
+  ['TRUST_PROXY', 'true', /address or network/],
 ])('%s=%s is refused, by name and with the way out', (name, value, reason) => {
   const found = problems({ [name]: value });
   expect(Object.keys(found)).toEqual([name]);
@@ -83,14 +110,25 @@ test('only the variables that a process reads are its business', () => {
   expect(() => loadConfig(accountsConfig, { ...others, JWKS_URL: 'http://i' })).not.toThrow();
 });
 
-test.each([undefined, 'development', 'test'])('NODE_ENV=%s asks for nothing of it', (environment) => {
-  expect(() => loadConfig(all, { ...good, NODE_ENV: environment, KAFKA_SSL: undefined, DATABASE_URL: 'postgres://u:p@db/bank', API_KEY_PEPPER: 'a pepper of sixteen' })).not.toThrow();
+const unsafe = { KAFKA_SSL: undefined, DATABASE_URL: 'postgres://u:p@db/bank', API_KEY_PEPPER: 'a pepper of sixteen' };
+
+test.each(['development', 'test'])('NODE_ENV=%s asks for nothing of it', (environment) => {
+  expect(problems({ ...unsafe, NODE_ENV: environment })).toEqual({});
 });
 
-const certificate = '-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----';
+test.each([undefined, '', 'Production', 'PRODUCTION', 'prod', 'staging', 'Development', 'test '])('NODE_ENV=%j is production', (environment) => {
+  expect(Object.keys(problems({ ...unsafe, NODE_ENV: environment })).sort()).toEqual(['API_KEY_PEPPER', 'DATABASE_URL', 'KAFKA_SSL']);
+});
+
+test('a tool that names no broker needs no log-in there', () => {
+  const tool = z.object({ ...kafkaConfig, KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional() });
+  expect(() => loadConfig(tool, { NODE_ENV: 'production' })).not.toThrow();
+  expect(() => loadConfig(tool, { NODE_ENV: 'production', KAFKA_BROKERS: 'b:1' })).toThrow('KAFKA_SSL');
+});
+
 
 test('TLS to Kafka takes a CA, and a certificate of our own with its key', () => {
-  const load = (env: Record<string, string>) => kafkaOptions(loadConfig(z.object(kafkaConfig), { KAFKA_BROKERS: 'b:1', ...env }), 'me');
+  const load = (env: Record<string, string>) => kafkaOptions(loadConfig(z.object(kafkaConfig), { NODE_ENV: 'test', KAFKA_BROKERS: 'b:1', ...env }), 'me');
   expect(load({})).toEqual({ brokers: ['b:1'], client_id: 'me', as_published: false, ssl: false });
   expect(load({ KAFKAJS_AS_PUBLISHED: '1' }).as_published).toBe(true);
   expect(load({ KAFKA_SSL: 'true' }).ssl).toEqual({});

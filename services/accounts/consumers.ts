@@ -90,7 +90,7 @@ export function accountsQueries(deps: ConsumerDeps): (messages: ReceivedMessage[
   });
 }
 
-/** What a reply shows a member of staff of a client is recorded before it is sent. */
+/** What a reply shows of personal data is recorded before it is sent. */
 async function answerGroup(deps: ConsumerDeps, items: ItemOf<Request>[]): Promise<ReplyBody[]> {
   const startedAt = performance.now();
   const requests = items.map(({ content }) => content);

@@ -3,6 +3,7 @@ import { ConfigError, loadConfig } from '#libs/service/config.ts';
 import { gatewayConfig } from './config.ts';
 
 const base = {
+  NODE_ENV: 'test',
   KAFKA_BROKERS: 'broker:9092',
   JWT_ISSUER: 'http://issuer.example',
   JWT_AUDIENCE: 'core-banking',
@@ -15,6 +16,13 @@ const dashboard = { DASHBOARD_CLIENT_ID: 'dashboard', DASHBOARD_CLIENT_SECRET: '
 it('the dashboard is configured as a whole or not at all', () => {
   expect(loadConfig(gatewayConfig, base).PUBLIC_URL).toBeUndefined();
   expect(loadConfig(gatewayConfig, { ...base, ...dashboard })).toMatchObject(dashboard);
+});
+
+it('roles have scopes that exist, of a claim that is named', () => {
+  const roles = (JWT_ROLE_SCOPES: string, JWT_SCOPES_CLAIM: string | undefined = 'roles') => loadConfig(gatewayConfig, { ...base, JWT_SCOPES_CLAIM, JWT_ROLE_SCOPES }).JWT_ROLE_SCOPES;
+  expect(roles('teller = clients:read transactions:write; auditor=books:read;')).toEqual(new Map([['teller', ['clients:read', 'transactions:write']], ['auditor', ['books:read']]]));
+  for (const wrong of ['teller=clients:reed', '=clients:read', 'teller', 'teller=']) expect(() => roles(wrong)).toThrow(/JWT_ROLE_SCOPES: must be role=/);
+  expect(() => loadConfig(gatewayConfig, { ...base, JWT_ROLE_SCOPES: 'teller=clients:read' })).toThrow('needs JWT_SCOPES_CLAIM');
 });
 
 it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s the start says what belongs together', (missing) => {

@@ -1,11 +1,23 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { flag, kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import type { Scope } from '#libs/contracts/scopes.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createCursors } from './api/cursor.ts';
 import { createKeySet } from './access/jwks.ts';
 import { asymmetricAlgorithms } from './access/tokens.ts';
+
+/** role=scope scope;role=scope */
+const roleScopes = z
+  .string()
+  .transform((text) => new Map(text.split(';').filter((rule) => rule.trim() !== '').map((rule) => {
+    const [role = '', ...named] = rule.split('=').map((part) => part.trim());
+    return [role, named.join('=').split(/ +/)] as const;
+  })))
+  .refine((roles) => [...roles].every(([role, named]) => role !== '' && named.every((scope) => scopes.includes(scope as Scope))), 'must be role=scope scope;role=scope with scopes that exist')
+  .meta({ title: 'role=scope scope;…' });
 
 const secret = z.string().min(16, 'must have at least 16 characters');
 
@@ -24,6 +36,12 @@ export const gatewayConfig = z
       .prefault(asymmetricAlgorithms.join(','))
       .describe('Signature algorithms accepted in tokens'),
     JWT_HS256_SECRET: z.string().min(32, 'must have at least 32 characters').optional().describe('Accepts HS256 tokens signed with this secret: for tests, never together with a real issuer'),
+    JWT_WHOLE_BANK_CLIENTS: list.optional().describe('OAuth clients (the azp of a token, else its client_id) whose tokens act for the whole bank where no bank_client_id binds them; * for all, without it none'),
+    JWT_SCOPES_CLAIM: z.string().optional().describe('Claim that holds the scopes instead of scope: its name, or names from member to member (realm_access.roles); a text or a list'),
+    JWT_ROLE_SCOPES: roleScopes.optional().describe('Scopes of each value of JWT_SCOPES_CLAIM: teller=clients:read transactions:write;auditor=books:read. Other values mean nothing; without it the values are scopes'),
+    JWT_MAX_LIFETIME: wholeNumber(60, 604_800).prefault('43200').describe('Longest lifetime of an accepted token, exp - iat, in seconds'),
+    JWKS_MAX_STALE: wholeNumber(5, 86_400).prefault('300').describe("Seconds after which the issuer's keys are used no more unless they were fetched again: a key that it withdraws is refused so soon, and tokens are answered 503 when JWKS_URL has failed for so long"),
+    API_KEY_ENVIRONMENTS: list.pipe(z.array(z.enum(['live', 'test']))).prefault('live').describe('Environments whose API keys work here: live, test or both'),
     API_KEY_PEPPER: secret.describe('Secret under which API keys are hashed; the same for every gateway and for bootstrap-key'),
     API_KEY_PEPPER_PREVIOUS: secret.optional().describe('The API_KEY_PEPPER before this one, until no key hashed under it is in use any more (docs/operations.md)'),
     IDEMPOTENCY_SECRET: secret.describe('Secret from which command ids and cursors are derived; the same for every gateway, and never changed'),
@@ -42,6 +60,7 @@ export const gatewayConfig = z
   .refine((config) => (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) || (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined), {
     message: 'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
   })
+  .refine((config) => config.JWT_ROLE_SCOPES === undefined || config.JWT_SCOPES_CLAIM !== undefined, { message: 'JWT_ROLE_SCOPES needs JWT_SCOPES_CLAIM' })
   .refine((config) => {
     const given = [config.DASHBOARD_CLIENT_ID, config.DASHBOARD_CLIENT_SECRET, config.SESSION_SECRET, config.PUBLIC_URL].filter((value) => value !== undefined).length;
     return given === 0 || (given === 4 && config.JWKS_URL !== undefined);
@@ -64,8 +83,12 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
       issuer: config.JWT_ISSUER ?? '',
       audience: config.JWT_AUDIENCE ?? '',
       algorithms: config.JWT_ALGORITHMS,
-      keySet: config.JWKS_URL === undefined ? undefined : createKeySet({ url: config.JWKS_URL, logger }),
+      keySet: config.JWKS_URL === undefined ? undefined : createKeySet({ url: config.JWKS_URL, logger, maxStaleMs: config.JWKS_MAX_STALE * 1000 }),
       hs256Secret: config.JWT_HS256_SECRET,
+      wholeBankClients: config.JWT_WHOLE_BANK_CLIENTS ?? [],
+      scopesClaim: config.JWT_SCOPES_CLAIM,
+      roleScopes: config.JWT_ROLE_SCOPES,
+      maxLifetimeS: config.JWT_MAX_LIFETIME,
     },
     rateLimitPerMinute: config.RATE_LIMIT_PER_MINUTE,
     authFailuresPerMinute: config.AUTH_FAILURES_PER_MINUTE,

@@ -36,7 +36,7 @@ const issuer = 'https://issuer.example';
 const audience = 'bank-under-test';
 const limit = 400;
 const world = useBank({
-  env: { JWT_ISSUER: issuer, JWT_AUDIENCE: audience, JWKS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`, RATE_LIMIT_PER_MINUTE: String(limit), AUTH_FAILURES_PER_MINUTE: '300' },
+  env: { JWT_WHOLE_BANK_CLIENTS: '*', JWT_ISSUER: issuer, JWT_AUDIENCE: audience, JWKS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`, RATE_LIMIT_PER_MINUTE: String(limit), AUTH_FAILURES_PER_MINUTE: '300' },
 });
 const { api } = world;
 afterAll(() => {

@@ -94,7 +94,7 @@ describe('Time-outs: a 202 for an account that does not exist', () => {
 describe('Time-outs: what is decided after the reply wait', () => {
   it('is nobody else’s: another client’s list stays as it was; a repeat tells the same created_at; already_reversed names the reversal', async () => {
     const [mine, theirs] = [await api.newAccount({ initial_deposit: 5 }), await api.newAccount({ initial_deposit: 5 })];
-    const boundTo = async (client_id: string) => api.withKey((await api.key({ scopes: ['transactions:read', 'transactions:write'], client_id })).api_key);
+    const boundTo = async (client_id: string) => api.withKey((await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id })).api_key);
     const [a, b] = [await boundTo(mine.client_id), await boundTo(theirs.client_id)];
     const { transaction_id } = await api.transact(mine.account_id, 'Deposit', 1);
     const path = `/transactions/${transaction_id}/reversal`;
@@ -104,7 +104,7 @@ describe('Time-outs: what is decided after the reply wait', () => {
     const ledger = world.bank.process('ledger');
     ledger.kill('SIGSTOP');
     const [foreign, first, second, late] = await Promise.all([
-      a.post('/transactions', { account_id: theirs.account_id, transaction_type: 'Withdrawal', amount: 1, description: 'from a stranger' }),
+      a.post('/transfers', { from_account_id: theirs.account_id, to_account_id: mine.account_id, amount: 1, description: 'from a stranger' }),
       deposit(),
       sleep(300).then(deposit),
       api.once(reversalKey, path, { reason: 'r' }),
@@ -117,7 +117,7 @@ describe('Time-outs: what is decided after the reply wait', () => {
       return answer.status < 500 && answer;
     });
     expect.soft(expectError(replay, 400, 'already_reversed').details).toMatchObject({ reversal_transaction_id: reversal.transaction_id });
-    await eventually(async () => (await a.get(`/transactions/${(foreign.body as RestTransaction).transaction_id}`)).data<RestTransaction>().status === 'Failed');
+    await eventually(async () => (await a.get(`/transfers/${foreign.data<RestTransfer>().transfer_id}`)).data<RestTransfer>().status === 'Failed');
     expect.soft((await b.all<RestTransaction>('/transactions')).map(({ description }) => description)).toEqual(['Initial deposit']);
   });
 });

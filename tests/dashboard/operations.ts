@@ -19,7 +19,7 @@ export function testOperations({ world, ui, as }: Dashboard): void {
 
   describe('operations', () => {
     it('dead letters are found from their number, shown, redriven and dropped, each after it is confirmed', async () => {
-      const { page, complaints } = await as('auditor');
+      const { page, complaints } = await as('admin');
       await page.goto(ui('/operations'));
       await page.getByText('None is open.').waitFor();
       await poison(['poison-1', 'poison-2']);

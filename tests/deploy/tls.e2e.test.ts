@@ -21,7 +21,7 @@ import { createAuthority } from '../support/certificates.ts';
 import { Api } from '../support/client.ts';
 
 /**
- * A bank in production mode over a broker that speaks SASL over TLS only (SCRAM-SHA-512) and a Postgres with TLS, both of this
+ * A bank as in production, but for its single broker, over a broker that speaks SASL over TLS only (SCRAM-SHA-512) and a Postgres with TLS, both of this
  * file's own and with certificates of a CA of its own, for the address 127.0.0.1 and no name.
  */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-tls-'));
@@ -83,7 +83,8 @@ beforeAll(async () => {
     apiKeyPepper: secret(),
     idempotencySecret: secret(),
     env: {
-      NODE_ENV: 'production',
+      // A single broker cannot keep three replicas, which production asks for.
+      NODE_ENV: 'test',
       KAFKA_SSL: 'true',
       KAFKA_SSL_CA_FILE: authority.ca,
       KAFKA_SASL_MECHANISM: 'scram-sha-512',
@@ -106,7 +107,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-test('a whole bank runs in production mode over TLS: an account, a deposit, a transfer, and books in order', async () => {
+test('a whole bank runs over TLS: an account, a deposit, a transfer, and books in order', async () => {
   const api = new Api(() => `http://127.0.0.1:${gatewayPort}`, () => ({ 'x-api-key': apiKey }));
   const from = await api.newAccount({ initial_deposit: 100 });
   const to = await api.newAccount();
@@ -130,7 +131,7 @@ test('a whole bank runs in production mode over TLS: an account, a deposit, a tr
 
 /** What a service writes when it cannot start. */
 async function failureOf(kind: ServiceKind, env: Record<string, string>, url = databaseUrl): Promise<string> {
-  const base: Record<string, string | undefined> = { ...process.env, ...settings.env, KAFKA_BROKERS: settings.brokers, HEALTH_PORT: '0', PORT: '0', LOG_LEVEL: 'error', DATABASE_URL: url, API_KEY_PEPPER: settings.apiKeyPepper, IDEMPOTENCY_SECRET: settings.idempotencySecret };
+  const base: Record<string, string | undefined> = { ...process.env, ...settings.env, NODE_ENV: 'production', KAFKA_BROKERS: settings.brokers, HEALTH_PORT: '0', PORT: '0', LOG_LEVEL: 'error', DATABASE_URL: url, API_KEY_PEPPER: settings.apiKeyPepper, IDEMPOTENCY_SECRET: settings.idempotencySecret };
   const { code, stdout, stderr } = await runToEnd(process.execPath, [`services/${kind}/main.ts`], { cwd: join(import.meta.dirname, '..', '..'), env: { ...base, ...env } as Record<string, string>, timeoutMs: 60_000 });
   expect(code).toBe(1);
   return stdout + stderr;
@@ -151,6 +152,8 @@ describe('what cannot be trusted, or is not trusted, ends the start with the nam
     ['a CA that did not sign the database', 'ledger', () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslrootcert', stranger.ca)) }), /ledger cannot start: DATABASE_URL: .* not to be trusted .*sslrootcert/],
     ['a name that the database does not have', 'accounts', () => ({ DATABASE_URL: withUrl((url) => (url.hostname = 'localhost')) }), /accounts cannot start: DATABASE_URL: .* for another name/],
     ['a wrong password at the database', 'ledger', () => ({ DATABASE_URL: withUrl((url) => (url.password = 'wrongwrongwrong7Zk')) }), /ledger cannot start: DATABASE_URL: the database refuses the log-in/],
+    ['a single copy of what was acknowledged', 'ledger', () => ({ ALLOW_UNREPLICATED: 'true' }), /is not valid:\n {2}ALLOW_UNREPLICATED: must not be true[^\n]*\n*$/],
+    ['nobody who logs in', 'accounts', () => ({ KAFKA_SASL_MECHANISM: '', KAFKA_SASL_USERNAME: '', KAFKA_SASL_PASSWORD: '' }), /KAFKA_SASL_MECHANISM: must be set/],
     ['plain text', 'gateway', () => ({ KAFKA_SSL: 'false', KAFKA_SSL_CA_FILE: '' }), /KAFKA_SSL: must be true/],
     ['a database that need not prove itself', 'accounts', () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslmode', 'require')) }), /DATABASE_URL: must have \?sslmode=verify-full/],
   ])('%s', async (_what, kind, env, expected) => {

@@ -165,17 +165,19 @@ describe('Dead letters: redrive', () => {
 });
 
 describe('Dead letters: who may, and what is not there', () => {
-  it('needs ops:manage, and no binding to one client', async () => {
+  it('needs ops:manage, what is in one clients:read besides, and the look is recorded', async () => {
     const letter = await die('ledger.commands', { value: '}' });
-    const { client_id } = await api.client();
-    const callers = [{ scopes: ['audit:read', 'keys:manage'] }, { scopes: ['ops:manage'], client_id }];
-    for (const fields of callers) {
-      const caller = api.withKey((await api.key(fields)).api_key);
+    const withScopes = async (...scopes: string[]) => api.withKey((await api.key({ scopes })).api_key);
+    for (const caller of [await withScopes('audit:read', 'keys:manage'), await withScopes('books:read', 'clients:read')]) {
       for (const answer of [await caller.get(path), await caller.get(`${path}/${letter.dead_letter_id}`), await caller.post(`${path}/${letter.dead_letter_id}/redrive`), await caller.post(`${path}/${letter.dead_letter_id}/drop`)]) {
         expectError(answer, 403, 'insufficient_scope');
       }
     }
-    expect((await show(letter.dead_letter_id)).state).toBe('open');
+    const operator = await withScopes('ops:manage');
+    expect((await operator.get(path)).status).toBe(200);
+    expectError(await operator.get(`${path}/${letter.dead_letter_id}`), 403, 'insufficient_scope', /clients:read/);
+    expect((await (await withScopes('ops:manage', 'clients:read')).get(`${path}/${letter.dead_letter_id}`)).data()).toMatchObject({ state: 'open' });
+    expect((await api.get(`/admin/audit?resource_id=${letter.dead_letter_id}`)).list()).toContainEqual(expect.objectContaining({ action: 'get_dead_letter', outcome: 'success' }));
   });
 
   it('unknown and malformed ids are 404, odd filters and bodies 400', async () => {

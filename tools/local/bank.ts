@@ -6,6 +6,8 @@ import { PROJECT } from './local-dir.ts';
 export const AUDIENCE = 'core-banking';
 /** The confidential client of the local identity provider that may have every scope. */
 export const MAIN_CLIENT = 'core-banking-local';
+/** The one that may have the reading scopes only. */
+export const READER_CLIENT = 'reader';
 /** The confidential client that people sign in through. */
 export const DASHBOARD_CLIENT = 'dashboard';
 /** So high that no load test meets them. */
@@ -122,6 +124,8 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     JWT_ISSUER: settings.issuer,
     JWT_AUDIENCE: AUDIENCE,
     JWKS_URL: `${settings.issuer}/jwks`,
+    JWT_WHOLE_BANK_CLIENTS: [MAIN_CLIENT, READER_CLIENT, DASHBOARD_CLIENT].join(','),
+    API_KEY_ENVIRONMENTS: 'live,test',
     API_KEY_PEPPER: settings.apiKeyPepper,
     IDEMPOTENCY_SECRET: settings.idempotencySecret,
     RATE_LIMIT_PER_MINUTE: process.env['RATE_LIMIT_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
@@ -187,6 +191,7 @@ export function startIdentityProvider(options: IdentityProviderOptions): Child {
     cwd: PROJECT,
     env: {
       ...process.env,
+      NODE_ENV: 'development',
       IDP_PORT: String(options.port),
       IDP_KEYS_PATH: options.keysFile,
       IDP_CLIENT_SECRET: options.clientSecret,

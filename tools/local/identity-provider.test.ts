@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Scope, scopes } from '#libs/contracts/scopes.ts';
+import { loadConfig } from '#libs/service/config.ts';
 import { createKeySet } from '#services/gateway/access/jwks.ts';
 import { createTokenVerifier } from '#services/gateway/access/tokens.ts';
 import { authorization, Browser, claimsOf, type Parameters, redeem, redirectUri, type Tokens } from '../../tests/support/sign-in.ts';
 import { AUDIENCE, MAIN_CLIENT, startIdentityProvider } from './bank.ts';
+import { idpConfig } from './identity-provider.ts';
 import { freePort } from './ports.ts';
 import { awaitReady } from './ready.ts';
 import { users } from './users.ts';
@@ -42,6 +44,10 @@ async function tokensOf(userName: string, scope = everything, browser = new Brow
   return { ...((await answer.json()) as Tokens), nonce: parameters['nonce'] };
 }
 
+test.each([undefined, 'production', 'staging'])('does not start where NODE_ENV is %s', (environment) => {
+  expect(() => loadConfig(idpConfig, { NODE_ENV: environment, IDP_CLIENT_SECRET: clientSecret })).toThrow(/IDP_CLIENT_SECRET: .*local development/);
+});
+
 describe('signing in', () => {
   test('the page says what it is and who can sign in, without scripts and under a strict policy', async () => {
     const { page } = await new Browser().visit(authorization(issuer).url);
@@ -63,8 +69,8 @@ describe('signing in', () => {
     expect(claimsOf(access_token)).toMatchObject({ iss: issuer, aud: AUDIENCE, sub: user_name, name, client_id: 'dashboard', scope });
     expect(claimsOf(id_token)).toMatchObject({ iss: issuer, aud: 'dashboard', sub: user_name, name, nonce });
 
-    const keySet = createKeySet({ url: `${issuer}/jwks`, logger: pino({ level: 'silent' }) });
-    const caller = await createTokenVerifier({ issuer, audience: AUDIENCE, algorithms: ['RS256'], keySet })(access_token);
+    const keySet = createKeySet({ url: `${issuer}/jwks`, logger: pino({ level: 'silent' }), maxStaleMs: 60_000 });
+    const caller = await createTokenVerifier({ issuer, audience: AUDIENCE, algorithms: ['RS256'], keySet, wholeBankClients: ['dashboard'], maxLifetimeS: 3600 })(access_token);
     expect(caller).toEqual({ actor: `jwt:${issuer}|${user_name}`, scopes: new Set(own), boundClientId: undefined, isStaff: true });
   });
 

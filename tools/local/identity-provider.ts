@@ -16,13 +16,12 @@ import type { Account, Adapter, AdapterPayload, ClientMetadata, Configuration, G
 import { z } from 'zod';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { loadConfig, port, url } from '#libs/service/config.ts';
-import { DASHBOARD_CLIENT, MAIN_CLIENT } from './bank.ts';
+import { DASHBOARD_CLIENT, MAIN_CLIENT, READER_CLIENT } from './bank.ts';
 import { writeAtomically } from './local-dir.ts';
 import { createSignIn, pageHeaders, SIGN_IN_PATH, signOut, withoutSelfSubmission } from './sign-in.ts';
 import { messagePage } from './sign-in-pages.ts';
 import { userNamed } from './users.ts';
 
-const READER_CLIENT = 'reader';
 const BOUND_PREFIX = 'bound:';
 /** OAuth asks for a URI here (RFC 8707); the audience in the token is IDP_AUDIENCE. */
 const RESOURCE = 'urn:core-banking';

@@ -18,8 +18,7 @@ export const users: readonly User[] = [
     role: 'back office: clients, accounts, transactions',
     scopes: ['clients:read', 'clients:write', 'accounts:read', 'accounts:write', 'accounts:status', 'transactions:read', 'transactions:write', 'transactions:reverse', 'transfers:write'],
   },
-  // The trial balance asks for ops:manage, which also redrives and drops dead letters.
-  { user_name: 'auditor', name: 'Aisha Auditor', role: 'audit: reads clients, accounts, books and the audit', scopes: ['clients:read', 'accounts:read', 'transactions:read', 'audit:read', 'ops:manage'] },
+  { user_name: 'auditor', name: 'Aisha Auditor', role: 'audit: reads clients, accounts, books and the audit', scopes: ['clients:read', 'accounts:read', 'transactions:read', 'audit:read', 'books:read'] },
 ];
 
 /** The person of that user name; undefined for none. */

@@ -5,6 +5,8 @@ cat > "$run/values.yaml" <<'END'
 image: { repository: docker.io/library/core-banking, tag: kubernetes, pullPolicy: Never }
 config: { KAFKA_BROKERS: 'kafka.servers.svc.cluster.local:9093', KAFKA_SASL_MECHANISM: plain, ALLOW_UNREPLICATED: true }
 trustedCa: { kafka: { configMapName: ca, key: ca.crt }, postgres: { configMapName: ca, key: ca.crt } }
+# One broker keeps one replica, which production refuses.
+extraEnv: [{ name: NODE_ENV, value: test }]
 topics: { replicationFactor: 1 }
 gateway: { config: { RATE_LIMIT_PER_MINUTE: 0, AUTH_FAILURES_PER_MINUTE: 0 } }
 test: { existingSecret: bank-api-key }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { hashApiKey, parseApiKey, sameHash } from '#libs/contracts/api-key.ts';
 import { events } from '#libs/contracts/events.ts';
 import type { EventData } from '#libs/contracts/events.ts';
+import { grantedScopes } from '#libs/contracts/scopes.ts';
 import type { Caller } from './caller.ts';
 
 type KeyState = EventData<'corebanking.api_key.v1'>;
@@ -116,5 +117,6 @@ function readState(key: string, value: Buffer, logger: Logger): KeyState | undef
 }
 
 function callerOf(state: KeyState): Caller {
-  return { actor: `key:${state.family_id}`, scopes: new Set(state.scopes), boundClientId: state.client_id ?? undefined, keyId: state.key_id };
+  const boundClientId = state.client_id ?? undefined;
+  return { actor: `key:${state.family_id}`, scopes: grantedScopes(state.scopes, boundClientId), boundClientId, keyId: state.key_id };
 }

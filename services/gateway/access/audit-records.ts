@@ -42,7 +42,7 @@ export interface AuditRecordsOptions {
 /** Records on their way to the broker at most; beyond that they are logged only. */
 const maxUnderWay = 1_000;
 const publishTimeoutMs = 5_000;
-const staffScopes = new Set<string | null | undefined>(['accounts:status', 'transactions:reverse']);
+const staffScopes = new Set<string>(['accounts:status', 'transactions:reverse']);
 const refusedStatuses = new Set<number>([401, 403, 404, 405]);
 /** What a path may show: the words of our own routes. Anything else was made up by the caller, and could be a secret. */
 const knownSegments = new Set(Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))));
@@ -83,7 +83,7 @@ function recordOf({ id, ip }: FastifyRequest, act: Act, nowMs: number): AuditRec
 function isForAuditors(request: FastifyRequest, code: ErrorCode): boolean {
   const { status } = errorCodes[code];
   if (/^\/admin(\/|$)/.test(pathOf(request))) return refusedStatuses.has(status);
-  return status === 403 && staffScopes.has(request.routeOptions?.config.scope);
+  return status === 403 && request.routeOptions?.config.scopes?.some((scope) => staffScopes.has(scope)) === true;
 }
 
 /** The route's own path where there is one, so that no spelling of it goes by. */

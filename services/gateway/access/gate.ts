@@ -78,15 +78,9 @@ export function checkRoute(request: FastifyRequest): Refused | undefined {
   // The router would take what follows for parameters.
   if (request.url.includes('#')) return refuse('validation_failed', 'the request target must not have a fragment');
   if (request.is404) return noRoute(request);
-  const { scope } = request.routeOptions.config;
-  if (scope === null || scope === undefined) return undefined;
-  if (request.caller?.scopes.has(scope) !== true) return refuse('insufficient_scope', `the scope ${scope} is required`);
-  const isBound = request.caller.boundClientId !== undefined;
-  return isBound && wholeBankScopes.has(scope) ? refuse('insufficient_scope', 'credentials bound to one client cannot see the whole bank') : undefined;
+  const lacking = request.routeOptions.config.scopes?.find((scope) => request.caller?.scopes.has(scope) !== true);
+  return lacking === undefined ? undefined : refuse('insufficient_scope', `the scope ${lacking} is required`);
 }
-
-/** What they allow is about everybody's accounts. */
-const wholeBankScopes = new Set<string>(['audit:read', 'ops:manage']);
 
 const routes = new Map<string, { form: RegExp; methods: string[] }>();
 for (const { method, path } of Object.values(endpoints)) {

@@ -1,10 +1,15 @@
-import { createRemoteJWKSet, customFetch } from 'jose';
-import type { FetchImplementation, JWTVerifyGetKey } from 'jose';
+import { createLocalJWKSet, errors } from 'jose';
+import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 
-/** Finds the issuer's key for a token's header. Rejects with KeysUnavailable when the issuer must be asked and cannot be. */
-export type KeySet = JWTVerifyGetKey;
+/** The issuer's public keys. */
+export interface KeySet {
+  /** The key for a token's header. Rejects with KeysUnavailable when the issuer must be asked and cannot be. */
+  find: JWTVerifyGetKey;
+  /** The set in force: the same object until a key is added or withdrawn; undefined where none is young enough to be used. */
+  current(): object | undefined;
+}
 
 export class KeysUnavailable extends Error {
   override name = 'KeysUnavailable';
@@ -13,8 +18,8 @@ export class KeysUnavailable extends Error {
 export interface KeySetOptions {
   url: string;
   logger: Logger;
-  /** Older keys are fetched again, in the background. Default 5 min. */
-  refreshMs?: number;
+  /** Keys that were fetched longer ago are not used; from a fifth of it on they are fetched again, in the background. */
+  maxStaleMs: number;
   /** The least time between two fetches, so that made-up kids cannot flood the issuer. Default 5 s. */
   cooldownMs?: number;
   timeoutMs?: number;
@@ -24,36 +29,60 @@ const maxBytes = 1_048_576;
 const jwksSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 
 /**
- * The issuer's public keys: fetched when first needed and when a token names an unknown one, gone when the issuer no longer
- * publishes them. Jose would stop using keys that are too old to be fresh; ours are refreshed in the background instead, and
- * so are kept while the issuer is away.
+ * Fetched when first needed, when a token names an unknown key, and again and again while tokens come. No timer: keys that
+ * nobody used for a while are too old, and the next token waits for the issuer's answer.
  */
-export function createKeySet({ url, logger, refreshMs = 300_000, cooldownMs = 5_000, timeoutMs = 3_000 }: KeySetOptions): KeySet {
+export function createKeySet({ url, logger, maxStaleMs, cooldownMs = 5_000, timeoutMs = 3_000 }: KeySetOptions): KeySet {
+  let known: { text: string; find: JWTVerifyGetKey } | undefined;
+  let fetchedAt = -Infinity;
   let triedAt = -Infinity;
-  const fetchKeys: FetchImplementation = async (href, options) => {
-    // Jose's own cool-down begins with a fetch that succeeded.
-    if (performance.now() - triedAt < cooldownMs) throw new KeysUnavailable('the issuer was asked for its keys a moment ago');
-    triedAt = performance.now();
+  let fetching: Promise<void> | undefined;
+
+  const fetchKeys = async (): Promise<void> => {
+    const begunAt = performance.now();
+    triedAt = begunAt;
     try {
-      const response = await fetch(href, { ...options, redirect: 'error' });
+      const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs), headers: { accept: 'application/jwk-set+json, application/json' } });
       if (!response.ok) throw new Error(`status ${response.status}`);
-      return Response.json(jwksSchema.parse(JSON.parse(await readBounded(response))));
+      const set = jwksSchema.parse(JSON.parse(await readBounded(response)));
+      const text = JSON.stringify(set);
+      if (known?.text !== text) known = { text, find: createLocalJWKSet(set as JSONWebKeySet) };
+      fetchedAt = begunAt;
     } catch (error) {
       logger.warn({ err: error, url }, 'the keys of the token issuer cannot be fetched');
       throw new KeysUnavailable('the issuer cannot be asked for its keys', { cause: error });
     }
   };
-  const keys = createRemoteJWKSet(new URL(url), {
-    timeoutDuration: timeoutMs,
-    cooldownDuration: cooldownMs,
-    cacheMaxAge: Infinity,
-    [customFetch]: fetchKeys,
-  });
-  return (header, token) => {
-    const isDue = keys.jwks() !== undefined && performance.now() - triedAt >= refreshMs;
-    // A failure is logged above, and the known keys stay.
-    if (isDue) keys.reload().catch(() => undefined);
-    return keys(header, token);
+  const isCoolingDown = (): boolean => !fetching && performance.now() - triedAt < cooldownMs;
+  const reload = (): Promise<void> => {
+    if (isCoolingDown()) return Promise.reject(new KeysUnavailable('the issuer was asked for its keys a moment ago'));
+    fetching ??= fetchKeys().finally(() => (fetching = undefined));
+    return fetching;
+  };
+  const current = () => {
+    const ageMs = performance.now() - fetchedAt;
+    if (ageMs >= maxStaleMs) return undefined;
+    // A failure is logged above, and the keys stay until they are too old.
+    if (ageMs >= maxStaleMs / 5) reload().catch(() => undefined);
+    return known;
+  };
+  const findIn = (...token: Parameters<JWTVerifyGetKey>) => {
+    if (!known) throw new KeysUnavailable('no keys of the issuer are known');
+    return known.find(...token);
+  };
+
+  return {
+    current,
+    async find(...token) {
+      if (!current()) await reload();
+      try {
+        return await findIn(...token);
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey) || isCoolingDown()) throw error;
+        await reload();
+        return findIn(...token);
+      }
+    },
   };
 }
 

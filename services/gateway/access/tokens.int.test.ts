@@ -3,10 +3,11 @@ import type { KeyObject } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createKeySet } from './jwks.ts';
 import { testApp } from '../test/test-app.ts';
-import { asymmetricAlgorithms } from './tokens.ts';
+import { asymmetricAlgorithms, createTokenVerifier } from './tokens.ts';
+import type { TokenOptions } from './tokens.ts';
 
 const issuer = 'https://issuer.example';
 const audience = 'core-banking';
@@ -39,7 +40,7 @@ const signers: Record<string, Signer> = {
 };
 const kids: Record<string, string> = { RS256: 'rsa', PS256: 'rsa', ES256: 'ec', EdDSA: 'ed' };
 const nowS = Math.floor(Date.now() / 1000);
-const goodClaims = { iss: issuer, aud: audience, sub: 'me', exp: nowS + 300, scope: 'accounts:read clients:read' };
+const goodClaims = { iss: issuer, aud: audience, sub: 'me', iat: nowS, exp: nowS + 300, scope: 'accounts:read clients:read' };
 
 function token(options: { alg?: string; header?: object; claims?: unknown; signer?: Signer } = {}): string {
   const alg = options.alg ?? 'RS256';
@@ -49,9 +50,10 @@ function token(options: { alg?: string; header?: object; claims?: unknown; signe
 }
 
 const silent = pino({ level: 'silent' });
-const tokenOptions = () => ({ issuer, audience, algorithms: asymmetricAlgorithms, keySet: createKeySet({ url, logger: silent, cooldownMs: 100, refreshMs: 200, timeoutMs: 500 }) });
+const keySetOptions = () => ({ url, logger: silent, cooldownMs: 100, maxStaleMs: 300_000, timeoutMs: 500 });
+const tokenOptions = (): TokenOptions => ({ issuer, audience, algorithms: asymmetricAlgorithms, keySet: createKeySet(keySetOptions()), wholeBankClients: ['*'], maxLifetimeS: 3600 });
 
-async function start(options: Partial<ReturnType<typeof tokenOptions>> & { hs256Secret?: string } = {}, now?: () => number) {
+async function start(options: Partial<TokenOptions> = {}, now?: () => number) {
   const { app } = await testApp(undefined, { tokens: { ...tokenOptions(), ...options }, ...(now ? { clock: { now, check: () => ({ ok: true }) } } : {}) });
   const status = async (bearer: string, path = '/') => (await app.inject({ method: 'GET', url: path, headers: { authorization: `Bearer ${bearer}` } })).statusCode;
   return { app, status };
@@ -152,6 +154,21 @@ describe('forgeries and faults are 401, never 500', () => {
     ['expired', () => claims({ exp: nowS - 300 })],
     ['not yet valid', () => claims({ nbf: nowS + 300 })],
     ['an nbf that is a text', () => claims({ nbf: 'soon' })],
+    ['no typ', () => token({ header: { typ: undefined } })],
+    ['a logout token by its typ', () => token({ header: { typ: 'logout+jwt' } })],
+    ['a typ that only begins so', () => token({ header: { typ: 'at+jwt+x' } })],
+    ['a typ that is no text', () => token({ header: { typ: ['JWT'] } })],
+    ['an ID token, by its nonce', () => claims({ nonce: 'n' })],
+    ['an ID token, by the hash of the access token', () => claims({ at_hash: 'x' })],
+    ['an ID token, by the hash of the code', () => claims({ c_hash: 'x' })],
+    ['a logout token by its events', () => claims({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } })],
+    ['bound to a key of its holder (cnf)', () => claims({ cnf: { jkt: 'x' } })],
+    ['a cnf that is null', () => claims({ cnf: null })],
+    ['no iat', () => claims({ iat: undefined })],
+    ['an iat that is a text', () => claims({ iat: String(nowS) })],
+    ['issued in the future', () => claims({ iat: nowS + 300, exp: nowS + 600 })],
+    ['valid for longer than JWT_MAX_LIFETIME', () => claims({ exp: nowS + 3601 })],
+    ['an old one, valid for longer than JWT_MAX_LIFETIME', () => claims({ iat: nowS - 3400, exp: nowS + 300 })],
     ['no sub', () => claims({ sub: undefined })],
     ['an empty sub', () => claims({ sub: '' })],
     ['a sub with a NUL', () => claims({ sub: 'a\u0000b' })],
@@ -175,6 +192,7 @@ describe('forgeries and faults are 401, never 500', () => {
 });
 
 describe('the issuer\'s keys', () => {
+  afterEach(() => void vi.restoreAllMocks());
   const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
   test('are fetched once, and again when a new kid appears', async () => {
@@ -188,6 +206,7 @@ describe('the issuer\'s keys', () => {
   });
 
   test('made-up kids do not flood the issuer', async () => {
+    vi.spyOn(performance, 'now').mockReturnValue(1_000_000);
     const { status } = await start();
     const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => status(token({ header: { kid: `k${i}` } }))));
     expect(new Set(answers)).toEqual(new Set([401]));
@@ -200,21 +219,65 @@ describe('the issuer\'s keys', () => {
     expect(fetches).toBe(0);
   });
 
-  test('are kept while the issuer is away, and gone when it withdraws them', async () => {
-    const { status } = await start();
-    expect(await status(token())).toBe(200);
+  /** Moments, one after the other, of a gateway that keeps keys for so long. */
+  async function age(maxStaleMs: number) {
+    let now = 1_000_000;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    const { status } = await start({ keySet: createKeySet({ ...keySetOptions(), maxStaleMs }) });
+    return { status, pass: (ms: number) => void (now += ms), fresh: () => token({ claims: { ...goodClaims, jti: String(Math.random()) } }) };
+  }
+  test('one that was withdrawn is refused at the first token after an idle time', async () => {
+    const { status, pass, fresh } = await age(300_000);
+    const seen = token();
+    expect(await status(seen)).toBe(200);
+    published = [jwk(ec.publicKey, { kid: 'ec', alg: 'ES256' })];
+    pass(300_000);
+    expect(await status(fresh())).toBe(401);
+    expect(await status(seen)).toBe(401);
+  });
+
+  test('one that was withdrawn is refused within a fifth of the time while tokens come, of verified ones too', async () => {
+    const { status, pass, fresh } = await age(300_000);
+    const seen = token();
+    expect(await status(seen)).toBe(200);
+    published = [jwk(ec.publicKey, { kid: 'ec', alg: 'ES256' })];
+    pass(59_000);
+    expect(await status(seen)).toBe(200);
+    pass(1_000);
+    // This one has the keys fetched, in the background.
+    await status(seen);
+    await vi.waitFor(async () => expect([await status(seen), await status(fresh())]).toEqual([401, 401]));
+    expect(fetches).toBe(2);
+  });
+
+  test('are kept while the issuer is away, and no longer than JWKS_MAX_STALE: then 503, for verified tokens too', async () => {
+    const { status, pass, fresh } = await age(300_000);
+    const seen = token();
+    expect(await status(seen)).toBe(200);
     away = true;
-    await sleep(250);
-    for (const sub of ['a', 'b', 'c']) {
-      expect(await status(token({ claims: { ...goodClaims, sub } }))).toBe(200);
-      await sleep(20);
-    }
+    pass(299_000);
+    expect([await status(seen), await status(fresh())]).toEqual([200, 200]);
+    pass(1_000);
+    expect([await status(seen), await status(fresh())]).toEqual([503, 503]);
     away = false;
-    published = [];
-    await sleep(250);
-    await status(token({ claims: { ...goodClaims, sub: 'd' } }));
-    await sleep(50);
-    expect(await status(token({ claims: { ...goodClaims, sub: 'e' } }))).toBe(401);
+    pass(5_000);
+    expect([await status(seen), await status(fresh())]).toEqual([200, 200]);
+  });
+
+  test('verified tokens are not verified again while the keys stay the same, though they are fetched again', async () => {
+    let now = 1_000_000;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    const keySet = createKeySet(keySetOptions());
+    let found = 0;
+    const verify = createTokenVerifier({ ...tokenOptions(), keySet: { current: keySet.current, find: (...asked) => (found++, keySet.find(...asked)) } });
+    const one = token();
+    for (let i = 0; i < 2; i++) expect(await verify(one)).toBeDefined();
+    const before = found;
+    now += 60_000;
+    keySet.current();
+    await vi.waitFor(() => expect(fetches).toBe(2));
+    expect(await verify(one)).toBeDefined();
+    expect(found).toBe(before);
   });
 
   test('an issuer that was never reached makes a plausible token 503, and junk still 401', async () => {
@@ -237,10 +300,53 @@ describe('the issuer\'s keys', () => {
   });
 });
 
+describe('the whole bank', () => {
+  const wholeBank = async (wholeBankClients: string[], ...claimed: object[]) => {
+    const verify = createTokenVerifier({ ...tokenOptions(), wholeBankClients });
+    return Promise.all(claimed.map(async (changes) => (await verify(claims(changes))) !== undefined));
+  };
+
+  test('is for tokens of the OAuth clients that are named, by azp, else by client_id', async () => {
+    const front = { azp: 'front-end' };
+    expect(await wholeBank(['front-end', 'batch'], front, { client_id: 'batch' }, { azp: 'other' }, { client_id: 'other' }, {}, { azp: 'other', client_id: 'batch' })).toEqual([true, true, false, false, false, false]);
+    expect(await wholeBank([], front, {}, { azp: '*' })).toEqual([false, false, false]);
+    expect(await wholeBank(['*'], front, {})).toEqual([true, true]);
+  });
+
+  test('is for nobody who is bound to a client; those need not be named', async () => {
+    const verify = createTokenVerifier({ ...tokenOptions(), wholeBankClients: [] });
+    const caller = await verify(claims({ azp: 'app', bank_client_id: 'cli_y', scope: 'accounts:read audit:read transactions:write' }));
+    expect(caller).toMatchObject({ boundClientId: 'cli_y', scopes: new Set(['accounts:read']) });
+  });
+});
+
+describe('scopes', () => {
+  const scopesOf = async (options: Partial<TokenOptions>, changes: object) => [...((await createTokenVerifier({ ...tokenOptions(), ...options })(claims(changes)))?.scopes ?? [])].sort();
+  const roleScopes = new Map([['teller', ['transactions:write', 'clients:read']], ['auditor', ['books:read']]]);
+
+  test('come from the claim that is named, a text or a list, and then not from scope', async () => {
+    const scopesClaim = 'permissions';
+    expect(await scopesOf({ scopesClaim }, { permissions: ['books:read', 'audit:read', 7, 'nonsense'] })).toEqual(['audit:read', 'books:read']);
+    expect(await scopesOf({ scopesClaim }, { permissions: 'books:read audit:read' })).toEqual(['audit:read', 'books:read']);
+    for (const permissions of [undefined, null, 7, { 'books:read': true }]) expect(await scopesOf({ scopesClaim }, { permissions })).toEqual([]);
+    expect(await scopesOf({}, { permissions: ['books:read'] })).toEqual(['accounts:read', 'clients:read']);
+  });
+
+  test('come from a member of a member, and from a claim whose own name has dots', async () => {
+    expect(await scopesOf({ scopesClaim: 'realm_access.roles' }, { realm_access: { roles: ['books:read'] } })).toEqual(['books:read']);
+    expect(await scopesOf({ scopesClaim: 'https://bank.example/roles' }, { 'https://bank.example/roles': ['books:read'] })).toEqual(['books:read']);
+    for (const scopesClaim of ['realm_access.roles.length', '__proto__', 'constructor.name']) expect(await scopesOf({ scopesClaim }, { realm_access: { roles: [] } })).toEqual([]);
+  });
+
+  test('are those of the roles; a role that is not named has none, though a scope is called so', async () => {
+    expect(await scopesOf({ scopesClaim: 'roles', roleScopes }, { roles: ['teller', 'auditor', 'ops:manage', 'toString'] })).toEqual(['books:read', 'clients:read', 'transactions:write']);
+  });
+});
+
 test('a remembered token ends with its exp and the skew', async () => {
   let now = nowS * 1000;
   let verified = 0;
-  const keySet = async () => (verified++, rsa.publicKey);
+  const keySet = { find: async () => (verified++, rsa.publicKey), current: () => rsa };
   const { status } = await start({ keySet }, () => now);
   const mine = claims({ exp: nowS + 10 });
   for (const [later, expected] of [[0, 200], [35_000, 200], [6_000, 401]] as const) {

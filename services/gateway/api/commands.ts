@@ -66,7 +66,8 @@ const clientPlanners = {
 };
 
 const accountPlanners = {
-  open_account({ body, bits }: Input<Body<typeof bodies.openAccount>>): Plan<'open_account'> {
+  open_account({ body, bits, caller }: Input<Body<typeof bodies.openAccount>>): Plan<'open_account'> {
+    if (body.initial_deposit !== '0' && !caller.scopes.has('transactions:write')) throw refuse('insufficient_scope', 'an initial_deposit is cash: the scope transactions:write is required');
     knownForm('client', body.client_id);
     const account_id = idOf('account', bits);
     return { name: 'open_account', id: account_id, key: account_id, data: { account_id, ...body }, resource: { account_id }, location: `/accounts/${account_id}` };
@@ -140,10 +141,7 @@ function keyPlanners(pepper: string, apiKeys: ApiKeys) {
       const scopes = [...new Set(body.scopes)];
       const lacking = scopes.filter((scope) => !caller.scopes.has(scope));
       if (lacking.length > 0) throw refuse('insufficient_scope', `a key cannot have scopes that its maker lacks: ${lacking.join(', ')}`);
-      const client_id = body.client_id ?? caller.boundClientId ?? null;
-      if (caller.boundClientId !== undefined && client_id !== caller.boundClientId) {
-        throw refuse('insufficient_scope', 'credentials bound to one client can only make keys bound to it');
-      }
+      const client_id = body.client_id ?? null;
       if (client_id !== null) knownForm('client', client_id);
       const key_id = idOf('key', bits);
       const apiKey = makeApiKey(environment, key_id);

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { endpoints, isPaged } from '#libs/contracts/endpoints.ts';
+import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import type { Violation } from '#libs/contracts/errors.ts';
+import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Span } from '#libs/service/tracing.ts';
 import { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
@@ -30,7 +31,8 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     endpoint?: EndpointName;
-    scope?: string | null;
+    /** Each is needed. */
+    scopes?: readonly Scope[];
     /** Answered without the credentials of the API: what holds no data, and the dashboard's pages, which ask for their session themselves. */
     public?: boolean;
   }
@@ -52,7 +54,7 @@ export function addRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
     const planner = planners[name];
     const handler = name === 'health' ? health(deps) : planner ? write(endpoint, planner, { ...deps, acceptances }) : read(name, endpoint, deps);
-    app.route({ method: endpoint.method, url: endpoint.path, config: { endpoint: name, scope: endpoint.scope }, handler });
+    app.route({ method: endpoint.method, url: endpoint.path, config: { endpoint: name, scopes: neededScopes(endpoint) }, handler });
   }
 }
 

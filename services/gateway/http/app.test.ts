@@ -1,7 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
-import { scopes } from '#libs/contracts/scopes.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
 
 const echo = await testApp(({ name }) => (name === 'create_client' ? ok(samples.client) : 'not_sent'));
@@ -72,14 +70,6 @@ describe('routes', () => {
     expect([unknown.statusCode, unknown.json().code]).toEqual([404, 'route_not_found']);
     const wrong = await app.inject({ method: 'DELETE', url: '/clients/x', headers: key });
     expect([wrong.statusCode, wrong.json().code, wrong.headers['allow']]).toEqual([405, 'method_not_allowed', 'GET, HEAD, PATCH']);
-  });
-
-  test.each(Object.entries(endpoints).filter(([, { scope }]) => scope !== null))('%s needs its scope and no other', async (_name, { method, path, scope }) => {
-    const url = path.replace(/:\w+/g, 'x');
-    const without = await app.inject({ method, url, headers: keyHeader({ scopes: scopes.filter((other) => other !== scope) }) });
-    expect([without.statusCode, without.json().code]).toEqual([403, 'insufficient_scope']);
-    const withIt = await app.inject({ method, url, headers: keyHeader({ scopes: [scope ?? ''] }) });
-    expect([401, 403, 405]).not.toContain(withIt.statusCode);
   });
 
   test.each([

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { endpoints } from '#libs/contracts/endpoints.ts';
+import { endpoints, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { errorCodeSchema } from '#libs/contracts/errors.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
@@ -66,8 +66,9 @@ function optionsOf(schema: Json): Json[] {
 }
 
 function call(name: EndpointName, endpoint: Endpoint): string {
-  const { summary, description, scope, shape } = endpoint;
-  const text = [`${summary}.`, ...(description === undefined ? [] : [description]), scope === null ? 'Any authenticated caller.' : `Scope: ${scope}.`].join(' ');
+  const { summary, description, shape } = endpoint;
+  const needed = neededScopes(endpoint).join(' and ');
+  const text = [`${summary}.`, ...(description === undefined ? [] : [description]), needed === '' ? 'Any authenticated caller.' : `Scope: ${needed}.`].join(' ');
   const result = typeOf(schemaRef(endpoint.result), '  ');
   const answer = shape === 'page' || shape === 'document' ? `Pages<${result}>` : `Promise<${result}${shape === 'list' ? '[]' : ''}>`;
   const { type, optional } = input(endpoint);

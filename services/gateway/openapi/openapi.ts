@@ -1,4 +1,4 @@
-import { endpoints, isPaged } from '#libs/contracts/endpoints.ts';
+import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
@@ -71,12 +71,13 @@ function knownCallersHeaders(): Record<string, Json> {
 }
 
 function operation(name: EndpointName, endpoint: Endpoint): Json {
-  const { tag, summary, description, scope, method, body } = endpoint;
+  const { tag, summary, description, method, body } = endpoint;
+  const needed = neededScopes(endpoint).map((scope) => `\`${scope}\``).join(' and ');
   return {
     operationId: name,
     tags: [tag],
     summary,
-    description: [scope === null ? 'Any authenticated caller.' : `Scope: \`${scope}\`.`, ...(description === undefined ? [] : [description])].join(' '),
+    description: [needed === '' ? 'Any authenticated caller.' : `Scope: ${needed}.`, ...(description === undefined ? [] : [description])].join(' '),
     parameters: [...pathParameters(endpoint), ...queryParameters(endpoint), parameter('RequestId'), ...(method === 'POST' ? [parameter('IdempotencyKey')] : [])],
     ...(body ? { requestBody: requestBody(name, endpoint) } : {}),
     responses: { ...successes(name, endpoint), ...errors(endpoint) },

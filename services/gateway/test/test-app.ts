@@ -63,7 +63,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     cursors: createCursors('a secret of sixteen'),
     idempotencySecret: 'a secret of sixteen',
     apiVersion: '1.2.3',
-    tokens: { issuer: 'https://issuer.example', audience: 'core-banking', algorithms: ['RS256'], keySet: undefined },
+    tokens: { issuer: 'https://issuer.example', audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, wholeBankClients: ['*'], maxLifetimeS: 3600 },
     rateLimitPerMinute: 0,
     authFailuresPerMinute: 0,
     trustProxy: [],
@@ -123,7 +123,7 @@ async function testCaller(service: Service) {
 
 /** testCaller for a file of tests: what it made last is closed after each test. */
 export function useTestCaller() {
-  let close: () => Promise<void>;
+  let close: () => Promise<void> = async () => undefined;
   afterEach(() => close());
   return async (service: Service) => {
     const made = await testCaller(service);

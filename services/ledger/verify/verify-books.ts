@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { createKafka } from '#libs/kafka/client.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { kafkaConfig, kafkaOptions, loadConfig, url } from '#libs/service/config.ts';
+import { kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
 import { eventRules } from './event-checks.ts';
 import { verifyEvents } from './verify-events.ts';
@@ -126,7 +126,7 @@ function servers(config: Config): { databaseUrl: string; brokers: string[] | und
 }
 
 async function main(): Promise<boolean> {
-  const config = loadConfig(verifyConfig);
+  const config = loadToolConfig(verifyConfig);
   const { databaseUrl, brokers } = servers(config);
   const logger = createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' });
   const pool = createPool({ application_name: 'verify-books', schema: 'ledger', max: 2, idle_in_transaction_session_timeout_ms: 0, url: databaseUrl }, logger);

@@ -16,7 +16,7 @@ const url = '/admin/ui/books';
 
 /** The books: the trial balance of every currency, the bank's own accounts, and whether every rule of the books holds. */
 export function addBooks(app: FastifyInstance, { now, origin }: Pick<FrameOptions, 'origin'> & { now: () => number }): void {
-  addPage(app, url, { title: 'The books', scope: 'ops:manage' }, async ({ api, person }) => {
+  addPage(app, url, { title: 'The books', scope: 'books:read' }, async ({ api, person }) => {
     const [balances, accounts, operations] = await Promise.all([
       api.get<TrialBalance[]>('/admin/trial-balance'), api.get<SystemAccount[]>('/admin/system-accounts'), api.get<Operations>('/admin/operations'),
     ]);
@@ -27,7 +27,7 @@ export function addBooks(app: FastifyInstance, { now, origin }: Pick<FrameOption
 <p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 30 seconds.</p></div>${postingsPlace}` };
   });
   addPostings(app);
-  addForm(app, `${url}/verification`, { title: 'Verification', scope: 'ops:manage' }, async ({ api }) => {
+  addForm(app, `${url}/verification`, { title: 'Verification', scope: 'books:read' }, async ({ api }) => {
     await api.post<Verification>('/admin/verifications', {});
     return { goTo: url };
   }, { origin });

@@ -39,7 +39,7 @@ describe('dead letters', () => {
   });
 
   it('are shown with headers and value; what is decided, or no longer kept, can only be what is still possible', async () => {
-    const { get } = made.signedIn('ops:manage');
+    const { get } = made.signedIn('ops:manage clients:read');
     const open = (await get(`${url}/${id}`)).body;
     for (const text of ['{&quot;no&quot;: &quot;&lt;JSON&gt;', 'ce_type', 'partition 3, offset 99', `href="${url}/${id}/redrive"`, `href="${url}/${id}/drop"`]) expect(open).toContain(text);
     answers['get_dead_letter'] = ok({ ...content, available: false, headers: {}, value: null, encoding: null });
@@ -56,7 +56,7 @@ describe('dead letters', () => {
     ['redrive', { renew_deadline: 'yes' }, { dead_letter_id: id, renew_deadline: true }],
     ['drop', { reason: ' sent by a test ' }, { dead_letter_id: id, reason: 'sent by a test' }],
   ])('%s: once it is confirmed, and once only', async (decision, fields, data) => {
-    const { session, post, get } = made.signedIn('ops:manage');
+    const { session, post, get } = made.signedIn('ops:manage clients:read');
     const form = await get(`${url}/${id}/${decision}`);
     const key = /name="idempotency_key" value="([^"]+)"/.exec(form.body)?.[1] ?? '';
     const given = { csrf_token: session.csrf, idempotency_key: key, ...fields };
@@ -76,7 +76,7 @@ describe('dead letters', () => {
     [refused('outcome_unknown', 'repeat the request'), 504, 'Outcome not known yet'],
   ])('what is refused, or not known, is said (%#)', async (answer, status, text) => {
     answers['redrive_dead_letter'] = answer;
-    const { session, post } = made.signedIn('ops:manage');
+    const { session, post } = made.signedIn('ops:manage clients:read');
     const page = await post(`${url}/${id}/redrive`, { csrf_token: session.csrf, idempotency_key: 'k', confirmed: 'yes' });
     expect([page.statusCode, page.body.includes(text)]).toEqual([status, true]);
   });

@@ -13,12 +13,12 @@ type Lag = NonNullable<Operations['consumer_lag']>[number];
 
 /** How the bank runs, as far as each part answers. Refreshes itself. */
 export function addOperations(app: FastifyInstance, { now }: { now: () => number }): void {
-  addPage(app, url, { title: 'Operations', scope: 'ops:manage' }, async ({ api }) => {
+  addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person }) => {
     const { data } = await api.get<Operations>('/admin/operations');
     return { content: html`<div id="operations" hx-get="${url}" hx-trigger="every 10s, refresh" hx-select="#operations" hx-swap="outerHTML">
 <h2>Services</h2>${services(data)}
 <h2>Requests of this gateway</h2>${requests(data.requests)}
-<h2>Dead letters</h2>${deadLetters(data.dead_letters_open)}
+<h2>Dead letters</h2>${deadLetters(data.dead_letters_open, person.scopes.has('ops:manage'))}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
 <p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 10 seconds. Breakers and requests are those of the gateway that answered.</p></div>` };
   });
@@ -41,11 +41,13 @@ function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }:
 <dt>Server errors</dt><dd>${server_errors}</dd><dt>Mean, slowest</dt><dd>${ms(mean_ms)}, ${ms(slowest_ms)}</dd></dl>`;
 }
 
-function deadLetters(open: number | null): Html {
-  const all = html`<p><a href="${deadLettersUrl}">All dead letters</a></p>`;
+/** Whoever only reads how the bank is sees how many there are, and not what they are. */
+function deadLetters(open: number | null, mayDecide: boolean): Html {
+  const all = html`${mayDecide && html`<p><a href="${deadLettersUrl}">All dead letters</a></p>`}`;
+  const count = mayDecide ? html`<a href="${deadLettersUrl}?state=open">${open} open</a>` : html`${open} open`;
   if (open === null) return html`<p class="notice wrong" role="status">How many are open is not known: accounts does not answer.</p>${all}`;
   if (Number(open) === 0) return html`<p class="notice" role="status">None is open.</p>${all}`;
-  return html`<p class="notice wrong" role="status"><a href="${deadLettersUrl}?state=open">${open} open</a>: messages that could not be processed wait for somebody to redrive or drop them.</p>${all}`;
+  return html`<p class="notice wrong" role="status">${count}: messages that could not be processed wait for somebody to redrive or drop them.</p>${all}`;
 }
 
 /** Per group and topic; the partitions that are behind are named. */

@@ -18,7 +18,7 @@ export const chartAssets: readonly AssetName[] = ['uplot.css', 'uplot.js', 'char
 
 /** Postings and amounts over time: a chart, and the same as a table. */
 export function addPostings(app: FastifyInstance): void {
-  addPage(app, url, { title: 'Postings over time', scope: 'ops:manage' }, async ({ api, query }) => {
+  addPage(app, url, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query }) => {
     const { data: balances } = await api.get<TrialBalance[]>('/admin/trial-balance');
     const currencies = balances.map(({ currency }) => currency);
     const asked = query.get('currency') ?? 'USD';

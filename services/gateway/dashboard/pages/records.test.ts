@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 afterAll(() => made.app.close());
 
-const everything = 'clients:read clients:write accounts:read accounts:write accounts:status transactions:read audit:read ops:manage';
+const everything = 'clients:read clients:write accounts:read accounts:write accounts:status transactions:read transactions:write audit:read books:read ops:manage';
 const lastSent = () => JSON.parse(String(made.sent.at(-1)?.value)) as Record<string, unknown>;
 const keyIn = (page: string) => /name="idempotency_key" value="([^"]+)"/.exec(page)?.[1] ?? '';
 const client = `/admin/ui/clients/${ids.client}`;

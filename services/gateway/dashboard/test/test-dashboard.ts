@@ -1,32 +1,25 @@
-import { createHmac } from 'node:crypto';
 import { pino } from 'pino';
 import { testApp } from '../../test/test-app.ts';
+import { hs256Token, hs256Tokens } from '../../test/test-token.ts';
 import type { Service } from '../../test/test-app.ts';
 import { createEndedSessions } from '../session/ended-sessions.ts';
 import { createSessions } from '../session/session.ts';
 
 /** The dashboard without a browser and an issuer: people with sessions, in front of services that are a function. */
 const secret = 'a secret of these tests only';
-const hs256Secret = 'signs tokens of people, in tests only';
 const publicUrl = 'http://bank.example';
 export const issuer = 'http://127.0.0.1:1';
-
-const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-function token(scope: string): string {
-  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: issuer, aud: 'core-banking', sub: 'ada', exp: Math.floor(Date.now() / 1000) + 3600, scope, client_id: 'dashboard' })}`;
-  return `${signed}.${createHmac('sha256', hs256Secret).update(signed).digest('base64url')}`;
-}
 
 export async function testDashboard(service: Service) {
   const ended = createEndedSessions({ publisher: { publish: async () => undefined }, prefix: 'test.', logger: pino({ level: 'silent' }) });
   const sessions = createSessions({ secret, ended, now: Date.now });
   const made = await testApp(service, {
     dashboard: { issuer, clientId: 'dashboard', clientSecret: 'not asked here at all', sessionSecret: secret, publicUrl, ended },
-    tokens: { issuer, audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, hs256Secret },
+    tokens: { ...hs256Tokens, issuer },
   });
   /** A person with these scopes, separated by blanks. */
   const signedIn = (scope: string) => {
-    const session = sessions.begin({ token: token(scope), name: 'Ada', expiresInMs: 3_600_000 });
+    const session = sessions.begin({ token: hs256Token({ iss: issuer, sub: 'ada', scope, client_id: 'dashboard' }), name: 'Ada', expiresInMs: 3_600_000 });
     const cookie = `other=1; bank_session=${sessions.seal(session)}`;
     const get = (url: string, headers: Record<string, string> = {}) => made.app.inject({ method: 'GET', url, headers: { host: 'bank.example', cookie, ...headers } });
     const post = (url: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>

@@ -1,0 +1,59 @@
+import { isIP } from 'node:net';
+
+/** PURE: networks as ranges of the one space of IPv6 addresses, in which an IPv4 address is ::ffff:a.b.c.d. */
+
+type Range = readonly [start: bigint, end: bigint];
+
+/** Names that fastify knows (proxy-addr). */
+const named: Record<string, string[]> = {
+  loopback: ['127.0.0.0/8', '::1'],
+  linklocal: ['169.254.0.0/16', 'fe80::/10'],
+  uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+};
+
+const ipv4: Range = [0xffffn << 32n, (0xffffn << 32n) + (1n << 32n)];
+const ipv6: Range = [0n, 1n << 128n];
+
+function numberOf(address: string): bigint {
+  // The URL parser writes every spelling of an address in one way.
+  const { hostname } = new URL(`http://[${isIP(address) === 4 ? '::ffff:' : ''}${address}]`);
+  const [head = '', tail] = hostname.slice(1, -1).split('::').map((half) => half.split(':').filter((group) => group !== ''));
+  const known = [...head, ...(tail ?? [])];
+  const zeros = Array<string>(8 - known.length).fill('0');
+  return BigInt(`0x${[...head, ...zeros, ...(tail ?? [])].map((group) => group.padStart(4, '0')).join('')}`);
+}
+
+function rangesOf(network: string): Range[] | undefined {
+  if (Object.hasOwn(named, network)) return named[network]?.flatMap((one) => rangesOf(one) ?? []);
+  const [address = '', prefix, more] = network.split('/');
+  const bits = { 4: 32, 6: 128 }[isIP(address)];
+  if (bits === undefined || address.includes('%') || more !== undefined) return undefined;
+  if (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits)) return undefined;
+  const size = 1n << BigInt(bits - Number(prefix ?? bits));
+  const start = (numberOf(address) / size) * size;
+  return [[start, start + size]];
+}
+
+/** How many addresses of `space` lie in at least one of the ranges. */
+function covered(ranges: readonly Range[], [first, end]: Range): bigint {
+  let [count, reached] = [0n, first];
+  for (const [from, to] of ranges.toSorted((a, b) => (a[0] < b[0] ? -1 : 1))) {
+    const begin = from > reached ? from : reached;
+    const stop = to < end ? to : end;
+    if (stop <= begin) continue;
+    count += stop - begin;
+    reached = stop;
+  }
+  return count;
+}
+
+/**
+ * Whether networks hold, taken together, more than a sixty-fourth of all IPv4 or of all IPv6 addresses: all private ones are
+ * less. Undefined where one is neither an address, a network with its prefix length, nor a name that fastify knows.
+ */
+export function areVast(networks: readonly string[]): boolean | undefined {
+  const ranges = networks.map(rangesOf);
+  if (ranges.includes(undefined)) return undefined;
+  const known = ranges.flatMap((one) => one ?? []);
+  return [ipv4, ipv6].some((space) => covered(known, space) * 64n > space[1] - space[0]);
+}

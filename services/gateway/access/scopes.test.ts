@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { ids, useTestCaller } from '../test/test-app.ts';
+
+/**
+ * Who may do what, written by hand a second time: a change of the endpoints table that gives a permission away is a change of
+ * this one too. An empty list: any authenticated caller.
+ */
+const table: Record<string, string[]> = {
+  'GET /': [],
+  'GET /clients': ['clients:read'],
+  'GET /clients/ussd/search': ['clients:read'],
+  'GET /clients/:client_id': ['clients:read'],
+  'POST /clients': ['clients:write'],
+  'PATCH /clients/:client_id': ['clients:write'],
+  'GET /accounts': ['accounts:read'],
+  'GET /accounts/number/:accountNumber/balance': ['accounts:read'],
+  'GET /accounts/:account_id': ['accounts:read'],
+  'POST /accounts': ['accounts:write'],
+  'POST /accounts/:account_id/status-transitions': ['accounts:status'],
+  'GET /accounts/:account_id/status-transitions': ['accounts:read'],
+  'GET /accounts/:account_id/entries': ['transactions:read'],
+  'GET /accounts/:account_id/statement': ['transactions:read'],
+  'GET /transactions': ['transactions:read'],
+  'GET /transactions/:transaction_id': ['transactions:read'],
+  'POST /transactions': ['transactions:write'],
+  'POST /transactions/:transaction_id/reversal': ['transactions:reverse'],
+  'GET /transfers': ['transactions:read'],
+  'GET /transfers/:transfer_id': ['transactions:read'],
+  'POST /transfers': ['transfers:write'],
+  'POST /admin/api-keys': ['keys:manage'],
+  'GET /admin/api-keys': ['keys:manage'],
+  'GET /admin/api-keys/:key_id': ['keys:manage'],
+  'POST /admin/api-keys/:key_id/rotation': ['keys:manage'],
+  'POST /admin/api-keys/:key_id/revocation': ['keys:manage'],
+  'GET /admin/trial-balance': ['books:read'],
+  'GET /admin/system-accounts': ['books:read'],
+  'GET /admin/search': [],
+  'GET /admin/transactions/:transaction_id/timeline': ['audit:read'],
+  'GET /admin/posting-statistics': ['books:read'],
+  'GET /admin/operations': ['books:read'],
+  'POST /admin/verifications': ['books:read'],
+  'GET /admin/audit': ['audit:read'],
+  'GET /admin/dead-letters': ['ops:manage'],
+  'GET /admin/dead-letters/:dead_letter_id': ['ops:manage', 'clients:read'],
+  'POST /admin/dead-letters/:dead_letter_id/redrive': ['ops:manage'],
+  'POST /admin/dead-letters/:dead_letter_id/drop': ['ops:manage'],
+};
+
+/** What a credential bound to one client never has, whatever it was given. */
+const ofTheBank = ['transactions:write', 'transactions:reverse', 'accounts:status', 'keys:manage', 'audit:read', 'books:read', 'ops:manage'];
+
+const start = useTestCaller();
+
+test('every endpoint stands in the table', () => {
+  expect(Object.values(endpoints).map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(table).sort());
+});
+
+describe.each(Object.entries(table))('%s', (route, needed) => {
+  const [method = '', path = ''] = route.split(' ');
+  const url = path.replace(':client_id', ids.client).replace(':account_id', ids.account).replace(':transaction_id', ids.transaction).replace(/:\w+/, 'x');
+
+  async function isRefused(state: { scopes: string[]; client_id?: string }): Promise<boolean> {
+    const { call, keyHeader } = await start(() => 'not_sent');
+    const { status, body } = await call(method as 'GET', url, method === 'GET' ? undefined : {}, keyHeader(state));
+    return status === 403 && body.code === 'insufficient_scope';
+  }
+
+  test(needed.length === 0 ? 'is for every caller' : `needs ${needed.join(' and ')}, and nothing else`, async () => {
+    expect(await isRefused({ scopes: needed })).toBe(false);
+    for (const scope of needed) expect(await isRefused({ scopes: scopes.filter((other) => other !== scope) })).toBe(true);
+  });
+
+  test('is closed to a bound credential where it is the bank’s', async () => {
+    expect(await isRefused({ scopes: [...scopes], client_id: ids.client })).toBe(needed.some((scope) => ofTheBank.includes(scope)));
+  });
+});
