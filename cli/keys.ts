@@ -30,7 +30,7 @@ export function addKeys(program: Command): void {
     .command('create <name>')
     .description('Make one that may do what you name, and no more than you may')
     .addOption(new Option('--scopes <scopes...>', 'what it may do').choices(scopes).makeOptionMandatory())
-    .option('--expires-at <time>', 'until then (ISO 8601); default: a year')
+    .option('--expires-at <time>', 'until then (ISO 8601); default: as long as it may')
     .option('--client <client_id>', 'for what belongs to this client only')
     .addOption(new Option('--environment <environment>', 'written into the key').choices(['live', 'test']).default('live'))
     .addOption(jsonOption())
@@ -50,10 +50,11 @@ export function addKeys(program: Command): void {
 
   group
     .command('revoke <key_id>')
-    .description('End one; within two seconds no gateway takes it any more')
+    .description('End one, with those it was rotated from and to; within two seconds no gateway takes them any more')
+    .option('--descendants', 'and every key that they have made')
     .addOption(jsonOption())
-    .action(async (id: string, { json: asJson }: { json?: true }) => {
-      const key = await openBank().revokeApiKey({ key_id: id });
+    .action(async (id: string, { descendants = false, json: asJson }: { descendants?: boolean; json?: true }) => {
+      const key = await openBank().revokeApiKey({ key_id: id, descendants });
       if (asJson) return printJson(key);
       print(`${key.key_id} ${key.status}`);
     });

@@ -31,7 +31,7 @@ async function request({ value, headers }: OutgoingMessage) {
   return { headers: { 'correlation-id': '' }, value: Buffer.from(JSON.stringify({ ok: true, data: result })) };
 }
 
-const apiKeys = createApiKeys({ pepper: API_KEY_PEPPER, logger, onUse: () => undefined, now: Date.now });
+const apiKeys = createApiKeys({ environments: ['live', 'test'], pepper: API_KEY_PEPPER, logger, onUse: () => undefined, now: Date.now });
 const keyId = parseApiKey(API_KEY)?.key_id ?? '';
 const known = { key_id: keyId, family_id: keyId, scopes: [...scopes], environment: 'test', client_id: null, expires_at: '2999-01-01T00:00:00.000Z', revoked_at: null, version: 1, secret_hash: hashApiKey(API_KEY_PEPPER, API_KEY) };
 apiKeys.take(keyId, Buffer.from(JSON.stringify(known)));
@@ -46,6 +46,7 @@ const app = await createApp({
   auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger, now: Date.now }),
   clock,
   pepper: API_KEY_PEPPER,
+  keyMaxLifetimeMs: 0,
   cursors: createCursors(API_KEY_PEPPER),
   idempotencySecret: API_KEY_PEPPER,
   apiVersion: '0',

@@ -514,7 +514,7 @@ export interface Calls {
   getTransfer(input: { transfer_id: string }, options?: CallOptions): Promise<Transfer>;
   /** Move funds between two accounts. Scope: transfers:write. */
   createTransfer(input: { from_account_id: string; to_account_id: string; amount: number; currency?: string | null; description?: string | null }, options?: CallOptions): Promise<Transfer>;
-  /** Create an API key. Scope: keys:manage. */
+  /** Create an API key. It ends after KEY_MAX_LIFETIME_DAYS at the latest, and not after the key that makes it; so it does where `expires_at` is not given. Bound to one client, it cannot have scopes that belong to the bank. Scope: keys:manage. */
   createApiKey(input: {
     name: string;
     scopes: ('clients:read' | 'clients:write' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage')[];
@@ -526,10 +526,10 @@ export interface Calls {
   listApiKeys(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<ApiKey>;
   /** Get an API key. Scope: keys:manage. */
   getApiKey(input: { key_id: string }, options?: CallOptions): Promise<ApiKey>;
-  /** Replace an API key, the old one staying valid for a while. Scope: keys:manage. */
+  /** Replace an API key, the old one staying valid for a while. The new key ends when the old one would have ended, and not after the key that rotates it. Scope: keys:manage. */
   rotateApiKey(input: { key_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<ApiKeyWithSecret>;
-  /** Revoke an API key. Scope: keys:manage. */
-  revokeApiKey(input: { key_id: string }, options?: CallOptions): Promise<ApiKey>;
+  /** Revoke an API key and its family. Every key that it was rotated from or to ends with it; with `descendants` also what these have made or rotated, and what those have. Scope: keys:manage. */
+  revokeApiKey(input: { key_id: string; descendants?: boolean }, options?: CallOptions): Promise<ApiKey>;
   /** Trial balance per currency. Scope: books:read. */
   getTrialBalance(input?: Record<never, never>, options?: CallOptions): Promise<TrialBalance[]>;
   /** Teller and Vault per currency. Scope: books:read. */

@@ -153,6 +153,7 @@ export const endpoints = {
   },
   create_api_key: {
     method: 'POST', path: '/admin/api-keys', tag: 'Administration', summary: 'Create an API key', scope: 'keys:manage', query: none, body: bodies.createKey,
+    description: 'It ends after KEY_MAX_LIFETIME_DAYS at the latest, and not after the key that makes it; so it does where `expires_at` is not given. Bound to one client, it cannot have scopes that belong to the bank.',
     result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, message: 'create_api_key', errors: ['client_not_found', ...writeErrors],
   },
   list_api_keys: {
@@ -165,10 +166,12 @@ export const endpoints = {
   },
   rotate_api_key: {
     method: 'POST', path: '/admin/api-keys/:key_id/rotation', tag: 'Administration', summary: 'Replace an API key, the old one staying valid for a while', scope: 'keys:manage', query: none, body: bodies.rotateKey,
+    description: 'The new key ends when the old one would have ended, and not after the key that rotates it.',
     result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, message: 'rotate_api_key', errors: ['api_key_not_found', 'invalid_status_transition', ...writeErrors],
   },
   revoke_api_key: {
-    method: 'POST', path: '/admin/api-keys/:key_id/revocation', tag: 'Administration', summary: 'Revoke an API key', scope: 'keys:manage', query: none, body: bodies.revokeKey,
+    method: 'POST', path: '/admin/api-keys/:key_id/revocation', tag: 'Administration', summary: 'Revoke an API key and its family', scope: 'keys:manage', query: none, body: bodies.revokeKey,
+    description: 'Every key that it was rotated from or to ends with it; with `descendants` also what these have made or rotated, and what those have.',
     result: apiKeySchema, shape: 'one', success: 200, message: 'revoke_api_key', errors: ['api_key_not_found', ...writeErrors],
   },
   get_trial_balance: {

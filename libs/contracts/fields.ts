@@ -204,7 +204,7 @@ export const bodies = {
     environment: keyEnvironment.default('live'),
   }).check(rule('validation_failed', 'scopes', (body) => `must not name, for a key bound to one client, what belongs to the bank: ${bankScopesOf(body).join(', ')}`, (body) => bankScopesOf(body).length === 0)),
   rotateKey: z.strictObject({ overlap_seconds: z.preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400)).meta({ input_default: 3600 }) }),
-  revokeKey: z.strictObject({}),
+  revokeKey: z.strictObject({ descendants: z.boolean().default(false) }),
 };
 
 function wholeNumber(min: number, max: number) {

@@ -75,7 +75,12 @@ const keyData = z.object({
   scopes: z.array(z.string()),
   environment: keyEnvironment,
   client_id: text,
-  expires_at: time,
+  /** null: as late as it may. */
+  expires_at: time.nullable(),
+  /** The bank's limit. */
+  not_after: time.nullish(),
+  /** The API key that makes it, where it is one. */
+  maker_key_id: id.nullish(),
   /** HMAC-SHA-256 of the whole key under the pepper, hex. The secret itself never travels. */
   secret_hash: z.string().regex(/^[0-9a-f]{64}$/),
 });
@@ -97,10 +102,11 @@ export const messages = {
   create_api_key: command('accounts.commands', keyData, apiKeySchema),
   rotate_api_key: command(
     'accounts.commands',
-    keyData.pick({ key_id: true, secret_hash: true }).extend({ rotates_key_id: id, overlap_seconds: z.number().int(), maker_scopes: z.array(z.string()) }),
+    keyData.pick({ key_id: true, secret_hash: true, maker_key_id: true }).extend({ rotates_key_id: id, overlap_seconds: z.number().int(), maker_scopes: z.array(z.string()) }),
     apiKeySchema,
   ),
-  revoke_api_key: command('accounts.commands', z.object({ key_id: id }), apiKeySchema),
+  /** With all keys of its family; `descendants`: with what they made, too. */
+  revoke_api_key: command('accounts.commands', z.object({ key_id: id, descendants: z.boolean().optional() }), apiKeySchema),
   /** No reply: tells that a key was used, at most once a minute per key and gateway. */
   record_api_key_use: command('accounts.commands', z.object({ key_id: id, used_at: time }), z.null()),
 

@@ -42,6 +42,7 @@ export const gatewayConfig = z
     JWT_MAX_LIFETIME: wholeNumber(60, 604_800).prefault('43200').describe('Longest lifetime of an accepted token, exp - iat, in seconds'),
     JWKS_MAX_STALE: wholeNumber(5, 86_400).prefault('300').describe("Seconds after which the issuer's keys are used no more unless they were fetched again: a key that it withdraws is refused so soon, and tokens are answered 503 when JWKS_URL has failed for so long"),
     API_KEY_ENVIRONMENTS: list.pipe(z.array(z.enum(['live', 'test']))).prefault('live').describe('Environments whose API keys work here: live, test or both'),
+    KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 3650).prefault('365').describe('Longest life of a new API key, and that of one whose maker says nothing; a key that makes one is never outlived by it'),
     API_KEY_PEPPER: secret.describe('Secret under which API keys are hashed; the same for every gateway and for bootstrap-key'),
     API_KEY_PEPPER_PREVIOUS: secret.optional().describe('The API_KEY_PEPPER before this one, until no key hashed under it is in use any more (docs/operations.md)'),
     IDEMPOTENCY_SECRET: secret.describe('Secret from which command ids and cursors are derived; the same for every gateway, and never changed'),
@@ -77,6 +78,7 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
   return {
     apiVersion: packageJson.version,
     pepper: config.API_KEY_PEPPER,
+    keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,
     cursors: createCursors(config.IDEMPOTENCY_SECRET),
     idempotencySecret: config.IDEMPOTENCY_SECRET,
     tokens: {

@@ -42,6 +42,7 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
   });
   const apiKeys = createApiKeys({
     pepper: config.API_KEY_PEPPER,
+    environments: config.API_KEY_ENVIRONMENTS,
     previousPepper: config.API_KEY_PEPPER_PREVIOUS,
     logger,
     onUse: keyUseRecorder(publisher, prefix, logger),

@@ -44,9 +44,16 @@ describe('API keys: creation', () => {
     }
   });
 
-  it('expiry is one year unless said otherwise', async () => {
-    const key = await api.key({ scopes: ['clients:read'] });
+  it('expiry is one year unless said otherwise, and never later than that of the key that makes it', async () => {
+    const staff = api.withToken(await world.bank.token());
+    const key = await staff.key({ scopes: ['clients:read', 'keys:manage'] });
     expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(year);
+    const short = await staff.key({ scopes: ['clients:read', 'keys:manage'], expires_at: new Date(Date.now() + 7_200_000).toISOString() });
+    const maker = api.withKey(short.api_key);
+    expect((await maker.key({ scopes: ['clients:read'] })).expires_at).toBe(short.expires_at);
+    for (const [caller, expires_at] of [[maker, key.expires_at], [staff, new Date(Date.now() + year + 60_000).toISOString()]] as const) {
+      expectError(await caller.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], expires_at }), 400, 'validation_failed', /expires_at must not be later/);
+    }
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     expect((await api.key({ scopes: ['clients:read'], expires_at })).expires_at).toBe(expires_at);
     expectError(await api.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], expires_at: '2020-01-01T00:00:00Z' }), 400, 'validation_failed');
@@ -126,7 +133,7 @@ describe('API keys: rotation', () => {
     const answer = await api.post(`/admin/api-keys/${old.key_id}/rotation`, { overlap_seconds: 2 });
     expect(answer.status).toBe(201);
     const fresh = answer.data<RestKey & { api_key: string }>();
-    expect(fresh).toMatchObject({ rotated_from: old.key_id, scopes: old.scopes, name: old.name, environment: 'test', status: 'active' });
+    expect(fresh).toMatchObject({ rotated_from: old.key_id, scopes: old.scopes, expires_at: old.expires_at, name: old.name, environment: 'test', status: 'active' });
     expect(fresh.api_key).toMatch(/^cbk_test_/);
     expect(fresh.api_key).not.toBe(old.api_key);
     await eventually(async () => (await works(fresh.api_key)) && (await works(old.api_key)), 1500);
@@ -181,6 +188,17 @@ describe('API keys: revocation', () => {
     await eventually(() => isDead(key.api_key), 2000);
     expect(Date.now() - answeredAt).toBeLessThan(2500);
     expect(await shown(key.key_id)).toMatchObject({ status: 'revoked' });
+  });
+
+  it('takes the family, and with descendants what it made, on both gateways', async () => {
+    const old = await api.key({ scopes: ['clients:read', 'keys:manage'] });
+    const fresh = (await api.post(`/admin/api-keys/${old.key_id}/rotation`)).data<RestKey & { api_key: string }>();
+    const made = await api.withKey(fresh.api_key).key({ scopes: ['clients:read'] });
+    await api.post(`/admin/api-keys/${old.key_id}/revocation`);
+    await eventually(async () => (await isDead(old.api_key)) && isDead(fresh.api_key), 2000);
+    expect(await works(made.api_key)).toBe(true);
+    expect((await api.post(`/admin/api-keys/${old.key_id}/revocation`, { descendants: true })).status).toBe(200);
+    await eventually(() => isDead(made.api_key), 2000);
   });
 
   it('needs no body', async () => {

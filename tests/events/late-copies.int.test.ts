@@ -72,7 +72,7 @@ test('an API key that was revoked stays so, though a late copy is the last recor
   const data = { key_id, name: 'k', scopes: [...scopes], environment: 'live' as const, client_id: null, expires_at, secret_hash: hashApiKey(pepper, apiKey) };
   await bank.send('create_api_key', data, { message_id: key_id });
   const gateway = () => {
-    const keys = createApiKeys({ pepper, logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.now() });
+    const keys = createApiKeys({ pepper, environments: ['live'], logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.now() });
     for (const { key, value } of topic.compacted()) keys.take(key, Buffer.from(value));
     return keys;
   };

@@ -59,19 +59,43 @@ test('a key is created, answered without its hash, and told to the gateways', as
 });
 
 test('a key for an unknown client, with an end in the past, or beyond the maker is refused: of what is not there, or not valid, for good; for want of a scope until the maker has it', async () => {
-  const own = await newClient(bank);
+  const short = await newKey({ expires_at: inHours(2) });
+  const revoked = await newKey();
+  await bank.send('revoke_api_key', { key_id: revoked.key_id });
   const refusals = [
     [{ client_id: newId('client') }, {}, 'client_not_found'],
     [{ expires_at: '2020-01-01T00:00:00.000Z' }, {}, 'validation_failed'],
-    [{}, { bound_client_id: own }, 'insufficient_scope'],
-    [{ client_id: await newClient(bank) }, { bound_client_id: own }, 'insufficient_scope'],
+    [{ expires_at: inHours(3), not_after: inHours(2) }, {}, 'validation_failed'],
+    [{ expires_at: inHours(3), maker_key_id: short.key_id }, {}, 'validation_failed'],
+    [{ maker_key_id: revoked.key_id }, {}, 'insufficient_scope'],
   ] as const;
   for (const [changes, overrides, code] of refusals) {
     const data = keyData(changes);
     expect(await bank.send('create_api_key', data, { message_id: data.key_id, ...overrides })).toMatchObject({ ok: false, refusal: { code } });
-    const again = await bank.send('create_api_key', { ...data, client_id: null, expires_at: inHours(1) }, { message_id: data.key_id });
+    const again = await bank.send('create_api_key', { ...data, client_id: null, expires_at: inHours(1), maker_key_id: null }, { message_id: data.key_id });
     expect(again).toMatchObject(code === 'insufficient_scope' ? { ok: true } : { ok: false, replayed: true, refusal: { code } });
   }
+});
+
+test('a key whose maker does not say lives as long as it may: until the bank’s limit, or as long as the key that makes it', async () => {
+  const maker = await newKey({ expires_at: inHours(2) });
+  const [limit, earlier] = [inHours(24), inHours(1)];
+  expect((await newKey({ expires_at: null, not_after: limit })).expires_at).toBe(limit);
+  expect((await newKey({ expires_at: null, not_after: limit, maker_key_id: maker.key_id })).expires_at).toBe(maker.expires_at);
+  expect((await newKey({ expires_at: null, not_after: earlier, maker_key_id: maker.key_id })).expires_at).toBe(earlier);
+  expect((await newKey({ expires_at: maker.expires_at, not_after: limit, maker_key_id: maker.key_id })).expires_at).toBe(maker.expires_at);
+});
+
+test('rotation never lengthens a life: the old key’s remains, cut to that of the key that rotates', async () => {
+  const rotator = await newKey({ expires_at: inHours(2) });
+  for (const [hours, expected] of [[1, undefined], [48, rotator.expires_at]] as const) {
+    const old = await newKey({ expires_at: inHours(hours) });
+    const change = rotation(old.key_id, { maker_key_id: rotator.key_id });
+    expect(await bank.send('rotate_api_key', change, { message_id: change.key_id })).toMatchObject({ ok: true, data: { expires_at: expected ?? old.expires_at } });
+  }
+  await bank.send('revoke_api_key', { key_id: rotator.key_id });
+  const change = rotation((await newKey()).key_id, { maker_key_id: rotator.key_id });
+  expect(await bank.send('rotate_api_key', change, { message_id: change.key_id })).toMatchObject({ ok: false, refusal: { code: 'insufficient_scope' } });
 });
 
 test('rotation makes a key of the same family; the old one ends after the overlap', async () => {
@@ -82,7 +106,7 @@ test('rotation makes a key of the same family; the old one ends after the overla
   bank.clock.now = now;
   const reply = await bank.send('rotate_api_key', change, { message_id: change.key_id, actor: 'key:admin' });
   bank.clock.now = undefined;
-  const expires_at = new Date(now.getTime() + 365 * 24 * hour).toISOString();
+  const { expires_at } = old;
   expect(reply).toMatchObject({ ok: true, data: { key_id: change.key_id, name: old.name, scopes: old.scopes, environment: 'test', client_id, created_by: 'key:admin', expires_at, rotated_from: old.key_id, last_used_at: null } });
   const [first, second] = await statesOf(old.key_id);
   expect(second).toEqual({ ...first, version: 2, expires_at: new Date(Math.min(Date.parse(old.expires_at), now.getTime() + hour)).toISOString() });
@@ -114,7 +138,6 @@ test('a revoked, an expired and an unknown key cannot be rotated, nor one with m
     [rotation(newId('key')), {}, 'api_key_not_found'],
     [rotation('key_?'), {}, 'api_key_not_found'],
     [rotation(strong.key_id, { maker_scopes: ['keys:manage'] }), {}, 'insufficient_scope'],
-    [rotation(strong.key_id), { bound_client_id: newId('client') }, 'api_key_not_found'],
   ] as const;
   for (const [change, overrides, code] of attempts) {
     expect(await bank.send('rotate_api_key', change, { message_id: change.key_id, ...overrides })).toMatchObject({ ok: false, refusal: { code } });
@@ -142,6 +165,8 @@ test('of a revocation and rotations at the same time, versions stay without gap 
   const states = await statesOf(key.key_id);
   expect(states.map((state) => state.version)).toEqual(states.map((_, i) => i + 1));
   expect(states.at(-1)?.revoked_at).not.toBeNull();
+  const left = await bank.pool.query('select key_id from api_keys where family_id = $1 and revoked_at is null', [key.key_id]);
+  expect(left.rows).toEqual([]);
 });
 
 test('the last use only moves forward, without a reply', async () => {
@@ -152,14 +177,57 @@ test('the last use only moves forward, without a reply', async () => {
   expect(await statesOf(key_id)).toHaveLength(1);
 });
 
-test('a bound caller lists and gets its own keys only', async () => {
-  const client_id = await newClient(bank);
-  const own = await newKey({ client_id });
-  const other = await newKey();
-  const bound = { bound_client_id: client_id };
-  expect(await bank.send('list_api_keys', { limit: 100, order: 'desc' }, bound)).toEqual({ ok: true, data: { items: [own] } });
-  expect(await bank.send('get_api_key', { key_id: other.key_id }, bound)).toMatchObject({ ok: false, refusal: { code: 'api_key_not_found' } });
-  expect(await bank.send('revoke_api_key', { key_id: other.key_id }, bound)).toMatchObject({ ok: false, refusal: { code: 'api_key_not_found' } });
+/** Rotates a key; returns the new one's id. */
+async function rotated(key_id: string, actor?: string): Promise<string> {
+  const change = rotation(key_id);
+  const reply = await bank.send('rotate_api_key', change, { message_id: change.key_id, ...(actor === undefined ? {} : { actor }) });
+  if (!reply?.ok) throw new Error(JSON.stringify(reply));
+  return change.key_id;
+}
+const isRevoked = async (...keyIds: string[]) => Promise.all(keyIds.map(async (key_id) => (await get(key_id)).status === 'revoked'));
+
+test('revocation takes the whole family, whichever of its keys is named, and tells the gateways of each', async () => {
+  const first = await newKey();
+  const second = await rotated(first.key_id);
+  const third = await rotated(second);
+  const stranger = await newKey();
+  expect(await bank.send('revoke_api_key', { key_id: second })).toMatchObject({ ok: true, data: { key_id: second, status: 'revoked' } });
+  expect(await isRevoked(first.key_id, second, third, stranger.key_id)).toEqual([true, true, true, false]);
+  for (const key_id of [first.key_id, second, third]) expect((await statesOf(key_id)).at(-1)).toMatchObject({ revoked_at: expect.any(String) });
+});
+
+test('with descendants it takes what the family made and rotated, and what those made; without, none of it', async () => {
+  const root = await newKey();
+  const by = async (maker: string) => {
+    const data = keyData();
+    await bank.send('create_api_key', data, { message_id: data.key_id, actor: `key:${maker}` });
+    return data.key_id;
+  };
+  const child = await by(root.key_id);
+  const grandchild = await by(child);
+  const partner = await newKey();
+  const seen = await rotated(partner.key_id, `key:${root.key_id}`);
+  const others = [child, grandchild, seen, partner.key_id];
+  await bank.send('revoke_api_key', { key_id: root.key_id });
+  expect(await isRevoked(root.key_id, ...others)).toEqual([true, false, false, false, false]);
+  await bank.send('revoke_api_key', { key_id: root.key_id, descendants: true });
+  expect(await isRevoked(...others)).toEqual([true, true, true, true]);
+  const records = await bank.pool.query("select details from audit where resource_id = $1 and action = 'revoke_api_key' order by created_at", [root.key_id]);
+  expect(records.rows.map(({ details }) => details)).toEqual([{ revoked: [root.key_id] }, { revoked: expect.arrayContaining(others) }]);
+});
+
+test('what a key makes at the moment of its revocation does not outlive it', async () => {
+  const root = await newKey();
+  const other = bank.process();
+  const made = Array.from({ length: 10 }, () => keyData({ maker_key_id: root.key_id }));
+  const actor = `key:${root.key_id}`;
+  await Promise.all([
+    ...made.slice(0, 5).map((data) => bank.send('create_api_key', data, { message_id: data.key_id, actor })),
+    other.send('revoke_api_key', { key_id: root.key_id, descendants: true }),
+    ...made.slice(5).map((data) => bank.send('create_api_key', data, { message_id: data.key_id, actor })),
+  ]);
+  const left = await bank.pool.query('select key_id from api_keys where created_by = $1 and revoked_at is null', [actor]);
+  expect(left.rows).toEqual([]);
 });
 
 test('every key can be told again, as it is now', async () => {

@@ -11,11 +11,11 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import type { Pool } from '#libs/postgres/pool.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf, writeAudit } from '../audit/audit.ts';
 import { clientNotFound } from '../clients/clients.ts';
-import { expireKey, insertKey, keyColumns, keyOf, lockKey, revokeKey } from './key-store.ts';
+import { expireKey, insertKey, keyColumns, keyOf, lockKey, revokeFamily } from './key-store.ts';
 import type { KeyRow } from './key-store.ts';
 import { done, eventOf, refused } from '../outcome.ts';
 import type { Outcome, Work } from '../outcome.ts';
@@ -46,19 +46,29 @@ function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
   return recordKeys.map((recordKey) => eventOf(work, 'corebanking.api_key.v1', recordKey, state));
 }
 
-/** A bound caller sees and makes only keys that are bound to the same client. */
-function outOfBounds(context: MessageContext, clientId: string | null): boolean {
-  return context.bound_client_id !== undefined && context.bound_client_id !== clientId;
+const revokedMaker = refusal('insufficient_scope', 'the API key that makes it has been revoked');
+
+/**
+ * The key that makes another, locked: what it makes is committed either before its revocation, which then takes it
+ * along, or never. null for people.
+ */
+async function lockMaker(client: Queries, { maker_key_id }: { maker_key_id?: string | null | undefined }): Promise<KeyRow | null> {
+  return (maker_key_id && (await lockKey(client, maker_key_id))) || null;
 }
 
-export async function createApiKey(work: KeyWork, data: MessageData<'create_api_key'>): Promise<Outcome> {
+/** The earlier one; ISO 8601 UTC sorts as text. */
+const earlier = (one: string, other: string | null | undefined): string => (typeof other !== 'string' || one < other ? one : other);
+const never = '9999-12-31T23:59:59.999Z';
+
+export async function createApiKey(work: KeyWork, { not_after, maker_key_id, ...data }: MessageData<'create_api_key'>): Promise<Outcome> {
   const { client, context, now } = work;
-  if (outOfBounds(context, data.client_id)) return refused(refusal('insufficient_scope', 'credentials bound to one client can only make keys bound to it'));
   if (data.client_id !== null && !(await existingClients(client, [data.client_id])).has(data.client_id)) return refused(clientNotFound(data.client_id));
-  const expires_at = new Date(data.expires_at).toISOString();
-  if (expires_at <= now) {
-    return refused(violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: 'expires_at must be in the future' }]));
-  }
+  const maker = await lockMaker(client, { maker_key_id });
+  if (maker?.revoked_at) return refused(revokedMaker);
+  const latest = earlier(not_after ?? never, maker?.expires_at);
+  const expires_at = data.expires_at === null ? latest : new Date(data.expires_at).toISOString();
+  const wrong = expires_at <= now ? 'must be in the future' : expires_at > latest ? `must not be later than ${latest}: no key lives longer than the key that makes it, or than the bank allows` : undefined;
+  if (wrong !== undefined) return refused(violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: `expires_at ${wrong}` }]));
   const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...creation(context), rotated_from: null };
   await insertKey(client, row);
   const { scopes: granted, environment, client_id } = row;
@@ -70,33 +80,38 @@ function creation(context: MessageContext) {
 }
 
 /**
- * A new key of the same family, name, scopes, environment and client, living as long as a new key does. The old one ends
- * after the overlap, or when it would have ended anyway. One that is no longer valid cannot be rotated.
+ * A new key of the same family, name, scopes, environment and client, with what remains of the old one's life, and no longer than
+ * the key that rotates. The old one ends after the overlap, or when it would have ended anyway. One that is no longer valid
+ * cannot be rotated.
  */
 export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key'>): Promise<Outcome> {
   const { client, context, now } = work;
   const old = await lockKey(client, data.rotates_key_id);
-  if (!old || outOfBounds(context, old.client_id)) return refused(keyNotFound(data.rotates_key_id));
+  if (!old) return refused(keyNotFound(data.rotates_key_id));
   const { status } = keyOf(old, now);
   if (status !== 'active') return refused(refusal('invalid_status_transition', `the API key is ${status} and cannot be rotated: create a new one`));
   const lacking = old.scopes.filter((scope) => !data.maker_scopes.includes(scope));
   if (lacking.length > 0) return refused(refusal('insufficient_scope', `the key has scopes that its rotator lacks: ${lacking.join(', ')}`));
+  const maker = await lockMaker(client, data);
+  if (maker?.revoked_at) return refused(revokedMaker);
   const { key_id, secret_hash } = data;
-  const row: KeyRow = { ...old, key_id, secret_hash, ...creation(context), expires_at: later(now, defaultLifetimeMs), rotated_from: old.key_id };
-  const end = later(now, data.overlap_seconds * 1000);
-  const ended = await expireKey(client, old.key_id, end < old.expires_at ? end : old.expires_at);
+  const row: KeyRow = { ...old, key_id, secret_hash, ...creation(context), expires_at: earlier(old.expires_at, maker?.expires_at), rotated_from: old.key_id };
+  const ended = await expireKey(client, old.key_id, earlier(old.expires_at, later(now, data.overlap_seconds * 1000)));
   await insertKey(client, row);
   return done(keyOf(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], { new_key_id: key_id, expires_at: row.expires_at, old_key_ends_at: ended.expires_at });
 }
 
-/** Revoking what is revoked answers the key as it is. */
-export async function revokeApiKey(work: Work, data: MessageData<'revoke_api_key'>): Promise<Outcome> {
-  const { client, context, now } = work;
-  const row = await lockKey(client, data.key_id);
-  if (!row || outOfBounds(context, row.client_id)) return refused(keyNotFound(data.key_id));
-  if (row.revoked_at !== null) return done(keyOf(row, now), [], { changed: false });
-  const revoked = await revokeKey(client, data.key_id, now);
-  return done(keyOf(revoked, now), stateEvents(work, revoked), { changed: true });
+/** Ids that the audit names of one revocation. */
+const maxNamed = 100;
+
+/** The key and its whole family, and with `descendants` what these made. Revoking what is revoked answers the key as it is. */
+export async function revokeApiKey(work: Work, { key_id, descendants = false }: MessageData<'revoke_api_key'>): Promise<Outcome> {
+  const { client, now } = work;
+  const row = await lockKey(client, key_id);
+  if (!row) return refused(keyNotFound(key_id));
+  const revoked = await revokeFamily(client, row.family_id, descendants, now);
+  const own = revoked.find((one) => one.key_id === key_id) ?? row;
+  return done(keyOf(own, now), revoked.flatMap((one) => stateEvents(work, one)), { revoked: revoked.slice(0, maxNamed).map((one) => one.key_id) });
 }
 
 /**

@@ -31,18 +31,33 @@ export async function lockKey(client: Queries, keyId: string): Promise<KeyRow | 
 }
 
 export async function expireKey(client: Queries, keyId: string, expiresAt: string): Promise<KeyRow> {
-  return changed(client, 'update api_keys set expires_at = $2, version = version + 1 where key_id = $1', keyId, expiresAt);
-}
-
-export async function revokeKey(client: Queries, keyId: string, revokedAt: string): Promise<KeyRow> {
-  return changed(client, 'update api_keys set revoked_at = $2, version = version + 1 where key_id = $1', keyId, revokedAt);
-}
-
-async function changed(client: Queries, statement: string, keyId: string, time: string): Promise<KeyRow> {
-  const updated = await client.query<KeyRow>(`${statement} returning ${keyColumns}`, [keyId, time]);
+  const updated = await client.query<KeyRow>(`update api_keys set expires_at = $2, version = version + 1 where key_id = $1 returning ${keyColumns}`, [keyId, expiresAt]);
   const row = updated.rows[0];
   if (!row) throw new TypeError(`API key ${keyId} is gone`);
   return row;
+}
+
+/**
+ * Revokes the keys of a family that are not revoked yet, and with `descendants` the families of what its keys have made or
+ * rotated. Who makes a key holds a lock on a key of that family meanwhile: the statement waits for it, and runs again until
+ * it finds nothing that has been committed since.
+ */
+export async function revokeFamily(client: Queries, familyId: string, descendants: boolean, revokedAt: string): Promise<KeyRow[]> {
+  const revoked: KeyRow[] = [];
+  for (;;) {
+    const { rows } = await client.query<KeyRow>(
+      `with recursive families (family_id) as (
+         select $1::text collate "C"
+         union
+         select made.family_id from families f join api_keys made on made.created_by = 'key:' || f.family_id where $2
+       )
+       update api_keys set revoked_at = $3, version = version + 1
+       where family_id in (select family_id from families) and revoked_at is null returning ${keyColumns}`,
+      [familyId, descendants, revokedAt],
+    );
+    if (rows.length === 0) return revoked;
+    revoked.push(...rows);
+  }
 }
 
 /** Notes when a key was last used; never backwards, and unknown keys are ignored. */

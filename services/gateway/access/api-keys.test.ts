@@ -13,7 +13,7 @@ const apiKey = makeApiKey('live', keyId);
 function setUp() {
   const clock = { now: Date.parse('2026-01-01T00:00:00.000Z') };
   const uses: string[] = [];
-  const keys = createApiKeys({ pepper, logger: pino({ level: 'silent' }), onUse: (id, at) => uses.push(`${id} ${at.toISOString()}`), now: () => clock.now });
+  const keys = createApiKeys({ pepper, environments: ['live'], logger: pino({ level: 'silent' }), onUse: (id, at) => uses.push(`${id} ${at.toISOString()}`), now: () => clock.now });
   const state = (changes: Partial<EventData<'corebanking.api_key.v1'>> = {}) => ({
     key_id: keyId, family_id: `key_${'0'.repeat(32)}`, secret_hash: hashApiKey(pepper, apiKey), scopes: ['accounts:read'], environment: 'live' as const,
     client_id: null, expires_at: '2026-06-01T00:00:00.000Z', revoked_at: null, version: 1, ...changes,
@@ -40,12 +40,22 @@ test('another secret, another pepper, a typing error and foreign texts are nobod
 
 test('while the pepper is rotated, keys of the one before it go on working', () => {
   const [before, after] = [hashApiKey('the pepper before', apiKey), hashApiKey(pepper, apiKey)];
-  const rotating = createApiKeys({ pepper, previousPepper: 'the pepper before', logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.parse('2026-01-01T00:00:00.000Z') });
+  const rotating = createApiKeys({ pepper, environments: ['live'], previousPepper: 'the pepper before', logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.parse('2026-01-01T00:00:00.000Z') });
   for (const [version, secret_hash] of [before, after].entries()) {
     const state = { key_id: keyId, family_id: keyId, secret_hash, scopes: [], environment: 'live', client_id: null, expires_at: '2026-06-01T00:00:00.000Z', revoked_at: null, version };
     rotating.take(keyId, Buffer.from(JSON.stringify(state)));
     expect(rotating.find(apiKey)).toMatchObject({ keyId });
     expect(rotating.find(makeApiKey('live', keyId))).toBeUndefined();
+  }
+});
+
+test('a key of a test works only where the environments name test', () => {
+  for (const [environments, expected] of [[['live'], false], [['live', 'test'], true], [['test'], true]] as const) {
+    const keys = createApiKeys({ pepper, environments, logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.parse('2026-01-01T00:00:00.000Z') });
+    const ofATest = makeApiKey('test', keyId);
+    const state = { key_id: keyId, family_id: keyId, secret_hash: hashApiKey(pepper, ofATest), scopes: [], environment: 'test', client_id: null, expires_at: '2026-06-01T00:00:00.000Z', revoked_at: null, version: 1 };
+    keys.take(keyId, Buffer.from(JSON.stringify(state)));
+    expect(keys.find(ofATest) !== undefined).toBe(expected);
   }
 });
 

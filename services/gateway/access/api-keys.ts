@@ -18,6 +18,8 @@ interface KnownKey {
 
 export interface ApiKeysOptions {
   pepper: string;
+  /** Keys of others are nobody's here. */
+  environments: readonly KeyState['environment'][];
   /** The one before: keys that were hashed under it go on working while it is given. */
   previousPepper?: string | undefined;
   logger: Logger;
@@ -31,7 +33,7 @@ export interface ApiKeysOptions {
 export interface ApiKeys {
   /** Takes one message of the topic, whatever its record key is; an older version than the known one, and a tombstone, change nothing. */
   take(key: string | null, value: Buffer | null): void;
-  /** The caller of a key; undefined for one that is malformed, unknown, expired or revoked. */
+  /** The caller of a key; undefined for one that is malformed, unknown, expired, revoked or of another environment. */
   find(apiKey: string): Caller | undefined;
   /** live or test; undefined for an unknown key. */
   environment(keyId: string): KeyState['environment'] | undefined;
@@ -42,7 +44,7 @@ export interface ApiKeys {
 const useEveryMs = 60_000;
 const schema = events['corebanking.api_key.v1'].data;
 
-export function createApiKeys({ pepper, previousPepper, logger, onUse, now }: ApiKeysOptions): ApiKeys {
+export function createApiKeys({ pepper, environments, previousPepper, logger, onUse, now }: ApiKeysOptions): ApiKeys {
   const known = new Map<string, KnownKey>();
   const byText = new Map<string, KnownKey>();
   const waiting = new Set<() => void>();
@@ -76,7 +78,7 @@ export function createApiKeys({ pepper, previousPepper, logger, onUse, now }: Ap
     find(apiKey) {
       const key = byText.get(apiKey) ?? prove(apiKey);
       const nowMs = now();
-      if (!key || key.state.revoked_at !== null || key.expiresMs <= nowMs) return undefined;
+      if (!key || key.state.revoked_at !== null || key.expiresMs <= nowMs || !environments.includes(key.state.environment)) return undefined;
       if (nowMs - key.usedMs >= useEveryMs) {
         key.usedMs = nowMs;
         onUse(key.state.key_id, new Date(nowMs));

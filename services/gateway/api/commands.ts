@@ -8,7 +8,7 @@ import type { ApiKey, Transaction, Transfer } from '#libs/contracts/resources.ts
 import { scopes as allScopes } from '#libs/contracts/scopes.ts';
 import type { ApiKeys } from '../access/api-keys.ts';
 import type { Caller } from '../access/caller.ts';
-import { refuse, refuseViolations } from '../http/errors.ts';
+import { refuse } from '../http/errors.ts';
 import { knownForm } from './unknown-ids.ts';
 
 /** What a writing request becomes: one entry per command endpoint. */
@@ -43,14 +43,15 @@ type Body<S extends z.ZodType> = z.output<S>;
 export interface CommandDependencies {
   pepper: string;
   apiKeys: ApiKeys;
+  /** Longest life of a new key. */
+  keyMaxLifetimeMs: number;
 }
 
 /** How long a write of an API key waits until this gateway has seen it (contract: effective on every gateway within 2 s). */
 const seenWithinMs = 2_000;
-const keyLifetimeMs = 365 * 24 * 60 * 60 * 1000;
 
-export function createPlanners({ pepper, apiKeys }: CommandDependencies) {
-  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...keyPlanners(pepper, apiKeys) };
+export function createPlanners(dependencies: CommandDependencies) {
+  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...keyPlanners(dependencies) };
 }
 
 const clientPlanners = {
@@ -133,7 +134,7 @@ const bookPlanners = {
 };
 
 /** The secret is made here and shown once; only its hash travels. A replay answers the same body without it. */
-function keyPlanners(pepper: string, apiKeys: ApiKeys) {
+function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies) {
   const withSecret = (apiKey: string, data: unknown, replayed: boolean): unknown => (replayed ? data : { ...(data as ApiKey), api_key: apiKey });
   return {
     create_api_key({ body, bits, caller, acceptedAt }: Input<Body<typeof bodies.createKey>>): Plan<'create_api_key'> {
@@ -145,11 +146,10 @@ function keyPlanners(pepper: string, apiKeys: ApiKeys) {
       if (client_id !== null) knownForm('client', client_id);
       const key_id = idOf('key', bits);
       const apiKey = makeApiKey(environment, key_id);
-      const expires_at = body.expires_at ?? new Date(acceptedAt.getTime() + keyLifetimeMs).toISOString();
-      if (Date.parse(expires_at) <= acceptedAt.getTime()) throw refuseViolations([{ field: 'expires_at', code: 'validation_failed', message: 'expires_at must be in the future' }]);
+      const not_after = new Date(acceptedAt.getTime() + keyMaxLifetimeMs).toISOString();
       return {
         name: 'create_api_key', id: key_id, key: key_id, resource: { key_id }, location: `/admin/api-keys/${key_id}`,
-        data: { key_id, name, scopes, environment, client_id, expires_at, secret_hash: hashApiKey(pepper, apiKey) },
+        data: { key_id, name, scopes, environment, client_id, expires_at: body.expires_at ?? null, not_after, maker_key_id: caller.keyId ?? null, secret_hash: hashApiKey(pepper, apiKey) },
         async finish(data, replayed) {
           await apiKeys.seen(key_id, () => true, seenWithinMs);
           return withSecret(apiKey, data, replayed);
@@ -165,7 +165,7 @@ function keyPlanners(pepper: string, apiKeys: ApiKeys) {
       const endsMs = acceptedAt.getTime() + body.overlap_seconds * 1000 + seenWithinMs;
       return {
         name: 'rotate_api_key', id: key_id, key: rotates_key_id, resource: { key_id }, location: `/admin/api-keys/${key_id}`,
-        data: { key_id, rotates_key_id, overlap_seconds: body.overlap_seconds, maker_scopes, secret_hash: hashApiKey(pepper, apiKey) },
+        data: { key_id, rotates_key_id, overlap_seconds: body.overlap_seconds, maker_scopes, maker_key_id: caller.keyId ?? null, secret_hash: hashApiKey(pepper, apiKey) },
         async finish(data, replayed) {
           await Promise.all([
             apiKeys.seen(key_id, () => true, seenWithinMs),
@@ -175,10 +175,10 @@ function keyPlanners(pepper: string, apiKeys: ApiKeys) {
         },
       };
     },
-    revoke_api_key({ params, bits }: Input): Plan<'revoke_api_key'> {
+    revoke_api_key({ params, body, bits }: Input<Body<typeof bodies.revokeKey>>): Plan<'revoke_api_key'> {
       const key_id = knownForm('key', params['key_id']);
       return {
-        name: 'revoke_api_key', id: `cmd_${bits}`, key: key_id, data: { key_id }, resource: { key_id },
+        name: 'revoke_api_key', id: `cmd_${bits}`, key: key_id, data: { key_id, descendants: body.descendants }, resource: { key_id },
         async finish(data) {
           await apiKeys.seen(key_id, (state) => state.revoked_at !== null, seenWithinMs);
           return data;

@@ -49,7 +49,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     if (typeof answer === 'string') throw new RequestError(answer, answer);
     return { headers: {}, value: Buffer.from(JSON.stringify(answer)) };
   };
-  const apiKeys = createApiKeys({ pepper, logger: silent, onUse: () => undefined, now: Date.now });
+  const apiKeys = createApiKeys({ pepper, environments: ['live', 'test'], logger: silent, onUse: () => undefined, now: Date.now });
   const clock = { now: Date.now, check: () => ({ ok: true }), ...options.clock };
   const loadShedding = options.loadShedding ?? createLoadShedding({ clock, metrics });
   const forwarder = createForwarder({ request, loadShedding, now: clock.now, prefix: 'test.', logger: silent, metrics });
@@ -60,6 +60,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     apiKeys,
     auditRecords: createAuditRecords({ publisher, prefix: 'test.', logger: silent, now: Date.now }),
     pepper,
+    keyMaxLifetimeMs: 365 * 24 * 60 * 60 * 1000,
     cursors: createCursors('a secret of sixteen'),
     idempotencySecret: 'a secret of sixteen',
     apiVersion: '1.2.3',

@@ -113,8 +113,9 @@ ${facts(key)}
 
 export function revocationForm(person: Person, key: ApiKey): Html {
   return html`<form class="narrow" method="post" action="${url}/${key.key_id}/revocation">${csrfField(person.csrf)}
-<p role="alert">Whatever uses this key stops working within two seconds, and that cannot be undone.</p>
+<p role="alert">Whatever uses this key, or one that it was rotated from or to, stops working within two seconds, and that cannot be undone.</p>
 ${facts(key)}
+<label><input type="checkbox" name="descendants" value="yes"> Also every key that was made or rotated with it</label>
 <div class="actions"><button class="danger">Revoke the key</button> <a href="${url}">Cancel</a></div>
 </form>`;
 }

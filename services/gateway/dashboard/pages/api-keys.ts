@@ -50,7 +50,7 @@ export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'or
   const revoke = { title: 'Revoke an API key', scope } as const;
   addPage(app, `${url}/:key_id/revocation`, revoke, async (visit) => ({ content: revocationForm(visit.person, await keyOf(visit)) }));
   addForm(app, `${url}/:key_id/revocation`, revoke, async (visit) => {
-    await visit.api.post(`${pathOf(visit)}/revocation`, {});
+    await visit.api.post(`${pathOf(visit)}/revocation`, { descendants: visit.fields.get('descendants') === 'yes' });
     return { goTo: `${url}?revoked` };
   }, options);
 }
