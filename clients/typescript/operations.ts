@@ -161,9 +161,9 @@ export interface StatusTransition {
   account_id: string;
   from_status: 'Active' | 'Inactive' | 'Frozen';
   to_status: 'Active' | 'Inactive' | 'Frozen';
-  reason: 'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other' | null;
-  note: string | null;
-  actor: string;
+  reason?: 'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other' | null;
+  note?: string | null;
+  actor?: string;
   created_at: string;
 }
 

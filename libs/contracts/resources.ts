@@ -150,9 +150,10 @@ export const statusTransitionSchema = z.object({
   account_id: z.string(),
   from_status: accountStatus,
   to_status: accountStatus,
-  reason: freezeReason.nullable(),
-  note: z.string().nullable(),
-  actor: z.string(),
+  /** Why, and by whom: not for callers bound to one client. */
+  reason: freezeReason.nullable().optional(),
+  note: z.string().nullable().optional(),
+  actor: z.string().optional(),
   created_at: time,
 });
 export type StatusTransition = z.infer<typeof statusTransitionSchema>;

@@ -162,6 +162,19 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     }
   });
 
+  it('sees that its account was frozen and a transaction reversed, never why or by whom', async () => {
+    const { account_id } = await api.account(own.client_id);
+    const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
+    const reversal = (await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'told by police' })).data<RestTransaction>();
+    expect((await api.post(`/accounts/${account_id}/status-transitions`, { status: 'Frozen', reason: 'fraud', note: 'SAR filed' })).status).toBe(200);
+    expect((await bound.get(`/accounts/${account_id}/status-transitions`)).list()).toEqual([
+      { transition_id: expect.any(String), account_id, from_status: 'Active', to_status: 'Frozen', created_at: expect.any(String) },
+    ]);
+    expect((await bound.get(`/transactions/${reversal.transaction_id}`)).data()).toEqual({ ...reversal, description: null });
+    const paths = ['', '/entries', '/statement', '/status-transitions'].map((part) => `/accounts/${account_id}${part}`);
+    for (const path of [...paths, `/transactions?account_id=${account_id}`]) expect((await bound.get(path)).text, path).not.toMatch(/police|SAR|fraud/);
+  });
+
   it('POST /clients is 403, and so is whatever belongs to the bank, on its own accounts too', async () => {
     for (const body of [retail(), corporate()]) expectError(await bound.post('/clients', body), 403, 'insufficient_scope');
     for (const path of ['/admin/trial-balance', '/admin/audit', '/admin/api-keys', '/admin/dead-letters', '/admin/search?q=x']) expectError(await bound.get(path), 403, 'insufficient_scope');

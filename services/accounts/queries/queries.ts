@@ -109,7 +109,7 @@ async function getAccounts(pool: Pool, queries: BatchedQuery<MessageData<'get_ac
   });
 }
 
-/** In the ledger's order: its clock may give two changes the same moment, its versions differ. */
+/** In the ledger's order: its clock may give two changes the same moment, its versions differ. Why and by whom is for the bank alone. */
 async function listTransitions({ pool, context }: Read, data: MessageData<'list_status_transitions'>): Promise<ReplyBody> {
   const account = (await findAccounts(pool, [data.account_id])).get(data.account_id);
   if (!account || !visible(context, account.client_id)) return { ok: false, refusal: accountNotFound(data.account_id) };
@@ -120,7 +120,7 @@ async function listTransitions({ pool, context }: Read, data: MessageData<'list_
     order: ['status_version'],
     values: ({ id }: Position) => (/^\d{1,9}$/.test(id) ? [Number(id)] : undefined),
     position: (row: TransitionRow): Position => ({ at: row.created_at, id: String(row.status_version) }),
-    item: ({ status_version: _version, ...row }: TransitionRow) => row as StatusTransition,
+    item: ({ status_version: _version, reason, note, actor, ...row }: TransitionRow): StatusTransition => (context.bound_client_id === undefined ? { ...row, reason, note, actor } : row),
   };
   return listed(await readPage(pool, source, data));
 }

@@ -1,5 +1,5 @@
 import { isId } from '#libs/contracts/ids.ts';
-import type { AccountMaster, AccountStatus, AccountType } from '#libs/contracts/resources.ts';
+import type { AccountMaster, AccountStatus, AccountType, StatusTransition } from '#libs/contracts/resources.ts';
 import { intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
@@ -79,7 +79,7 @@ export interface TransitionRow {
   status_version: number;
   from_status: AccountStatus;
   to_status: AccountStatus;
-  reason: string | null;
+  reason: StatusTransition['reason'];
   note: string | null;
   actor: string;
   created_at: string;

@@ -256,6 +256,18 @@ test('a status change of an account that is not there, not open or not the own o
   expect(await bank.send('list_status_transitions', { account_id, limit: 1, order: 'desc' }, { bound_client_id: newId('client') })).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
 });
 
+test('a caller bound to the client sees when the status changed, never why or by whom', async () => {
+  const client_id = await newClient(bank);
+  const account_id = await newAccount(bank, client_id);
+  const transition_id = newId('transition');
+  await bank.send('change_account_status', { transition_id, account_id, status: 'Frozen', reason: 'legal', note: 'SAR filed' }, { message_id: transition_id, actor: 'jwt:issuer|officer' });
+  await bank.handleCommands([ledgerReply(transition_id, account_id, { ok: true, data: { account_id, from_status: 'Active', to_status: 'Frozen', changed: true, status_version: 2, balance: '10', changed_at: '2026-01-02T03:04:05.678Z' } })]);
+  const seen = { transition_id, account_id, from_status: 'Active', to_status: 'Frozen', created_at: '2026-01-02T03:04:05.678Z' };
+  const ask = async (bound_client_id?: string) => bank.send('list_status_transitions', { account_id, limit: 5, order: 'desc' }, { bound_client_id });
+  expect(await ask()).toEqual({ ok: true, data: { items: [{ ...seen, reason: 'legal', note: 'SAR filed', actor: 'jwt:issuer|officer' }] } });
+  expect(await ask(client_id)).toEqual({ ok: true, data: { items: [seen] } });
+});
+
 test('a number that is taken is drawn again inside the same operation', async () => {
   const taken = await newAccount(bank, client_id);
   await bank.owner.query(`

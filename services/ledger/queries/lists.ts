@@ -97,13 +97,15 @@ export async function listTransactions(pool: Pool, filters: MessageData<'list_tr
     where.add('id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id)) and t.reverses_transaction_id is null', uuidArray(legs));
     where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   }
-  return readPage(pool, where, postings(accounts, toListed), filters);
+  return readPage(pool, where, postings(accounts, (row) => toListed(row, bound)), filters);
 }
 
-/** A Transaction, with what reversed it. */
-export function toListed(row: ListedRow): Transaction {
+/** A Transaction, with what reversed it. Why staff reversed one is none of the customer's business. */
+export function toListed(row: ListedRow, bound: string | undefined): Transaction {
   const { reversed_by, ...record } = row;
-  return toTransaction(recordOf(record), reversed_by === null ? undefined : prefixed('txn', reversed_by));
+  const isHidden = bound !== undefined && record.reverses_transaction_id !== null;
+  const shown = isHidden ? { ...record, description: null } : record;
+  return toTransaction(recordOf(shown), reversed_by === null ? undefined : prefixed('txn', reversed_by));
 }
 
 /** A Transfer is the Transaction on its source. */

@@ -138,7 +138,7 @@ const keyReused: ReplyBody = { ok: false, refusal: refusal('idempotency_key_reus
 async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
   const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
   if (row && !row.exact && row.idempotency_key !== null) return keyReused;
-  return row?.exact ? done(toListed(row)) : unknown(pool, id, 'transaction');
+  return row?.exact ? done(toListed(row, context.bound_client_id)) : unknown(pool, id, 'transaction');
 }
 
 async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {

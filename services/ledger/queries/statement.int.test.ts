@@ -37,6 +37,26 @@ async function longAccount(entries: number): Promise<string> {
   return account_id;
 }
 
+it('a caller bound to the client sees a reversal, never why staff made it', async () => {
+  const [account_id] = [await ledger.open('Savings', '100')];
+  const deposit = ledger.cash('Deposit', account_id, '5');
+  await ledger.book([deposit]);
+  const { transaction_id: original } = deposit.data as { transaction_id: string };
+  const reversal = ledger.reversal(original);
+  await ledger.book([reversal]);
+  const { rows: [owner] } = await ledger.owner.query<{ client_id: string }>('select client_id from accounts where account_id = $1', [account_id.slice(4)]);
+  const { transaction_id } = reversal.data as { transaction_id: string };
+  const descriptions = async (bound_client_id?: string) => {
+    const one = await ledger.ask({ name: 'get_transaction', data: { transaction_id } } as Parameters<LedgerHarness['ask']>[0], { bound_client_id });
+    const list = await ledger.ask({ name: 'list_transactions', data: { account_id, limit: 10, order: 'desc' } } as Parameters<LedgerHarness['ask']>[0], { bound_client_id });
+    if (!one.ok || !list.ok) throw new Error(JSON.stringify([one, list]));
+    const shown = (list.data as MessageResult<'list_transactions'>).items.find((item) => item.transaction_id === transaction_id);
+    return [one.data as MessageResult<'get_transaction'>, shown].map((seen) => [seen?.reverses_transaction_id, seen?.description]);
+  };
+  expect(await descriptions()).toEqual([[original, 'mistake'], [original, 'mistake']]);
+  expect(await descriptions(idOf('client', (owner?.client_id ?? '').replaceAll('-', '')))).toEqual([[original, null], [original, null]]);
+});
+
 it('shows a period between its balances; without bounds it is the whole account', async () => {
   const [account_id, other] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
   await ledger.book([ledger.cash('Deposit', account_id, '10.50'), ledger.transfer(account_id, other, '25'), ledger.cash('Withdrawal', account_id, '0.50')]);

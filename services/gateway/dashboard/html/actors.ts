@@ -12,7 +12,7 @@ export type KeyNames = ReadonlyMap<string, string>;
 const keyUrl = '/admin/ui/api-keys';
 
 /** The names of the keys among these actors, as far as the person may see keys; one call of the API at most. */
-export async function keyNamesOf({ api, person }: Pick<Visit, 'api' | 'person'>, actors: readonly (string | null)[]): Promise<KeyNames> {
+export async function keyNamesOf({ api, person }: Pick<Visit, 'api' | 'person'>, actors: readonly (string | null | undefined)[]): Promise<KeyNames> {
   const isAsked = person.scopes.has('keys:manage') && actors.some((actor) => actor?.startsWith('key:') === true);
   if (!isAsked) return new Map();
   try {

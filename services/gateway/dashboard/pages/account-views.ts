@@ -55,7 +55,7 @@ export function historyTable(rows: readonly StatusTransition[], names: KeyNames,
     { title: 'Status', show: (row) => html`${row.from_status} → ${statusOf(row.to_status)}` },
     { title: 'Reason', show: (row) => row.reason ?? '–' },
     { title: 'Note', show: (row) => html`<span class="text">${row.note ?? '–'}</span>` },
-    { title: 'Who', show: (row) => actorOf(row.actor, names) },
+    { title: 'Who', show: (row) => (row.actor === undefined ? '–' : actorOf(row.actor, names)) },
   ], rows, 'The status was never changed.');
 }
 
