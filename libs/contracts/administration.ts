@@ -116,8 +116,11 @@ export const postingStatisticsSchema = z.object({
 });
 export type PostingStatistics = z.infer<typeof postingStatisticsSchema>;
 
-/** Value of the topic `sessions`; its key is the session's id. From `expires_at` on the session has expired by itself. */
-export const endedSessionSchema = z.object({ expires_at: z.iso.datetime() });
+/**
+ * Value of the topic `sessions`. Its key is the id of a session that has ended, or an actor: then those of its sessions have ended
+ * that began before `before`. From `expires_at` on they have expired by themselves.
+ */
+export const endedSessionSchema = z.object({ expires_at: z.iso.datetime(), before: z.iso.datetime().optional() });
 
 /** One check of the books against every rule of verify-books. */
 export const verificationSchema = z.object({

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { AUDIENCE } from '../../tools/local/bank.ts';
+import { AUDIENCE, MAIN_CLIENT } from '../../tools/local/bank.ts';
 import type { Bank } from './bank.ts';
 
 /** A bank with this in its `env` takes tokens of people whom the local identity provider does not know. */
-export const staffEnv = { JWT_HS256_SECRET: 'signs tokens of people, in tests only', JWT_WHOLE_BANK_CLIENTS: 'front-end' };
+export const staffEnv = { JWT_HS256_SECRET: 'signs tokens of people, in tests only', JWT_WHOLE_BANK_CLIENTS: `front-end,${MAIN_CLIENT}` };
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 

@@ -1,44 +1,59 @@
 import type { Logger } from 'pino';
+import type { z } from 'zod';
 import { endedSessionSchema } from '#libs/contracts/administration.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
+import { longestMs } from './session.ts';
+import type { Session } from './session.ts';
 
-/** The sessions that were ended by signing out, as the topic `sessions` tells every gateway. */
+/** The sessions that were ended by signing out or in again, as the topic `sessions` tells every gateway. */
 export interface EndedSessions {
   /** Takes one message of the topic. */
   take(key: string | null, value: Buffer | null): void;
-  isEnded(sessionId: string): boolean;
+  isEnded(session: Pick<Session, 'id' | 'actor' | 'begun_ms'>): boolean;
   /**
-   * Ends a session that would last until `expiresMs`: here at once, on every gateway once it resolves and the message has
-   * travelled. Rejects with a PublishError when the broker did not take it; it is ended here all the same.
+   * Ends a session: here at once, on every gateway once it resolves and the message has travelled. Rejects with a
+   * PublishError when the broker did not take it; it is ended here all the same.
    */
-  end(sessionId: string, expiresMs: number): Promise<void>;
+  end(session: Pick<Session, 'id' | 'expires_ms'>): Promise<void>;
+  /** Likewise, those of the same person that began before this one. */
+  endEarlier(session: Pick<Session, 'actor' | 'begun_ms'>): Promise<void>;
 }
 
 const publishTimeoutMs = 5_000;
 
 export function createEndedSessions({ publisher, prefix, logger, now = Date.now }: { publisher: Pick<Publisher, 'publish'>; prefix: string; logger: Logger; now?: () => number }): EndedSessions {
-  const ended = new Map<string, number>();
-  const add = (id: string, expiresMs: number): void => {
+  /** By session or actor: what began before `beforeMs` has ended. */
+  const ended = new Map<string, { beforeMs: number; expiresMs: number }>();
+  const add = (key: string, beforeMs: number, expiresMs: number): void => {
     const nowMs = now();
     // What has expired by itself is refused without being known here.
-    for (const [known, until] of ended) if (until <= nowMs) ended.delete(known);
-    if (expiresMs > nowMs) ended.set(id, expiresMs);
+    for (const [known, { expiresMs: until }] of ended) if (until <= nowMs) ended.delete(known);
+    const known = ended.get(key);
+    if (expiresMs > nowMs && beforeMs > (known?.beforeMs ?? -Infinity)) ended.set(key, { beforeMs, expiresMs });
+  };
+  const tell = async (key: string, message: z.input<typeof endedSessionSchema>): Promise<void> => {
+    await publisher.publish({ topic: topicName(prefix, 'sessions'), partition: 0, key, value: JSON.stringify(message), headers: {} }, { timeoutMs: publishTimeoutMs });
   };
   return {
     take(key, value) {
       if (key === null || value === null) return;
       try {
-        add(key, Date.parse(endedSessionSchema.parse(JSON.parse(value.toString())).expires_at));
+        const { expires_at, before } = endedSessionSchema.parse(JSON.parse(value.toString()));
+        add(key, before === undefined ? Infinity : Date.parse(before), Date.parse(expires_at));
       } catch (error) {
         logger.error({ err: error, session_id: key }, 'a message of the topic sessions cannot be read');
       }
     },
-    isEnded: (sessionId) => ended.has(sessionId),
-    async end(sessionId, expiresMs) {
-      add(sessionId, expiresMs);
-      const value = JSON.stringify({ expires_at: new Date(expiresMs).toISOString() });
-      await publisher.publish({ topic: topicName(prefix, 'sessions'), partition: 0, key: sessionId, value, headers: {} }, { timeoutMs: publishTimeoutMs });
+    isEnded: ({ id, actor, begun_ms }) => [id, actor].some((key) => (ended.get(key)?.beforeMs ?? -Infinity) > begun_ms),
+    async end({ id, expires_ms }) {
+      add(id, Infinity, expires_ms);
+      await tell(id, { expires_at: new Date(expires_ms).toISOString() });
+    },
+    async endEarlier({ actor, begun_ms }) {
+      const expiresMs = begun_ms + longestMs;
+      add(actor, begun_ms, expiresMs);
+      await tell(actor, { expires_at: new Date(expiresMs).toISOString(), before: new Date(begun_ms).toISOString() });
     },
   };
 }

@@ -16,7 +16,7 @@ function setUp() {
   const make = () => createEndedSessions({ publisher, prefix: 'test.', logger: pino({ level: 'silent' }), now });
   const ended = make();
   const sessions = createSessions({ secret, ended, now });
-  const person = { token: 'header.claims.signature', name: 'Ada <Admin>', expiresInMs: hour };
+  const person = { actor: 'jwt:https://issuer.example|ada', token: 'header.claims.signature', name: 'Ada <Admin>', expiresInMs: hour };
   return { time, sent, ended, sessions, person, now, make };
 }
 
@@ -108,12 +108,35 @@ describe('sessions', () => {
   });
 });
 
+describe('a new sign-in', () => {
+  it('ends the sessions of the same person before it, here at once and elsewhere by the message; nobody else’s', async () => {
+    const { sessions, person, ended, sent, make, now, time } = setUp();
+    const [first, other] = [sessions.begin(person), sessions.begin({ ...person, actor: 'jwt:https://issuer.example|eve' })];
+    time.ms += minute;
+    const second = sessions.begin(person);
+    await ended.endEarlier(second);
+    const elsewhere = make();
+    const copy = createSessions({ secret, ended: elsewhere, now });
+    for (const { key, value } of sent) elsewhere.take(key, Buffer.from(value));
+    for (const gateway of [sessions, copy]) expect([first, second, other].map((session) => gateway.open(sealed(sessions, session)) !== undefined)).toEqual([false, true, true]);
+    // What is told later of an earlier sign-in takes nothing back.
+    elsewhere.take(person.actor, Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + hour).toISOString(), before: new Date(first.begun_ms).toISOString() })));
+    expect(copy.open(sealed(sessions, first))).toBeUndefined();
+  });
+
+  it('is what a cookie of an earlier version asks for', () => {
+    const { sessions, person } = setUp();
+    const { actor: _, ...earlier } = sessions.begin(person);
+    expect(sessions.open(createSealer(secret, 'session').seal(JSON.stringify(earlier)))).toBeUndefined();
+  });
+});
+
 describe('ended sessions', () => {
   it('a session that is ended opens no more, here at once and elsewhere by the message', async () => {
     const { sessions, person, ended, sent, make, now } = setUp();
     const session = sessions.begin(person);
     const cookie = sealed(sessions, session);
-    await ended.end(session.id, session.expires_ms);
+    await ended.end(session);
     expect(sessions.open(cookie)).toBeUndefined();
 
     const elsewhere = make();
@@ -128,8 +151,8 @@ describe('ended sessions', () => {
     const publisher = { publish: () => Promise.reject(new Error('away')) };
     const ended = createEndedSessions({ publisher, prefix: '', logger: pino({ level: 'silent' }), now });
     const session = sessions.begin(person);
-    await expect(ended.end(session.id, session.expires_ms)).rejects.toThrow('away');
-    expect(ended.isEnded(session.id)).toBe(true);
+    await expect(ended.end(session)).rejects.toThrow('away');
+    expect(ended.isEnded(session)).toBe(true);
   });
 
   it('keeps nothing of sessions that have expired by themselves, and survives what cannot be read', () => {
@@ -138,9 +161,9 @@ describe('ended sessions', () => {
     ended.take('ses_2', Buffer.from('{"expires_at":"soon"}'));
     ended.take('ses_3', Buffer.from('nonsense'));
     ended.take('ses_4', null);
-    expect(['ses_1', 'ses_2', 'ses_3', 'ses_4'].map((id) => ended.isEnded(id))).toEqual([true, false, false, false]);
+    expect(['ses_1', 'ses_2', 'ses_3', 'ses_4'].map((id) => ended.isEnded({ id, actor: 'x', begun_ms: 0 }))).toEqual([true, false, false, false]);
     time.ms += 2000;
     ended.take('ses_5', Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + 1000).toISOString() })));
-    expect(['ses_1', 'ses_5'].map((id) => ended.isEnded(id))).toEqual([false, true]);
+    expect(['ses_1', 'ses_5'].map((id) => ended.isEnded({ id, actor: 'x', begun_ms: 0 }))).toEqual([false, true]);
   });
 });

@@ -5,15 +5,18 @@ import { createSealer } from './seal.ts';
 
 /**
  * The session of a signed-in person. It lives in the browser's cookie alone, sealed: every gateway with the same SESSION_SECRET
- * can serve it, and none has to keep it. What a gateway does keep is which sessions were ended by signing out.
+ * can serve it, and none has to keep it. What a gateway does keep is which sessions were ended by signing out or in again.
  */
 const sessionSchema = z.object({
   id: z.string(),
+  /** Whose it is. */
+  actor: z.string(),
   /** The person's access token: what the dashboard calls the API with. */
   token: z.string(),
   name: z.string(),
   /** Part of every form, so that no other site can send one. */
   csrf: z.string(),
+  begun_ms: z.number(),
   expires_ms: z.number(),
   seen_ms: z.number(),
 });
@@ -35,7 +38,7 @@ export interface SessionsOptions {
 
 export interface Sessions {
   /** A new session; it ends with the token, after `longestMs`, or when nobody uses it for `idleMs`. */
-  begin(person: { token: string; name: string; expiresInMs: number }): Session;
+  begin(person: { actor: string; token: string; name: string; expiresInMs: number }): Session;
   /** The cookie's value; undefined where it is larger than a browser keeps. */
   seal(session: Session): string | undefined;
   /** The session of a cookie; undefined where it was not sealed by us, has ended, or expired. */
@@ -47,10 +50,10 @@ export interface Sessions {
 export function createSessions({ secret, ended, now }: SessionsOptions): Sessions {
   const sealer = createSealer(secret, 'session');
   return {
-    begin({ token, name, expiresInMs }) {
+    begin({ actor, token, name, expiresInMs }) {
       const nowMs = now();
       const fresh = () => randomBytes(16).toString('base64url');
-      return { id: `ses_${randomBytes(16).toString('hex')}`, token, name, csrf: fresh(), expires_ms: nowMs + Math.min(expiresInMs, longestMs), seen_ms: nowMs };
+      return { id: `ses_${randomBytes(16).toString('hex')}`, actor, token, name, csrf: fresh(), begun_ms: nowMs, expires_ms: nowMs + Math.min(expiresInMs, longestMs), seen_ms: nowMs };
     },
     seal(session) {
       const sealed = sealer.seal(JSON.stringify(session));
@@ -59,9 +62,10 @@ export function createSessions({ secret, ended, now }: SessionsOptions): Session
     open(sealed) {
       const text = sealer.open(sealed);
       if (text === undefined) return undefined;
-      const session = sessionSchema.parse(JSON.parse(text));
+      // One of an earlier version of this program has other members: its person signs in again.
+      const { data: session } = sessionSchema.safeParse(JSON.parse(text));
       const nowMs = now();
-      const isOver = session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs || ended.isEnded(session.id);
+      const isOver = !session || session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs || ended.isEnded(session);
       return isOver ? undefined : session;
     },
     touch: (session) => (now() - session.seen_ms >= touchMs ? { ...session, seen_ms: now() } : undefined),

@@ -24,7 +24,8 @@ async function start({ fault, isBrokerAway = false, isKnown = true }: { fault?: 
     if (isBrokerAway) throw new Error('away');
     records.push(JSON.parse(String(value)) as AuditRecord);
   };
-  const ended = createEndedSessions({ publisher: { publish: async () => undefined }, prefix: '', logger });
+  const told: { key: string | null; value: unknown }[] = [];
+  const ended = createEndedSessions({ publisher: { publish: async ({ key, value }: { key: string | null; value: unknown }) => void told.push({ key, value: JSON.parse(String(value)) }) }, prefix: '', logger });
   const issuer: Issuer = {
     begin: async () => ({ url: 'https://issuer.example/auth', verifier: 'v', state: 's', nonce: 'n' }),
     async finish() {
@@ -42,7 +43,7 @@ async function start({ fault, isBrokerAway = false, isKnown = true }: { fault?: 
   const begun = await app.inject({ url: '/admin/login/start', headers: { host: 'bank.example' } });
   const cookie = String(begun.headers['set-cookie']).split(';')[0] ?? '';
   const comeBack = (headers: Record<string, string> = { cookie }) => app.inject({ url: '/admin/callback?code=c&state=s', headers });
-  return { comeBack, records };
+  return { comeBack, records, told };
 }
 
 const isIn = ({ headers }: { headers: Record<string, unknown> }) => String(headers['set-cookie']).includes('bank_session=');
@@ -52,6 +53,12 @@ it('a sign-in is recorded before the session is given out', async () => {
   const answer = await comeBack();
   expect([answer.statusCode, isIn(answer)]).toEqual([303, true]);
   expect(records).toEqual([expect.objectContaining({ actor, action: 'sign_in', outcome: 'success', resource_id: expect.stringMatching(/^ses_[0-9a-f]{32}$/), address: '127.0.0.1', details: {} })]);
+});
+
+it('every gateway is told that the sessions of that person before it are over', async () => {
+  const { comeBack, told } = await start();
+  await comeBack();
+  expect(told).toEqual([{ key: actor, value: { expires_at: expect.any(String), before: expect.any(String) } }]);
 });
 
 it('nobody is let in whose sign-in cannot be recorded', async () => {

@@ -19,7 +19,7 @@ import type { Sessions } from './session.ts';
 export interface SignInDependencies {
   issuer: Issuer;
   sessions: Sessions;
-  ended: Pick<EndedSessions, 'end'>;
+  ended: Pick<EndedSessions, 'end' | 'endEarlier'>;
   cookie: Cookies;
   /** What a browser keeps while its person is at the issuer. */
   loginCookie: Cookies;
@@ -76,10 +76,14 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
       const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
       const caller = await callerOf(person.token);
       if (!caller) throw new Error("the issuer's access token is not one that this gateway takes: is its audience JWT_AUDIENCE?");
-      const session = sessions.begin(person);
+      const session = sessions.begin({ ...person, actor: caller.actor });
       const sealed = sessions.seal(session);
       if (sealed === undefined) throw new Error("the issuer's access token does not fit into a cookie: it must have less than about 2.5 KB");
       await deps.auditRecords.record(request, { actor: caller.actor, action: 'sign_in', resource_id: session.id, outcome: 'success', details: {} }).catch((error: unknown) => {
+        throw new SignInFailed('unrecorded', error);
+      });
+      // Whoever has a copy of an older cookie is out from here on.
+      await deps.ended.endEarlier(session).catch((error: unknown) => {
         throw new SignInFailed('unrecorded', error);
       });
       cookie.write(reply, sealed);
@@ -96,7 +100,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     cookie.clear(reply);
     deps.auditRecords.note(request, { actor: request.caller?.actor ?? 'unauthenticated', action: 'sign_out', resource_id: visit.session.id, outcome: 'success', details: {} });
     try {
-      await deps.ended.end(visit.session.id, visit.session.expires_ms);
+      await deps.ended.end(visit.session);
     } catch (error) {
       logger.error({ err: error, session_id: visit.session.id }, 'other gateways could not be told that a session has ended');
       return sendPage(reply, 503, renderPage({ title: 'Signed out in this browser only', content: halfSignedOut(visit.session.expires_ms) }));

@@ -19,7 +19,7 @@ export async function testDashboard(service: Service) {
   });
   /** A person with these scopes, separated by blanks. */
   const signedIn = (scope: string) => {
-    const session = sessions.begin({ token: hs256Token({ iss: issuer, sub: 'ada', scope, client_id: 'dashboard' }), name: 'Ada', expiresInMs: 3_600_000 });
+    const session = sessions.begin({ actor: `jwt:${issuer}|ada`, token: hs256Token({ iss: issuer, sub: 'ada', scope, client_id: 'dashboard' }), name: 'Ada', expiresInMs: 3_600_000 });
     const cookie = `other=1; bank_session=${sessions.seal(session)}`;
     const get = (url: string, headers: Record<string, string> = {}) => made.app.inject({ method: 'GET', url, headers: { host: 'bank.example', cookie, ...headers } });
     const post = (url: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
