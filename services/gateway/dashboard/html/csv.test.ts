@@ -28,26 +28,30 @@ describe('a list as CSV', () => {
   it('holds every page from the first on, with its filters', async () => {
     const { api, asked } = listOf(1_001);
     const lines = (await make(api)).split('\r\n');
-    expect([lines[0], lines[1], lines[1_001], lines[1_002], lines.length]).toEqual(['\ufeffid', '0', '1000', '', 1_003]);
+    expect([lines[0], lines[1], lines[2], lines[1_002], lines[1_003], lines.length]).toEqual(['\ufeffsep=,', '"id"', '"0"', '"1000"', '', 1_004]);
     expect(asked).toEqual(['/list?x=1&limit=500', '/list?x=1&limit=500&cursor=500', '/list?x=1&limit=500&cursor=1000']);
   });
 
   it('ends at its bound, and says so', async () => {
     const lines = (await make(listOf(maxRows + 1).api)).trimEnd().split('\r\n');
-    expect(lines).toHaveLength(1 + maxRows + 1);
-    expect(lines.at(-1)).toBe(`Cut after ${maxRows} rows: there are more. Narrow the filters.`);
-    expect((await make(listOf(maxRows).api)).trimEnd().split('\r\n').at(-1)).toBe(String(maxRows - 1));
+    expect(lines).toHaveLength(2 + maxRows + 1);
+    expect(lines.at(-1)).toBe(`"Cut after ${maxRows} rows: there are more. Narrow the filters."`);
+    expect((await make(listOf(maxRows).api)).trimEnd().split('\r\n').at(-1)).toBe(`"${maxRows - 1}"`);
   });
 
   it('says where the API gave no more; what it refuses at once throws', async () => {
-    expect((await make(listOf(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual(['499', 'Cut after 500 rows: the bank did not give the rest. Take the file again.']);
+    expect((await make(listOf(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual(['"499"', '"Cut after 500 rows: the bank did not give the rest. Take the file again."']);
     await expect(make(listOf(1, 0).api)).rejects.toThrow('too many');
   });
 });
 
 it.each([
-  ['=1+1', "'=1+1"], ['+254700000001', "'+254700000001"], ['-1.50', '-1.50'], ['-cmd', "'-cmd"], ['@SUM(A1)', "'@SUM(A1)"], ['\t=1', "'\t=1"], [' =1', "' =1"],
-  ['a,b', '"a,b"'], ['say "x"', '"say ""x"""'], ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`], ['10.50', '10.50'], [null, ''], [undefined, ''], ['Høpper', 'Høpper'],
-])('%j becomes %s', (value, written) => {
-  expect(csvLine([value])).toBe(`${written}\r\n`);
+  ['=1+1', "'=1+1"], ['+254700000001', "'+254700000001"], ['-1.50', '-1.50'], ['-cmd', "'-cmd"], ['@SUM(A1)', "'@SUM(A1)"], ['\t=1', "'\t=1"], [' =1', "' =1"], ['\tx', "'\tx"],
+  ['a,b', 'a,b'], ['say "x"', 'say ""x""'], ['=HYPERLINK("x")', `'=HYPERLINK(""x"")`], ['10.50', '10.50'], [null, ''], [undefined, ''], ['Høpper', 'Høpper'],
+  // In full width, which spreadsheets read too.
+  ['＝1+1', "'＝1+1"], ['＋1', "'＋1"], ['－1', "'－1"], ['＠x', "'＠x"], ['\u3000=1', "'\u3000=1"],
+  // Where a spreadsheet that knows no sep= begins a cell or a line.
+  ['paid;=1+1', "paid;'=1+1"], ['a; ＝1;@x', "a;' ＝1;'@x"], [';=1', ";'=1"], ['a\t=1', "a\t'=1"], ['line\n=1', "line\n'=1"], ['line\r\n;-x', "line\r\n;'-x"], ['a;b-c', 'a;b-c'],
+])('%j becomes %j, in quotes', (value, written) => {
+  expect(csvLine([value, value])).toBe(`"${written}","${written}"\r\n`);
 });

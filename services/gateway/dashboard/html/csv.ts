@@ -37,7 +37,8 @@ export async function csvOf<Row>(api: Api, { path, parameters, columns, rowsOf =
   const first = await page();
   const linesOf = (rows: readonly Row[]) => rows.map((row) => csvLine(columns.map(({ value }) => value(row)))).join('');
   return (async function* (): AsyncGenerator<string, void> {
-    yield `\ufeff${csvLine(columns.map(({ title }) => title))}`;
+    // Otherwise spreadsheets of many countries take the semicolon for the separator.
+    yield `\ufeffsep=,\r\n${csvLine(columns.map(({ title }) => title))}`;
     let { rows, next } = first;
     let written = 0;
     for (;;) {
@@ -58,12 +59,16 @@ export async function csvOf<Row>(api: Api, { path, parameters, columns, rowsOf =
   })();
 }
 
-/** One line. A text that a spreadsheet would take for a formula gets an apostrophe in front; plain numbers stay what they are. */
+/** One line, every field in quotes. */
 export function csvLine(values: readonly (string | null | undefined)[]): string {
-  return `${values.map((value) => cell(value ?? '')).join(',')}\r\n`;
+  return `${values.map((value) => `"${harmless(value ?? '').replaceAll('"', '""')}"`).join(',')}\r\n`;
 }
 
-function cell(text: string): string {
-  const safe = /^\s*[=+\-@\t\r]/.test(text) && !/^-?\d+(\.\d+)?$/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+/** What makes a formula at the beginning of a cell, in full width too; a tab or line feed and a semicolon may begin another cell. */
+const formula = /(^|[;\t\r\n])([^\S\r\n]*[=+\-@＝＋－＠])|^(?=[\t\r])/g;
+
+/** A text of which a spreadsheet would take a part for a formula gets an apostrophe in front of it; plain numbers stay what they are. */
+function harmless(text: string): string {
+  if (/^-?\d+(\.\d+)?$/.test(text)) return text;
+  return text.replace(formula, (_found, before: string | undefined = '', begun: string | undefined = '') => `${before}'${begun}`);
 }
