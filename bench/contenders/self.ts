@@ -55,7 +55,7 @@ const app = await createApp({
   authFailuresPerMinute: unlimited,
   trustProxy: [],
   corsOrigins: ['*'],
-  docs: true,
+  routes: ['api'],
   logger,
   metrics,
 });

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { flag, kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+import { kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
@@ -18,6 +18,9 @@ const roleScopes = z
   })))
   .refine((roles) => [...roles].every(([role, named]) => role !== '' && named.every((scope) => scopes.includes(scope as Scope))), 'must be role=scope scope;role=scope with scopes that exist')
   .meta({ title: 'role=scope scope;…' });
+
+export const routeGroups = ['api', 'admin', 'docs'] as const;
+export type RouteGroup = (typeof routeGroups)[number];
 
 const secret = z.string().min(16, 'must have at least 16 characters');
 
@@ -56,7 +59,10 @@ export const gatewayConfig = z
     DASHBOARD_CLIENT_SECRET: secret.optional().describe('Its secret'),
     SESSION_SECRET: secret.optional().describe('Secret from which the keys of session cookies are derived; the same for every gateway, and whoever changes it signs everybody out'),
     PUBLIC_URL: url('http', 'https').optional().describe('Where browsers reach the gateways, such as https://bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI'),
-    DOCS: flag.prefault('true').describe('Serves /docs and the OpenAPI file, without credentials'),
+    ROUTES: list
+      .pipe(z.array(z.enum(routeGroups)).min(1))
+      .prefault(routeGroups.join(','))
+      .describe('What this gateway serves: api, the REST API but /admin; admin, all of /admin, its REST API and the dashboard; docs, /docs and the OpenAPI file, without credentials'),
   })
   .refine((config) => (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) || (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined), {
     message: 'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
@@ -96,6 +102,6 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     authFailuresPerMinute: config.AUTH_FAILURES_PER_MINUTE,
     trustProxy: config.TRUST_PROXY,
     corsOrigins: config.CORS_ORIGINS,
-    docs: config.DOCS,
+    routes: config.ROUTES,
   };
 }

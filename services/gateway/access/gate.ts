@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
@@ -5,6 +6,7 @@ import type { Authenticate } from './auth.ts';
 import type { Caller } from './caller.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import type { Limiter } from './limits.ts';
+import type { RouteGroup } from '../config.ts';
 import { kindOfField, notFound, numberNotFound } from '../api/unknown-ids.ts';
 
 export interface GateDependencies {
@@ -64,8 +66,31 @@ function limitCaller(limiter: Limiter, caller: Caller, reply: FastifyReply): voi
 
 const maxHeaders = 1000;
 
-/** After authentication: is there such a route, and may the caller use it. What is wrong with it, or undefined. */
-export function checkRoute(request: FastifyRequest): Refused | undefined {
+/** Whether a request is for /admin, or for the rest of the API. */
+function groupOf({ routeOptions, url }: FastifyRequest): RouteGroup {
+  return /^\/admin(?:[/?]|$)/.test(routeOptions.url ?? url) ? 'admin' : 'api';
+}
+
+/** A call of the dashboard, which no network has seen. */
+const isFromInside = ({ raw }: FastifyRequest): boolean => !(raw.socket instanceof Socket);
+
+/**
+ * After authentication: is there such a route, is it served, and may the caller use it. What is wrong with it, or undefined.
+ * What is not served is answered as if it did not exist.
+ */
+export function createRouteCheck(served: readonly RouteGroup[]) {
+  return (request: FastifyRequest): Refused | undefined => {
+    const refused = checkMessage(request);
+    if (refused) return refused;
+    if (!served.includes(groupOf(request)) && !isFromInside(request)) return refuse('route_not_found', 'there is no such path');
+    if (request.is404) return noRoute(request);
+    const lacking = request.routeOptions.config.scopes?.find((scope) => request.caller?.scopes.has(scope) !== true);
+    return lacking === undefined ? undefined : refuse('insufficient_scope', `the scope ${lacking} is required`);
+  };
+}
+
+/** What is wrong with the message itself, whatever it asks for. */
+function checkMessage(request: FastifyRequest): Refused | undefined {
   const { httpVersion, headers: { host }, rawHeaders } = request.raw;
   // Node drops what comes behind 2000 without a word: what stands in front of us may have read it.
   if (rawHeaders.length > 2 * maxHeaders) return refuse('headers_too_large', `the request must not have more than ${maxHeaders} headers`);
@@ -77,9 +102,7 @@ export function checkRoute(request: FastifyRequest): Refused | undefined {
   if (host?.includes(',')) return refuse('validation_failed', 'the request has more than one Host header');
   // The router would take what follows for parameters.
   if (request.url.includes('#')) return refuse('validation_failed', 'the request target must not have a fragment');
-  if (request.is404) return noRoute(request);
-  const lacking = request.routeOptions.config.scopes?.find((scope) => request.caller?.scopes.has(scope) !== true);
-  return lacking === undefined ? undefined : refuse('insufficient_scope', `the scope ${lacking} is required`);
+  return undefined;
 }
 
 const routes = new Map<string, { form: RegExp; methods: string[] }>();

@@ -14,7 +14,8 @@ import { addDashboard } from '../dashboard/dashboard.ts';
 import type { DashboardOptions } from '../dashboard/dashboard.ts';
 import { addDocs } from '../openapi/docs.ts';
 import { internalError, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
-import { checkRoute, createGate, undecodable } from '../access/gate.ts';
+import { createGate, createRouteCheck, undecodable } from '../access/gate.ts';
+import type { RouteGroup } from '../config.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import { createLimiter } from '../access/limits.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
@@ -33,7 +34,8 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   authFailuresPerMinute: number;
   trustProxy: string[];
   corsOrigins: string[];
-  docs: boolean;
+  /** What is served to callers; the dashboard calls the API from inside in any case. */
+  routes: readonly RouteGroup[];
   /** undefined: there is no dashboard. */
   dashboard?: DashboardOptions | undefined;
   auditRecords: AuditRecords;
@@ -110,8 +112,8 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     throw refuse('route_not_found', 'there is no such path');
   });
   takeJsonOnly(app);
-  if (deps.docs) await addDocs(app, deps.apiVersion);
-  if (deps.dashboard) await addDashboard(app, { ...deps.dashboard, verifyToken, failureLimit, auditRecords: deps.auditRecords, now, logger: deps.logger });
+  if (deps.routes.includes('docs')) await addDocs(app, deps.apiVersion);
+  if (deps.dashboard && deps.routes.includes('admin')) await addDashboard(app, { ...deps.dashboard, verifyToken, failureLimit, auditRecords: deps.auditRecords, now, logger: deps.logger });
   addRoutes(app, { ...deps, now });
   return app;
 }
@@ -121,6 +123,7 @@ type AnswerError = ReturnType<typeof errorHandler>;
 /** What happens to a request before its route: headers of every answer, CORS, the gate, scope. */
 function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, answerError: AnswerError) {
   const cors = createCors(deps.corsOrigins);
+  const checkRoute = createRouteCheck(deps.routes);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.headers(securityHeaders);
     reply.header('x-request-id', request.id);

@@ -21,7 +21,7 @@ export async function addDocs(app: FastifyInstance, apiVersion: string): Promise
     await docs.register(fastifySwaggerUi, {
       routePrefix: '/docs',
       staticCSP: contentPolicy,
-      uiConfig: { persistAuthorization: true, displayRequestDuration: true },
+      uiConfig: { persistAuthorization: false, displayRequestDuration: true },
       theme: { title: 'Core Banking API' },
       logo: { type: 'image/svg+xml', content: logo, href: '/docs' },
     });

@@ -91,8 +91,15 @@ test('the request examples are taken by the endpoints themselves', async () => {
   await app.close();
 });
 
+test('the docs keep no credential that was typed there', async () => {
+  const { app } = await testApp(undefined, { routes: ['docs'] });
+  const { statusCode, body } = await app.inject({ url: '/docs/static/swagger-initializer.js' });
+  expect([statusCode, body.includes('SwaggerUIBundle'), /persistAuthorization"?\s*:\s*true/.test(body)]).toEqual([200, true, false]);
+  await app.close();
+});
+
 test('the docs need no credentials, what lies beside them does', async () => {
-  const { app } = await testApp(undefined, { docs: true });
+  const { app } = await testApp(undefined, { routes: ['api', 'docs'] });
   const get = async (url: string) => (await app.inject({ method: 'GET', url })).statusCode;
   expect([await get('/docs'), await get('/docs/json'), await get('/openapi.json'), await get('/docs/static/swagger-ui.css')]).toEqual([200, 200, 200, 200]);
   expect([await get('/docs/nothing'), await get('/docsx'), await get('/openapi.yaml'), await get('/docs/../clients'), await get('/docs/%2e%2e/clients')]).toEqual([401, 401, 401, 401, 401]);

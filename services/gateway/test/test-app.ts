@@ -69,7 +69,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     authFailuresPerMinute: 0,
     trustProxy: [],
     corsOrigins: ['*'],
-    docs: false,
+    routes: ['api', 'admin'],
     logger: silent,
     metrics,
     ...options,

@@ -10,12 +10,13 @@ const secret = 'a secret of these tests only';
 const publicUrl = 'http://bank.example';
 export const issuer = 'http://127.0.0.1:1';
 
-export async function testDashboard(service: Service) {
+export async function testDashboard(service: Service, options: Parameters<typeof testApp>[1] = {}) {
   const ended = createEndedSessions({ publisher: { publish: async () => undefined }, prefix: 'test.', logger: pino({ level: 'silent' }) });
   const sessions = createSessions({ secret, ended, now: Date.now });
   const made = await testApp(service, {
     dashboard: { issuer, clientId: 'dashboard', clientSecret: 'not asked here at all', sessionSecret: secret, publicUrl, ended },
     tokens: { ...hs256Tokens, issuer },
+    ...options,
   });
   /** A person with these scopes, separated by blanks. */
   const signedIn = (scope: string) => {
