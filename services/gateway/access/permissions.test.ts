@@ -75,6 +75,18 @@ describe('API keys', () => {
     expect((await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'transfers:write'], client_id: ids.client })).status).toBe(503);
   });
 
+  test('accounts is told which key makes or rotates another, and the bank’s limit of a life', async () => {
+    const { call, sent } = await start(() => 'not_sent');
+    const before = Date.now();
+    await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read'] });
+    await call('POST', `/admin/api-keys/key_${'d'.repeat(32)}/rotation`);
+    const [made, rotated] = sent.map(({ value }) => JSON.parse(String(value)) as Record<string, string | null>);
+    const maker_key_id = `key_${'1'.padStart(32, '0')}`;
+    expect([made?.['maker_key_id'], made?.['expires_at'], rotated?.['maker_key_id']]).toEqual([maker_key_id, null, maker_key_id]);
+    const limitMs = Date.parse(made?.['not_after'] ?? '') - 365 * 24 * 3_600_000;
+    expect(limitMs >= before && limitMs <= Date.now()).toBe(true);
+  });
+
   test('no key gets scopes that its maker lacks', async () => {
     const { call, keyHeader, sent } = await start(() => 'not_sent');
     const poor = keyHeader({ scopes: ['keys:manage', 'accounts:read'] });

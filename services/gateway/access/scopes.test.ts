@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
-import { scopes } from '#libs/contracts/scopes.ts';
+import { bankScopes, scopes } from '#libs/contracts/scopes.ts';
 import { ids, useTestCaller } from '../test/test-app.ts';
 
 /**
@@ -49,9 +49,13 @@ const table: Record<string, string[]> = {
 };
 
 /** What a credential bound to one client never has, whatever it was given. */
-const ofTheBank = ['transactions:write', 'transactions:reverse', 'accounts:status', 'keys:manage', 'audit:read', 'books:read', 'ops:manage'];
+const ofTheBank = ['transactions:write', 'transactions:reverse', 'holds:write', 'accounts:status', 'accounts:import', 'keys:manage', 'audit:read', 'books:read', 'ops:manage', 'approvals:write'];
 
 const start = useTestCaller();
+
+test('what belongs to the bank is known as such', () => {
+  expect(bankScopes.toSorted()).toEqual(scopes.filter((scope) => ofTheBank.includes(scope)).toSorted());
+});
 
 test('every endpoint stands in the table', () => {
   expect(Object.values(endpoints).map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(table).sort());
