@@ -1,6 +1,6 @@
 /**
- * The permission list (contract: Authentication and permission), and to whom each permission may be given. A credential bound
- * to one client acts for a customer: what belongs to the bank is never among its scopes.
+ * The permission list (contract: Authentication and permission), and to whom each permission may be given. A credential
+ * bound to one client acts for a customer: what belongs to the bank is never among its scopes.
  */
 const holders = {
   'clients:read': 'anyone',
@@ -25,7 +25,7 @@ export const scopes = Object.keys(holders) as [Scope, ...Scope[]];
 /** Those that a credential bound to one client cannot have. */
 export const bankScopes: readonly Scope[] = scopes.filter((scope) => holders[scope] === 'bank');
 
-/** What a credential may do of what it names: names that are no scope mean nothing, and a bound one has none of the bank's. */
+/** What a credential may do: names that are no scope mean nothing, and a bound one has none of the bank's. */
 export function grantedScopes(named: readonly string[], boundClientId: string | undefined): ReadonlySet<Scope> {
   const own = boundClientId === undefined ? [] : bankScopes;
   return new Set(scopes.filter((scope) => named.includes(scope) && !own.includes(scope)));

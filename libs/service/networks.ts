@@ -17,7 +17,10 @@ const ipv6: Range = [0n, 1n << 128n];
 function numberOf(address: string): bigint {
   // The URL parser writes every spelling of an address in one way.
   const { hostname } = new URL(`http://[${isIP(address) === 4 ? '::ffff:' : ''}${address}]`);
-  const [head = '', tail] = hostname.slice(1, -1).split('::').map((half) => half.split(':').filter((group) => group !== ''));
+  const [head = '', tail] = hostname
+    .slice(1, -1)
+    .split('::')
+    .map((half) => half.split(':').filter((group) => group !== ''));
   const known = [...head, ...(tail ?? [])];
   const zeros = Array<string>(8 - known.length).fill('0');
   return BigInt(`0x${[...head, ...zeros, ...(tail ?? [])].map((group) => group.padStart(4, '0')).join('')}`);
@@ -48,8 +51,8 @@ function covered(ranges: readonly Range[], [first, end]: Range): bigint {
 }
 
 /**
- * Whether networks hold, taken together, more than a sixty-fourth of all IPv4 or of all IPv6 addresses: all private ones are
- * less. Undefined where one is neither an address, a network with its prefix length, nor a name that fastify knows.
+ * Whether networks hold, taken together, more than a sixty-fourth of all IPv4 or of all IPv6 addresses: all private ones
+ * are less. Undefined where one is neither an address, a network with its prefix length, nor a name that fastify knows.
  */
 export function areVast(networks: readonly string[]): boolean | undefined {
   const ranges = networks.map(rangesOf);

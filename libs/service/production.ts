@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { areVast } from './networks.ts';
 
 /**
- * What a process refuses to start with in production: plain text on any wire, nobody who logs in, secrets that can be guessed,
- * doors that stand open, and conveniences of development. One rule per variable, which says what is wrong and the way out, and
- * never a value; one more for all secrets together.
+ * What a process refuses to start with in production: plain text on any wire, brokers without a log-in, secrets that can be
+ * guessed, limits that are none, and conveniences of development. One rule per variable, which says what is wrong and the way
+ * out, and never a value; one more for all secrets together.
  */
 type Rule = (value: string | undefined, all: Record<string, string>) => string | undefined;
 
@@ -13,11 +13,15 @@ export function isProduction(environment: string | undefined): boolean {
   return environment !== 'development' && environment !== 'test';
 }
 
-const tlsToPostgres = 'must have ?sslmode=verify-full (and &sslrootcert=<file> where the CA is a private one): nothing less proves which server it is';
+const tlsToPostgres =
+  'must have ?sslmode=verify-full (and &sslrootcert=<file> where the CA is a private one): nothing less proves which server it is';
 const makeOne = 'make one with: openssl rand -hex 32';
 
 /** The problems of these variables in production; empty when there are none. */
-export function productionProblems(names: string[], values: Record<string, string>): { name: string; problem: string }[] {
+export function productionProblems(
+  names: string[],
+  values: Record<string, string>,
+): { name: string; problem: string }[] {
   return names.flatMap((name) => {
     if (!Object.hasOwn(rules, name)) return [];
     const problem = rules[name as keyof typeof rules](values[name], values) ?? sameAsAnother(name, values);
@@ -26,42 +30,74 @@ export function productionProblems(names: string[], values: Record<string, strin
 }
 
 const rules = {
-  KAFKA_SSL: atBrokers((value) => (isTrue(value) ? undefined : 'must be true (with KAFKA_SSL_CA_FILE where the CA is a private one): plain text to Kafka is refused')),
+  KAFKA_SSL: atBrokers((value) =>
+    isTrue(value)
+      ? undefined
+      : 'must be true (with KAFKA_SSL_CA_FILE where the CA is a private one): plain text to Kafka is refused',
+  ),
   KAFKA_SASL_MECHANISM: atBrokers((value, all) =>
-    value === undefined && all['KAFKA_SSL_CERT'] === undefined ? 'must be set: a log-in at the brokers, or else a certificate of its own (KAFKA_SSL_CERT_FILE), for whoever reaches a broker without one moves money' : undefined),
+    value === undefined && all['KAFKA_SSL_CERT'] === undefined
+      ? 'must be set: a log-in at the brokers, or else a certificate of its own (KAFKA_SSL_CERT_FILE), for whoever reaches a broker without one moves money'
+      : undefined,
+  ),
   KAFKA_SASL_PASSWORD: secret(16, 'have the broker set a longer random one'),
-  ALLOW_UNREPLICATED: (value) => (isTrue(value) ? 'must not be true: topics have three replicas, so that no broker takes acknowledged messages along when it dies' : undefined),
+  ALLOW_UNREPLICATED: (value) =>
+    isTrue(value)
+      ? 'must not be true: topics have three replicas, so that no broker takes acknowledged messages along when it dies'
+      : undefined,
   DATABASE_URL: database,
   MIGRATION_DATABASE_URL: database,
   SERVICE_ROLE_PASSWORD: secret(32, makeOne),
   JWT_ISSUER: https,
   JWKS_URL: https,
-  JWT_HS256_SECRET: (value) => (value === undefined ? undefined : 'must not be set: tokens come from an issuer with JWKS_URL, whose private key nobody shares'),
-  JWT_WHOLE_BANK_CLIENTS: (value, all) => (value === undefined && all['JWKS_URL'] !== undefined ? 'must name the OAuth clients (azp or client_id) whose tokens may act for the whole bank, or be * for all of them' : undefined),
-  API_KEY_ENVIRONMENTS: (value) => (value !== undefined && value.trim() !== 'live' ? 'must be live alone: keys of a test have no place here' : undefined),
+  JWT_HS256_SECRET: (value) =>
+    value === undefined
+      ? undefined
+      : 'must not be set: tokens come from an issuer with JWKS_URL, whose private key nobody shares',
+  JWT_WHOLE_BANK_CLIENTS: (value, all) =>
+    value === undefined && all['JWKS_URL'] !== undefined
+      ? 'must name the OAuth clients (azp or client_id) whose tokens may act for the whole bank, or be * for all of them'
+      : undefined,
+  API_KEY_ENVIRONMENTS: (value) =>
+    value !== undefined && value.trim() !== 'live'
+      ? 'must be live alone: keys of a test have no place here'
+      : undefined,
   API_KEY_PEPPER: secret(32, makeOne),
   API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
   IDEMPOTENCY_SECRET: secret(32, makeOne),
   DASHBOARD_CLIENT_SECRET: secret(24, 'have the issuer make a longer random one'),
   SESSION_SECRET: secret(32, makeOne),
-  PUBLIC_URL: (value) => (value === undefined || /^https:\/\//i.test(value) ? undefined : 'must begin with https://: session cookies travel there'),
+  PUBLIC_URL: (value) =>
+    value === undefined || /^https:\/\//i.test(value)
+      ? undefined
+      : 'must begin with https://: session cookies travel there',
   // CORS_ORIGINS may be *: the API takes no cookie, and the dashboard is marked for no other origin.
   TRUST_PROXY: proxies,
   RATE_LIMIT_PER_MINUTE: limit,
   AUTH_FAILURES_PER_MINUTE: limit,
   // The identity provider of npm start, which everybody signs in to with one password.
-  IDP_CLIENT_SECRET: () => 'this identity provider is for local development: set JWT_ISSUER and JWKS_URL of the gateway to a real one',
+  IDP_CLIENT_SECRET: () =>
+    'this identity provider is for local development: set JWT_ISSUER and JWKS_URL of the gateway to a real one',
 } satisfies Record<string, Rule>;
 
 /** Of two settings that hold the same secret, the second is told. */
 const secrets = [
-  'API_KEY_PEPPER', 'API_KEY_PEPPER_PREVIOUS', 'IDEMPOTENCY_SECRET', 'SESSION_SECRET', 'DATABASE_URL', 'MIGRATION_DATABASE_URL', 'SERVICE_ROLE_PASSWORD', 'DASHBOARD_CLIENT_SECRET',
+  'API_KEY_PEPPER',
+  'API_KEY_PEPPER_PREVIOUS',
+  'IDEMPOTENCY_SECRET',
+  'SESSION_SECRET',
+  'DATABASE_URL',
+  'MIGRATION_DATABASE_URL',
+  'SERVICE_ROLE_PASSWORD',
+  'DASHBOARD_CLIENT_SECRET',
   'KAFKA_SASL_PASSWORD',
 ];
 
 function sameAsAnother(name: string, values: Record<string, string>): string | undefined {
   const own = secretIn(values[name]);
-  const other = secrets.slice(0, Math.max(0, secrets.indexOf(name))).find((earlier) => own !== '' && secretIn(values[earlier]) === own);
+  const other = secrets
+    .slice(0, Math.max(0, secrets.indexOf(name)))
+    .find((earlier) => own !== '' && secretIn(values[earlier]) === own);
   return other && `must differ from ${other}: whoever learns one secret must not have learnt two`;
 }
 
@@ -82,13 +118,22 @@ function limit(value: string | undefined): string | undefined {
 }
 
 function proxies(value: string | undefined): string | undefined {
-  const isVast = areVast((value ?? '').split(',').map((part) => part.trim()).filter((part) => part !== ''));
+  const isVast = areVast(
+    (value ?? '')
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== ''),
+  );
   if (isVast === undefined) return 'must name the proxies, each by an address or network such as 10.0.0.0/8';
-  return isVast ? 'must name the proxies: with so large a part of all addresses trusted, callers choose their own' : undefined;
+  return isVast
+    ? 'must name the proxies: with so large a part of all addresses trusted, callers choose their own'
+    : undefined;
 }
 
 function https(value: string | undefined): string | undefined {
-  return value === undefined || /^https:\/\//i.test(value) ? undefined : 'must begin with https://: who can change what is read there can sign tokens';
+  return value === undefined || /^https:\/\//i.test(value)
+    ? undefined
+    : 'must begin with https://: who can change what is read there can sign tokens';
 }
 
 function database(value: string | undefined): string | undefined {
@@ -108,7 +153,8 @@ function secret(length: number, wayOut: string): Rule {
   };
 }
 
-const wellKnown = /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|postgres/i;
+const wellKnown =
+  /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|postgres/i;
 
 /** Why a secret can be guessed; undefined where nothing shows it. */
 function weaknessOf(secretText: string, length: number): string | undefined {

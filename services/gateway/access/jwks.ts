@@ -7,7 +7,7 @@ import { z } from 'zod';
 export interface KeySet {
   /** The key for a token's header. Rejects with KeysUnavailable when the issuer must be asked and cannot be. */
   find: JWTVerifyGetKey;
-  /** The set in force: the same object until a key is added or withdrawn; undefined where none is young enough to be used. */
+  /** The set in force: the same object until a key is added or withdrawn; undefined where none is young enough. */
   current(): object | undefined;
 }
 
@@ -18,7 +18,7 @@ export class KeysUnavailable extends Error {
 export interface KeySetOptions {
   url: string;
   logger: Logger;
-  /** Keys that were fetched longer ago are not used; from a fifth of it on they are fetched again, in the background. */
+  /** Keys that were fetched longer ago are not used; from a fifth of it on they are fetched again meanwhile. */
   maxStaleMs: number;
   /** The least time between two fetches, so that made-up kids cannot flood the issuer. Default 5 s. */
   cooldownMs?: number;
@@ -29,10 +29,16 @@ const maxBytes = 1_048_576;
 const jwksSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 
 /**
- * Fetched when first needed, when a token names an unknown key, and again and again while tokens come. No timer: keys that
- * nobody used for a while are too old, and the next token waits for the issuer's answer.
+ * Fetched when first needed, when a token names an unknown key, and again and again while tokens come. No timer: keys
+ * that nobody used for a while are too old, and the next token waits for the issuer's answer.
  */
-export function createKeySet({ url, logger, maxStaleMs, cooldownMs = 5_000, timeoutMs = 3_000 }: KeySetOptions): KeySet {
+export function createKeySet({
+  url,
+  logger,
+  maxStaleMs,
+  cooldownMs = 5_000,
+  timeoutMs = 3_000,
+}: KeySetOptions): KeySet {
   let known: { text: string; find: JWTVerifyGetKey } | undefined;
   let fetchedAt = -Infinity;
   let triedAt = -Infinity;
@@ -42,7 +48,11 @@ export function createKeySet({ url, logger, maxStaleMs, cooldownMs = 5_000, time
     const begunAt = performance.now();
     triedAt = begunAt;
     try {
-      const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs), headers: { accept: 'application/jwk-set+json, application/json' } });
+      const response = await fetch(url, {
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
+        headers: { accept: 'application/jwk-set+json, application/json' },
+      });
       if (!response.ok) throw new Error(`status ${response.status}`);
       const set = jwksSchema.parse(JSON.parse(await readBounded(response)));
       const text = JSON.stringify(set);

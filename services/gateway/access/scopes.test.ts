@@ -4,8 +4,8 @@ import { bankScopes, scopes } from '#libs/contracts/scopes.ts';
 import { ids, useTestCaller } from '../test/test-app.ts';
 
 /**
- * Who may do what, written by hand a second time: a change of the endpoints table that gives a permission away is a change of
- * this one too. An empty list: any authenticated caller.
+ * Who may do what, written by hand a second time: a change of the endpoints table that gives a permission away is a change
+ * of this one too. An empty list: any authenticated caller.
  */
 const table: Record<string, string[]> = {
   'GET /': [],
@@ -49,7 +49,18 @@ const table: Record<string, string[]> = {
 };
 
 /** What a credential bound to one client never has, whatever it was given. */
-const ofTheBank = ['transactions:write', 'transactions:reverse', 'holds:write', 'accounts:status', 'accounts:import', 'keys:manage', 'audit:read', 'books:read', 'ops:manage', 'approvals:write'];
+const ofTheBank = [
+  'transactions:write',
+  'transactions:reverse',
+  'holds:write',
+  'accounts:status',
+  'accounts:import',
+  'keys:manage',
+  'audit:read',
+  'books:read',
+  'ops:manage',
+  'approvals:write',
+];
 
 const start = useTestCaller();
 
@@ -58,12 +69,20 @@ test('what belongs to the bank is known as such', () => {
 });
 
 test('every endpoint stands in the table', () => {
-  expect(Object.values(endpoints).map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(table).sort());
+  expect(
+    Object.values(endpoints)
+      .map(({ method, path }) => `${method} ${path}`)
+      .sort(),
+  ).toEqual(Object.keys(table).sort());
 });
 
 describe.each(Object.entries(table))('%s', (route, needed) => {
   const [method = '', path = ''] = route.split(' ');
-  const url = path.replace(':client_id', ids.client).replace(':account_id', ids.account).replace(':transaction_id', ids.transaction).replace(/:\w+/, 'x');
+  const url = path
+    .replace(':client_id', ids.client)
+    .replace(':account_id', ids.account)
+    .replace(':transaction_id', ids.transaction)
+    .replace(/:\w+/, 'x');
 
   async function isRefused(state: { scopes: string[]; client_id?: string }): Promise<boolean> {
     const { call, keyHeader } = await start(() => 'not_sent');
@@ -73,10 +92,13 @@ describe.each(Object.entries(table))('%s', (route, needed) => {
 
   test(needed.length === 0 ? 'is for every caller' : `needs ${needed.join(' and ')}, and nothing else`, async () => {
     expect(await isRefused({ scopes: needed })).toBe(false);
-    for (const scope of needed) expect(await isRefused({ scopes: scopes.filter((other) => other !== scope) })).toBe(true);
+    for (const scope of needed)
+      expect(await isRefused({ scopes: scopes.filter((other) => other !== scope) })).toBe(true);
   });
 
   test('is closed to a bound credential where it is the bank’s', async () => {
-    expect(await isRefused({ scopes: [...scopes], client_id: ids.client })).toBe(needed.some((scope) => ofTheBank.includes(scope)));
+    expect(await isRefused({ scopes: [...scopes], client_id: ids.client })).toBe(
+      needed.some((scope) => ofTheBank.includes(scope)),
+    );
   });
 });

@@ -65,7 +65,10 @@ interface Remembered {
   keys: object;
 }
 
-/** Verifies tokens. Headers that bring a key (jku, x5u, jwk) are ignored. Valid tokens are remembered until they expire or the keys change. */
+/**
+ * Verifies tokens. Headers that bring a key (jku, x5u, jwk) are ignored. Valid tokens are remembered until they expire or the
+ * keys change.
+ */
 export function createTokenVerifier(options: TokenOptions, now: () => number = Date.now): VerifyToken {
   const remembered = new Map<string, Remembered>();
   const keysInForce = (): object | undefined => (options.keySet ? options.keySet.current() : options);
@@ -94,7 +97,11 @@ export function createTokenVerifier(options: TokenOptions, now: () => number = D
   };
 }
 
-async function verifyToken(options: TokenOptions, token: string, now: number): Promise<{ caller: Caller; exp: number } | undefined> {
+async function verifyToken(
+  options: TokenOptions,
+  token: string,
+  now: number,
+): Promise<{ caller: Caller; exp: number } | undefined> {
   try {
     // A token that does not even claim to be from our issuer does not make us ask it for keys.
     if (decodeJwt(token).iss !== options.issuer) return undefined;
@@ -133,21 +140,37 @@ function keyFor({ keySet, hs256Secret }: TokenOptions): JWTVerifyGetKey {
 }
 
 /** Undefined for a token that neither is bound to a client nor may act for the whole bank. */
-function callerOf(options: TokenOptions, { iss, sub, client_id, azp, bank_client_id }: Claims, payload: JWTPayload): Caller | undefined {
+function callerOf(
+  options: TokenOptions,
+  { iss, sub, client_id, azp, bank_client_id }: Claims,
+  payload: JWTPayload,
+): Caller | undefined {
   const oauthClient = azp ?? client_id;
   const isWholeBanks = options.wholeBankClients.some((name) => name === '*' || name === oauthClient);
   if (bank_client_id === undefined && !isWholeBanks) return undefined;
   const scopes = grantedScopes(namedScopes(options, payload), bank_client_id);
-  return { actor: `jwt:${iss}|${sub}`, scopes, boundClientId: bank_client_id, isStaff: bank_client_id === undefined && sub !== client_id && sub !== azp };
+  return {
+    actor: `jwt:${iss}|${sub}`,
+    scopes,
+    boundClientId: bank_client_id,
+    isStaff: bank_client_id === undefined && sub !== client_id && sub !== azp,
+  };
 }
 
 function namedScopes({ scopesClaim, roleScopes }: TokenOptions, payload: JWTPayload): string[] {
   if (scopesClaim === undefined) return typeof payload['scope'] === 'string' ? payload['scope'].split(' ') : [];
   const claim = memberOf(payload, scopesClaim) ?? scopesClaim.split('.').reduce<unknown>(memberOf, payload);
-  const values = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim.filter((value) => typeof value === 'string') : [];
+  const values =
+    typeof claim === 'string'
+      ? claim.split(' ')
+      : Array.isArray(claim)
+        ? claim.filter((value) => typeof value === 'string')
+        : [];
   return roleScopes ? values.flatMap((role) => roleScopes.get(role) ?? []) : values;
 }
 
 function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? Reflect.get(value, name)
+    : undefined;
 }

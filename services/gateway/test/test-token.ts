@@ -3,7 +3,15 @@ import type { TokenOptions } from '../access/tokens.ts';
 
 /** An issuer of tokens that needs no server: what it signs is taken by an app with these options. */
 const hs256Secret = 'a secret of more than thirty-two characters';
-export const hs256Tokens: TokenOptions = { issuer: 'https://issuer.example', audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, hs256Secret, wholeBankClients: ['*'], maxLifetimeS: 3600 };
+export const hs256Tokens: TokenOptions = {
+  issuer: 'https://issuer.example',
+  audience: 'core-banking',
+  algorithms: ['RS256'],
+  keySet: undefined,
+  hs256Secret,
+  wholeBankClients: ['*'],
+  maxLifetimeS: 3600,
+};
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 

@@ -22,7 +22,17 @@ export interface EndedSessions {
 
 const publishTimeoutMs = 5_000;
 
-export function createEndedSessions({ publisher, prefix, logger, now = Date.now }: { publisher: Pick<Publisher, 'publish'>; prefix: string; logger: Logger; now?: () => number }): EndedSessions {
+export function createEndedSessions({
+  publisher,
+  prefix,
+  logger,
+  now = Date.now,
+}: {
+  publisher: Pick<Publisher, 'publish'>;
+  prefix: string;
+  logger: Logger;
+  now?: () => number;
+}): EndedSessions {
   /** By session or actor: what began before `beforeMs` has ended. */
   const ended = new Map<string, { beforeMs: number; expiresMs: number }>();
   const add = (key: string, beforeMs: number, expiresMs: number): void => {
@@ -33,7 +43,10 @@ export function createEndedSessions({ publisher, prefix, logger, now = Date.now 
     if (expiresMs > nowMs && beforeMs > (known?.beforeMs ?? -Infinity)) ended.set(key, { beforeMs, expiresMs });
   };
   const tell = async (key: string, message: z.input<typeof endedSessionSchema>): Promise<void> => {
-    await publisher.publish({ topic: topicName(prefix, 'sessions'), partition: 0, key, value: JSON.stringify(message), headers: {} }, { timeoutMs: publishTimeoutMs });
+    await publisher.publish(
+      { topic: topicName(prefix, 'sessions'), partition: 0, key, value: JSON.stringify(message), headers: {} },
+      { timeoutMs: publishTimeoutMs },
+    );
   };
   return {
     take(key, value) {
