@@ -50,7 +50,7 @@ function token(options: { alg?: string; header?: object; claims?: unknown; signe
 }
 
 const silent = pino({ level: 'silent' });
-const keySetOptions = () => ({ url, logger: silent, cooldownMs: 100, maxStaleMs: 300_000, timeoutMs: 500 });
+const keySetOptions = () => ({ url, logger: silent, cooldownMs: 100, maxStaleMs: 300_000, timeoutMs: 10_000 });
 const tokenOptions = (): TokenOptions => ({ issuer, audience, algorithms: asymmetricAlgorithms, keySet: createKeySet(keySetOptions()), wholeBankClients: ['*'], maxLifetimeS: 3600 });
 
 async function start(options: Partial<TokenOptions> = {}, now?: () => number) {
