@@ -1,4 +1,4 @@
-import { type BankSettings, createTopics, makeApiKey, migrateService, roleUrl, type ServiceKind, startService } from '../tools/local/bank.ts';
+import { type BankSettings, createTopics, makeApiKey, migrateService, roleUrl, type ServiceKind, signingKeys, startService } from '../tools/local/bank.ts';
 import type { Child } from '../tools/local/child.ts';
 import { logTail } from '../tools/local/log-file.ts';
 import { awaitReady } from '../tools/local/ready.ts';
@@ -38,6 +38,7 @@ function settingsOf(world: World, name: string, ownerUrl: string): BankSettings 
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: local.secret('api_key_pepper'),
     idempotencySecret: local.secret('idempotency_secret'),
+    signing: signingKeys(local),
     env: { SESSION_TIMEOUT_MS: '6000', LOG_LEVEL: 'info' },
   };
 }

@@ -13,6 +13,7 @@ import type { Cluster } from '../../tests/faults/cluster.ts';
 import { createRandom } from '../../tests/faults/random.ts';
 import { Api } from '../../tests/support/client.ts';
 import { acceptHistory } from '../recovery/accept-history.ts';
+import { testKeys } from '#libs/service/test/keys.ts';
 import { resendCommands } from '../recovery/resend-commands.ts';
 import { expect } from './check.ts';
 import type { Check, Part } from './check.ts';
@@ -72,7 +73,7 @@ export const restore: Part = {
     await check.step('one ledger and accounts run; the commands since then are sent again', async () => {
       for (const name of ['ledger', 'accounts']) cluster.node(name).start();
       await Promise.all(['ledger', 'accounts'].map((name) => cluster.node(name).ready()));
-      const { sent, succeeded } = await resendCommands(kafka, { prefix: cluster.topicPrefix, from: new Date(Date.parse(`${moment}Z`) - 60_000), logger: silent });
+      const { sent, succeeded } = await resendCommands(kafka, { prefix: cluster.topicPrefix, from: new Date(Date.parse(`${moment}Z`) - 60_000), keys: testKeys, logger: silent });
       return `${sent} commands, of which ${succeeded} had been a success`;
     });
     await check.step('everything that callers were told holds again', async () => {

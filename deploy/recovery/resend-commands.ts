@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { replyType } from '#libs/contracts/envelope.ts';
 import { auditId, idBits } from '#libs/contracts/ids.ts';
+import type { MacKeys } from '#libs/contracts/mac.ts';
 import { messageOfType } from '#libs/contracts/messages.ts';
 import { topicName, topicTable } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
@@ -14,6 +15,7 @@ import type { ReceivedMessage } from '#libs/kafka/consume/received-message.ts';
 import { groupLag } from '#libs/kafka/topics.ts';
 import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
+import { macConfig, macKeys } from '#libs/service/signing.ts';
 
 /**
  * Sends commands again that Kafka has and a restored database has not: those since RESEND_FROM, in the order in which they were
@@ -23,6 +25,7 @@ import { run } from '#libs/service/run.ts';
  */
 export const resendConfig = z.object({
   ...kafkaConfig,
+  ACCOUNTS_MAC_KEYS: macConfig.ACCOUNTS_MAC_KEYS,
   RESEND_FROM: z.iso.datetime().describe('The moment to which the database was restored, or some minutes before'),
 });
 
@@ -84,9 +87,9 @@ async function readCommands(kafka: KafkaClient, prefix: string, from: number, ev
 }
 
 /** All in one partition: so that they are decided in this order. */
-function again({ message, succeeded }: Sent): OutgoingMessage {
-  const { 'reply-topic': _topic, 'reply-partition': _partition, 'correlation-id': _id, ...headers } = message.headers;
-  if (succeeded) headers['deadline'] = new Date(Date.now() + renewedMs).toISOString();
+function again({ message, succeeded }: Sent, keys: MacKeys): OutgoingMessage {
+  const { 'reply-topic': _topic, 'reply-partition': _partition, 'correlation-id': _id, ...kept } = message.headers;
+  const headers = succeeded ? keys.renewed(kept, new Date(Date.now() + renewedMs).toISOString()) : kept;
   return { topic: message.topic, partition: 0, key: message.key, value: message.value, headers };
 }
 
@@ -99,7 +102,7 @@ async function caughtUp(kafka: KafkaClient, prefix: string): Promise<void> {
 }
 
 /** Returns how many were sent again, and how many of them had been a success. */
-export async function resendCommands(kafka: KafkaClient, { prefix, from, logger }: { prefix: string; from: Date; logger: Logger }): Promise<{ sent: number; succeeded: number }> {
+export async function resendCommands(kafka: KafkaClient, { prefix, from, keys, logger }: { prefix: string; from: Date; keys: MacKeys; logger: Logger }): Promise<{ sent: number; succeeded: number }> {
   const commands = await readCommands(kafka, prefix, from.getTime(), await readEvidence(kafka, prefix, logger), logger);
   const publisher = createPublisher(kafka, { logger, name: 'resend', topics: topicTable(prefix), maxQueued: 100_000 });
   await publisher.start();
@@ -108,7 +111,7 @@ export async function resendCommands(kafka: KafkaClient, { prefix, from, logger 
       const service = commands[at]?.service;
       const end = commands.findIndex((command, i) => i > at && command.service !== service);
       const run = commands.slice(at, end < 0 ? commands.length : end);
-      await publisher.publishAll(run.map(again), { timeoutMs: publishTimeoutMs });
+      await publisher.publishAll(run.map((command) => again(command, keys)), { timeoutMs: publishTimeoutMs });
       // What the other service decides next may rest on it.
       await caughtUp(kafka, prefix);
       at += run.length;
@@ -123,6 +126,6 @@ if (import.meta.main) {
   run('resend-commands', async ({ logger, instance }) => {
     const config = loadConfig(resendConfig);
     const kafka = createKafka(kafkaOptions(config, `resend-${instance}`), logger);
-    logger.info(await resendCommands(kafka, { prefix: config.TOPIC_PREFIX, from: new Date(config.RESEND_FROM), logger }), 'commands were sent again');
+    logger.info(await resendCommands(kafka, { prefix: config.TOPIC_PREFIX, from: new Date(config.RESEND_FROM), keys: macKeys(config), logger }), 'commands were sent again');
   });
 }

@@ -1,5 +1,6 @@
 import { fromHeaders, type MessageContext, type ReplyAddress, replyAddress, type ReplyBody, replyType, toHeaders } from './envelope.ts';
-import { messageOfType, messages, type MessageName } from './messages.ts';
+import type { MacKeys } from './mac.ts';
+import { maySend, messageOfType, messages, type MessageName } from './messages.ts';
 import { commandPartitions, replyPartitions, topicName } from './topics.ts';
 
 /** Pure: what a request on a command or query topic says, and the reply that goes back. */
@@ -8,16 +9,30 @@ export type DecodedRequest =
   /** Can never be processed: for the dead letters, and answered where it says where to. */
   | { kind: 'bad'; code: string; reason: string; address: ReplyAddress | undefined };
 
+/** Who reads requests: the common prefix of topics, and the keys of those who may send them. */
+export interface Reader {
+  prefix: string;
+  keys: MacKeys;
+}
+
+/** A message without the MAC of who may send it. Nobody is answered: where to is the forger's choice. */
+export const notAuthentic = { kind: 'bad', code: 'not_authentic', reason: 'it has no MAC of a service that may send it', address: undefined } as const;
+
 /**
  * Reads a command or query that this consumer takes. Never throws. The reason of a bad one names paths and rules only:
  * values may be personal data.
  */
-export function decodeRequest(message: { headers: Record<string, string>; value: Buffer | null }, takes: (name: MessageName) => boolean, prefix: string): DecodedRequest {
+export function decodeRequest(message: { headers: Record<string, string>; value: Buffer | null }, takes: (name: MessageName) => boolean, { prefix, keys }: Reader): DecodedRequest {
+  const signer = keys.signerOf(message);
+  const renewedDeadline = keys.renewedDeadline(message.headers);
+  if (signer === undefined || renewedDeadline === null) return notAuthentic;
   const context = fromHeaders(message.headers);
   if (context === undefined) return bad('malformed_headers', 'a required header is missing or malformed');
+  if (renewedDeadline !== undefined) context.deadline = renewedDeadline;
   const address = replyAddress(context);
-  if (address && !maySendTo(address, prefix)) return bad('bad_reply_topic', `replies do not go to ${address.topic}/${address.partition}`);
+  if (address && !maySendTo(address, context, prefix)) return bad('bad_reply_topic', `replies do not go to ${address.topic}/${address.partition}`);
   const name = messageOfType(context.type);
+  if (name !== undefined && !maySend(signer, name)) return notAuthentic;
   if (name === undefined || !takes(name)) return bad('unknown_type', `no handler here for ${context.type}`, address);
   const json = parseJson(message.value);
   if (json === undefined) return bad('malformed_json', 'the value is not JSON', address);
@@ -31,9 +46,10 @@ function bad(code: string, reason: string, address?: ReplyAddress): DecodedReque
   return { kind: 'bad', code, reason, address };
 }
 
-function maySendTo({ topic, partition }: ReplyAddress, prefix: string): boolean {
+/** A step of a saga is answered under its own id, and not to another step. */
+function maySendTo({ topic, partition, correlation_id }: ReplyAddress, { message_id }: MessageContext, prefix: string): boolean {
   if (topic === topicName(prefix, 'replies')) return partition < replyPartitions;
-  return topic === topicName(prefix, 'accounts.commands') && partition < commandPartitions;
+  return topic === topicName(prefix, 'accounts.commands') && partition < commandPartitions && correlation_id === message_id;
 }
 
 /** undefined for what is no JSON. */

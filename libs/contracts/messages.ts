@@ -12,6 +12,7 @@ import {
   verificationSchema,
 } from './administration.ts';
 import { bodies } from './fields.ts';
+import type { Signer } from './mac.ts';
 import { isCurrency, maxDecimalLength } from './money.ts';
 import {
   accountBalanceSchema,
@@ -233,6 +234,18 @@ export const messages = {
 export type MessageName = keyof typeof messages;
 export type MessageData<N extends MessageName> = z.output<(typeof messages)[N]['data']>;
 export type MessageResult<N extends MessageName> = z.output<(typeof messages)[N]['result']>;
+
+/** Who sends what the gateway does not send, or does not send alone. */
+const senders: Partial<Record<MessageName, readonly Signer[]>> = {
+  open_ledger_account: ['accounts'],
+  change_ledger_account_status: ['accounts'],
+  record_audit: ['gateway', 'ledger'],
+};
+
+/** Whether this service may ask for that. */
+export function maySend(signer: Signer, name: MessageName): boolean {
+  return senders[name]?.includes(signer) ?? signer === 'gateway';
+}
 
 /** ce_type of a command or query. */
 export function messageType(name: MessageName): string {

@@ -99,8 +99,8 @@ export const processConfig = {
   HEALTH_PORT: port.prefault('9090').describe('Port of the probes and metrics: /livez, /readyz, /metrics'),
 };
 
-function pem(kind: string) {
-  return z.string().regex(new RegExp(`-----BEGIN ${kind}-----`), 'must be PEM text; the path of a file is given by the name with _FILE').meta({ title: 'PEM' }).optional();
+export function pem(kind: string) {
+  return z.string().regex(new RegExp(`-----BEGIN ${kind}-----`), 'must be PEM text; the path of a file is given by the name with _FILE').meta({ title: 'PEM' });
 }
 
 export const kafkaConfig = {
@@ -111,9 +111,9 @@ export const kafkaConfig = {
   TOPIC_PREFIX: z.string().regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may hold letters, digits, dot, dash and underscore').default('').describe('Put before every topic and group name'),
   ALLOW_UNREPLICATED: flag.prefault('false').describe('true: starts although a topic has fewer than three replicas, or min.insync.replicas below 2. For development: a broker that dies may take acknowledged messages along'),
   KAFKA_SSL: flag.prefault('false').describe("TLS to the brokers; their certificates and names are checked"),
-  KAFKA_SSL_CA: pem('CERTIFICATE').describe('PEM of the CA that signed the certificates of the brokers, where Node does not know it; mostly as KAFKA_SSL_CA_FILE'),
-  KAFKA_SSL_CERT: pem('CERTIFICATE').describe('PEM of the certificate that this client shows to the brokers; needs KAFKA_SSL_KEY'),
-  KAFKA_SSL_KEY: pem('[A-Z ]*PRIVATE KEY').describe('PEM of its private key'),
+  KAFKA_SSL_CA: pem('CERTIFICATE').optional().describe('PEM of the CA that signed the certificates of the brokers, where Node does not know it; mostly as KAFKA_SSL_CA_FILE'),
+  KAFKA_SSL_CERT: pem('CERTIFICATE').optional().describe('PEM of the certificate that this client shows to the brokers; needs KAFKA_SSL_KEY'),
+  KAFKA_SSL_KEY: pem('[A-Z ]*PRIVATE KEY').optional().describe('PEM of its private key'),
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional().describe('Log-in at the brokers; needs user and password'),
   KAFKA_SASL_USERNAME: z.string().optional().describe('User at the brokers'),
   KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
@@ -164,7 +164,7 @@ export interface VariableDescription {
   secret: boolean;
 }
 
-const secretNames = /(PASSWORD|SECRET|PEPPER|PEPPER_PREVIOUS|DATABASE_URL|SSL_KEY|_HEADERS)$/;
+const secretNames = /(PASSWORD|SECRET|PEPPER|PEPPER_PREVIOUS|DATABASE_URL|SSL_KEY|_HEADERS|MAC_KEYS|SIGNING_KEY)$/;
 /** Defaults that differ from machine to machine. */
 const madeDefaults: Record<string, string> = { INSTANCE: 'host name and process id' };
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import { type DecodedRequest, decodeRequest } from '#libs/contracts/exchange.ts';
+import { type DecodedRequest, decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
 import { messages as table, type MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Item } from './command-consumer.ts';
@@ -11,7 +11,7 @@ import { failure, type Replies } from './replies.ts';
 
 export type Request = Extract<DecodedRequest, { kind: 'request' }>;
 
-export interface QueryConsumerOptions {
+export interface QueryConsumerOptions extends Reader {
   takes(name: MessageName): boolean;
   /** True where all queries of that name which wait are answered together. */
   isBatched(name: MessageName): boolean;
@@ -19,7 +19,6 @@ export interface QueryConsumerOptions {
   answer(requests: Item<Request>[]): Promise<ReplyBody[]>;
   /** Answers under way at the same time. */
   concurrency: number;
-  prefix: string;
   replies: Replies;
   logger: Logger;
   /** The bank's time, in ms since 1970. */
@@ -33,7 +32,7 @@ const unavailable: ReplyBody = { ok: false, refusal: refusal('service_unavailabl
  * nobody waits for any more is dropped.
  */
 export function createQueryConsumer(options: QueryConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
-  const { takes, isBatched, answer, concurrency, prefix, replies, logger, now } = options;
+  const { takes, isBatched, answer, concurrency, replies, logger, now } = options;
 
   const isAbandoned = ({ name, context, address }: Request): boolean =>
     table[name].kind === 'query' && (address === undefined || (context.reply_by !== undefined && Date.parse(context.reply_by) < now()));
@@ -51,7 +50,7 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
   return async (messages) => {
     const items: Item<Request>[] = [];
     for (const message of messages) {
-      const content = decodeRequest(message, takes, prefix);
+      const content = decodeRequest(message, takes, options);
       if (content.kind === 'bad') await replies.deadLetter(message, content);
       else if (!isAbandoned(content)) items.push({ message, content });
     }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { databaseConfig, kafkaConfig, outboxConfig, processConfig, wholeNumber } from '#libs/service/config.ts';
+import { keySigningConfig, macConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 
 /** What accounts reads from the environment. */
@@ -9,6 +10,8 @@ export const accountsConfig = z.object({
   ...databaseConfig,
   ...tracingConfig,
   ...outboxConfig,
+  ...macConfig,
+  ...keySigningConfig,
   COMMAND_CONCURRENCY: wholeNumber(1, 100).prefault('6').describe('Partitions whose commands run at the same time'),
   QUERY_CONCURRENCY: wholeNumber(1, 100).prefault('4').describe('Batches of queries that run at the same time'),
   SESSION_TIMEOUT_MS: wholeNumber(1000, 300_000).prefault('6000').describe('How long the consumer group waits for a silent process before others take its partitions'),

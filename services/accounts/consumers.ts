@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { Reader } from '#libs/contracts/exchange.ts';
 import { messages as table, type MessageData, type MessageName } from '#libs/contracts/messages.ts';
 import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
@@ -20,9 +21,8 @@ import { insertDeadLetters } from './dead-letters/dead-letter-store.ts';
 import type { DeadLetterTopics } from './outcome.ts';
 import { type BatchedQuery, type BatchedQueryName, batchedQueryHandlers, queryHandlers, type QueryName, type Read } from './queries/queries.ts';
 
-export interface ConsumerDeps {
+export interface ConsumerDeps extends Reader {
   pool: Pool;
-  prefix: string;
   logger: Logger;
   replies: Replies;
   /** How many groups of commands, or of queries, are under way at the same time: as many connections are in use. */
@@ -49,7 +49,7 @@ export interface Handled {
  * bulk put together over all partitions (see nextGroups). Dead letters, which come here too, are listed.
  */
 export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
-  return createCommandConsumer<Decoded>({ ...deps, decode: (message) => decode(message, deps.prefix), nextGroups, execute: (group) => executeGroup(deps, group) });
+  return createCommandConsumer<Decoded>({ ...deps, decode: (message) => decode(message, deps), nextGroups, execute: (group) => executeGroup(deps, group) });
 }
 
 /** All of one kind: see nextGroups. */
@@ -65,8 +65,8 @@ async function executeGroup(deps: ConsumerDeps, group: Item[]) {
   return { answers, afterwards };
 }
 
-async function execute({ pool, prefix, deadLetters, now }: ConsumerDeps, group: Decoded[]): Promise<Executed> {
-  const options = { pool, prefix, deadLetters, now: now().toISOString() };
+async function execute({ pool, now, ...deps }: ConsumerDeps, group: Decoded[]): Promise<Executed> {
+  const options = { ...deps, pool, now: now().toISOString() };
   const requests = group.filter((content) => content.kind === 'request');
   const letters = group.flatMap((content) => (content.kind === 'dead_letter' ? [content.row] : []));
   const [request] = requests;

@@ -10,6 +10,7 @@ import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock, measureExecution, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
+import { macKeys } from '#libs/service/signing.ts';
 import { createTracing } from '#libs/service/tracing.ts';
 import { createSweeper } from './commands/sweeper.ts';
 import { accountsConfig } from './config.ts';
@@ -35,7 +36,8 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const kafka = createKafka(brokers, logger);
   await checkBrokers(kafka, brokers);
 
-  const { publishers, replies, deadLetters, relay } = createPublishing(kafka, config, { relayPool, metrics, tracing, now: () => clock.now(), logger });
+  const keys = macKeys(config);
+  const { publishers, replies, deadLetters, relay } = createPublishing(kafka, config, { keys, relayPool, metrics, tracing, now: () => clock.now(), logger });
   onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));
   onStop('outbox relay', () => relay.stop());
   const wakeRelay = () => relay.wake();
@@ -45,6 +47,7 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const { commands, queries, execution } = createConsumers(kafka, config, {
     pool,
     prefix,
+    keys,
     logger,
     replies,
     deadLetters,

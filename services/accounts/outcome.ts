@@ -4,6 +4,7 @@ import { errorCodes } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { events } from '#libs/contracts/events.ts';
 import type { EventData, EventType } from '#libs/contracts/events.ts';
+import type { MacKeys } from '#libs/contracts/mac.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
@@ -30,6 +31,7 @@ export interface DeadLetterTopics {
 export interface Work extends Moment {
   client: Queries;
   prefix: string;
+  keys: MacKeys;
   deadLetters: DeadLetterTopics;
 }
 

@@ -1,9 +1,11 @@
 import type { Logger } from 'pino';
 import { source } from '#libs/contracts/envelope.ts';
+import type { MacKeys } from '#libs/contracts/mac.ts';
+import { createSigner, signatureHeader } from '#libs/contracts/signature.ts';
 import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { readMessage } from '#libs/kafka/consume/read-message.ts';
-import { createPublisher, type Publisher } from '#libs/kafka/publish/publish.ts';
+import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
 import { createRelay, type Relay } from '#libs/postgres/outbox/relay.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { relayOptions } from '#libs/service/config.ts';
@@ -19,6 +21,7 @@ import { schema } from './schema.ts';
 const deadLetterTimeoutMs = 2000;
 
 export interface PublishingDependencies {
+  keys: MacKeys;
   relayPool: Pool;
   metrics: Metrics;
   tracing: Tracing | undefined;
@@ -28,12 +31,12 @@ export interface PublishingDependencies {
 }
 
 /** Replies and the events of the outbox, each by a publisher of its own. Nothing is started yet. */
-export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { relayPool, metrics, tracing, now, logger }: PublishingDependencies) {
+export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { keys, relayPool, metrics, tracing, now, logger }: PublishingDependencies) {
   const prefix = config.TOPIC_PREFIX;
   const topics = topicTable(prefix);
   const publishers = {
     replies: createPublisher(kafka, { logger, name: 'replies', topics }),
-    events: createPublisher(kafka, { logger, name: 'events', topics }),
+    events: createPublisher(kafka, { logger, name: 'events', topics, sign: eventSigner(config, keys) }),
   };
   const tracePublished = publishTracer(tracing, prefix);
   const replies = createReplies({ publisher: publishers.replies, source: source.accounts, logger, now, onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });
@@ -43,6 +46,16 @@ export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { r
     topicName: (name) => topicName(prefix, name as TopicName),
   });
   return { publishers, replies, deadLetters: deadLetterTopicsOf(kafka, publishers.replies, logger), relay };
+}
+
+/** Of what the outbox holds: steps of sagas, which the ledger acts upon, and states of API keys, which gateways believe. */
+function eventSigner({ TOPIC_PREFIX: prefix, API_KEY_SIGNING_KEY: signingKey }: AccountsConfig, keys: MacKeys): (message: OutgoingMessage) => void {
+  const signState = createSigner(signingKey);
+  const [steps, states] = [topicName(prefix, 'ledger.commands'), topicName(prefix, 'api-keys')];
+  return (message) => {
+    if (message.topic === steps) keys.sign('accounts', message);
+    if (message.topic === states) message.headers[signatureHeader] = signState(String(message.value));
+  };
 }
 
 function deadLetterTopicsOf(kafka: KafkaClient, publisher: Publisher, logger: Logger): DeadLetterTopics {

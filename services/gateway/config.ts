@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
+import { keyVerifyingConfig, macConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createCursors } from './api/cursor.ts';
@@ -48,6 +49,8 @@ export const gatewayConfig = z
     KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 3650).prefault('365').describe('Longest life of a new API key, and that of one whose maker says nothing; a key that makes one is never outlived by it'),
     API_KEY_PEPPER: secret.describe('Secret under which API keys are hashed; the same for every gateway and for bootstrap-key'),
     API_KEY_PEPPER_PREVIOUS: secret.optional().describe('The API_KEY_PEPPER before this one, until no key hashed under it is in use any more (docs/operations.md)'),
+    GATEWAY_MAC_KEYS: macConfig.GATEWAY_MAC_KEYS,
+    ...keyVerifyingConfig,
     IDEMPOTENCY_SECRET: secret.describe('Secret from which command ids and cursors are derived; the same for every gateway, and never changed'),
     RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000_000).prefault('6000').describe('Requests of one caller a minute, counted by each gateway for itself; 0 for no limit'),
     AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000_000).prefault('60').describe('Failed authentications of one address a minute that are answered 401, the rest 429; 0 for no limit'),

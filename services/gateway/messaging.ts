@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
+import { createVerifier, signatureHeader } from '#libs/contracts/signature.ts';
 import { replyPartitions, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
@@ -8,6 +9,7 @@ import type { Follower } from '#libs/kafka/consume/follow.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { createRequester } from '#libs/kafka/request-reply/request-reply.ts';
+import { macKeys } from '#libs/service/signing.ts';
 import { createApiKeys } from './access/api-keys.ts';
 import type { GatewayConfig } from './config.ts';
 import type { DashboardOptions } from './dashboard/dashboard.ts';
@@ -28,7 +30,10 @@ export interface MessagingDependencies {
 export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps: MessagingDependencies) {
   const { logger, instance, metrics, loadShedding, now } = deps;
   const prefix = config.TOPIC_PREFIX;
-  const publisher = createPublisher(kafka, { logger, name: 'requests', topics: topicTable(prefix), maxQueued: 2 * config.MAX_PENDING });
+  const keys = macKeys(config);
+  const publisher = createPublisher(kafka, {
+    logger, name: 'requests', topics: topicTable(prefix), maxQueued: 2 * config.MAX_PENDING, sign: (message) => keys.sign('gateway', message),
+  });
   const requester = createRequester(kafka, publisher, {
     topic: topicName(prefix, 'replies'),
     partitions: replyPartitions,
@@ -48,10 +53,15 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
     onUse: keyUseRecorder(publisher, prefix, logger),
     now,
   });
+  const isSigned = createVerifier(config.API_KEY_PUBLIC_KEYS);
+  const refuseState = (key: string | null): void => {
+    metrics.forgedKeyState();
+    logger.error({ key_id: key }, 'a state of an API key was not signed by accounts: it does not count');
+  };
   const keyFollower = follow(kafka, {
     topic: topicName(prefix, 'api-keys'),
     groupId: `${prefix}gateway-keys-${instance}`,
-    onMessage: apiKeys.take,
+    onMessage: (key, value, headers) => (isSigned(value, headers[signatureHeader]) ? apiKeys.take(key, value) : refuseState(key)),
     logger,
   });
   return { publisher, requester, apiKeys, keyFollower, dashboard: createDashboard(kafka, config, publisher, deps) };

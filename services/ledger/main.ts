@@ -10,6 +10,7 @@ import { createHealthServer } from '#libs/service/health.ts';
 import { measureClock, measureExecution, measurePools } from '#libs/service/measures.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
+import { macKeys } from '#libs/service/signing.ts';
 import { createTracing } from '#libs/service/tracing.ts';
 import { ledgerCommands } from './batch/commands.ts';
 import { ledgerConfig } from './config.ts';
@@ -40,18 +41,20 @@ run('ledger', async ({ logger, instance, onStop }) => {
   await checkBrokers(kafka, brokers);
 
   const now = () => clock.now();
-  const { publishers, replies, relay, auditSender } = createPublishing(kafka, config, { pools, history, metrics, tracing, now, logger });
+  const keys = macKeys(config);
+  const { publishers, replies, relay, auditSender } = createPublishing(kafka, config, { keys, pools, history, metrics, tracing, now, logger });
   onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));
   onStop('relay', () => relay.stop());
   onStop('audit sender', () => auditSender.stop());
   const verifier = createVerifier({ pool: verifyPool, reads, now, logger });
   onStop('verifier', () => verifier.stop());
 
-  const answerQueries = ledgerQueries({ pool: reads, replies, prefix, logger, now, concurrency: config.DATABASE_POOL_MAX, verifier });
+  const answerQueries = ledgerQueries({ pool: reads, replies, prefix, keys, logger, now, concurrency: config.DATABASE_POOL_MAX, verifier });
   const execution = ledgerCommands({
     pool: writes,
     replies,
     prefix,
+    keys,
     logger,
     pace: { full: config.BATCH_MAX, ms: config.BATCH_PACE_MS },
     wake: () => relay.wake(),

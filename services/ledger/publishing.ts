@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
 import { source } from '#libs/contracts/envelope.ts';
+import type { MacKeys } from '#libs/contracts/mac.ts';
 import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { readLastValue } from '#libs/kafka/consume/read-message.ts';
-import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import { createPublisher, type OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { History } from '#libs/postgres/outbox/history.ts';
 import { createRelay, type Relay } from '#libs/postgres/outbox/relay.ts';
 import { relayOptions } from '#libs/service/config.ts';
@@ -26,6 +27,7 @@ export function createHistory(kafka: KafkaClient, prefix: string): History {
 }
 
 export interface PublishingDependencies {
+  keys: MacKeys;
   pools: Pools;
   history: History;
   metrics: Metrics;
@@ -35,14 +37,19 @@ export interface PublishingDependencies {
   logger: Logger;
 }
 
-/** Replies, the events of the outbox, and audit records, each by a publisher of its own. Nothing is started yet. */
-export function createPublishing(kafka: KafkaClient, config: LedgerConfig, { pools, history, metrics, tracing, now, logger }: PublishingDependencies) {
+/**
+ * Replies, the events of the outbox, and audit records, each by a publisher of its own. What accounts acts upon is signed: its steps'
+ * replies, and audit records. Nothing is started yet.
+ */
+export function createPublishing(kafka: KafkaClient, config: LedgerConfig, { keys, pools, history, metrics, tracing, now, logger }: PublishingDependencies) {
   const prefix = config.TOPIC_PREFIX;
+  const sign = (message: OutgoingMessage) => keys.sign('ledger', message);
+  const forAccounts = topicName(prefix, 'accounts.commands');
   const topics = topicTable(prefix);
   const publishers = {
-    replies: createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000 }),
+    replies: createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000, sign: (message) => void (message.topic === forAccounts && sign(message)) }),
     events: createPublisher(kafka, { logger, name: 'events', topics }),
-    audits: createPublisher(kafka, { logger, name: 'audits', topics }),
+    audits: createPublisher(kafka, { logger, name: 'audits', topics, sign }),
   };
   const tracePublished = publishTracer(tracing, prefix);
   const replies = createReplies({ publisher: publishers.replies, source: source.ledger, logger, now, onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });

@@ -6,6 +6,7 @@ import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createReplies } from '#libs/service/replies.ts';
+import { testKeys } from '#libs/service/test/keys.ts';
 import { ledgerCommands } from '#services/ledger/batch/commands.ts';
 import { expectError, newKey, type RestTransaction, type RestTransfer, unknownId } from '../support/client.ts';
 import { postRaw } from '../support/hostile.ts';
@@ -128,7 +129,7 @@ describe('Poison', () => {
     const publisher = { publish: async (message: unknown) => void sent.push(message), publishAll: async () => undefined };
     const pool = { connect: async () => { throw new Error('Connection terminated unexpectedly'); } };
     const replies = createReplies({ publisher, source: 'test', logger: silent, now: Date.now });
-    const { handle } = ledgerCommands({ pool, replies, prefix: '', logger: silent, wake: () => undefined, partitions: () => [0] } as never);
+    const { handle } = ledgerCommands({ pool, replies, prefix: '', keys: testKeys, logger: silent, wake: () => undefined, partitions: () => [0] } as never);
     const id = `txn_${'a'.repeat(32)}`;
     const headers = { ce_id: id, ce_type: messageType('reverse_transaction'), ce_time: new Date().toISOString() };
     const good = { topic: 'ledger.commands', partition: 0, offset: 1n, key: 'k', headers, value: Buffer.from(JSON.stringify({ transaction_id: id, reverses_transaction_id: id, reason: 'r' })) };

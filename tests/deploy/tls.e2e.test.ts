@@ -6,8 +6,9 @@ import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createPool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { testMacSecrets } from '#libs/service/test/keys.ts';
 import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
-import { createTopics, makeApiKey, migrateService, startService } from '../../tools/local/bank.ts';
+import { createTopics, makeApiKey, migrateService, newKeyPair, startService } from '../../tools/local/bank.ts';
 import type { BankSettings, ServiceKind } from '../../tools/local/bank.ts';
 import { runToEnd } from '../../tools/local/child.ts';
 import type { Child } from '../../tools/local/child.ts';
@@ -82,6 +83,7 @@ beforeAll(async () => {
     issuer: '',
     apiKeyPepper: secret(),
     idempotencySecret: secret(),
+    signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: {
       // A single broker cannot keep three replicas, which production asks for.
       NODE_ENV: 'test',

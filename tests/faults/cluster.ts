@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BankSettings, createTopics, makeApiKey, migrateService } from '../../tools/local/bank.ts';
+import { testMacSecrets } from '#libs/service/test/keys.ts';
+import { type BankSettings, createTopics, makeApiKey, migrateService, newKeyPair } from '../../tools/local/bank.ts';
 import { trySignal } from '../../tools/local/child.ts';
 import { chooseKafkaWay } from '../../tools/local/infra.ts';
 import { startKafka } from '../../tools/local/kafka.ts';
@@ -135,6 +136,7 @@ export async function startCluster(dir: string, random: Random, serversOf: (cont
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: secrets.pepper,
     idempotencySecret: secrets.idempotency,
+    signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: { SHUTDOWN_DELAY_MS: String(shutdownDelayMs), ...servers.env },
     project: servers.project,
   };

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
+import { testMacSecrets } from '#libs/service/test/keys.ts';
 import { clientCredentials } from '../../clients/typescript/index.ts';
-import { createTopics, MAIN_CLIENT, makeApiKey, migrateService, startService } from '../../tools/local/bank.ts';
+import { createTopics, MAIN_CLIENT, makeApiKey, migrateService, newKeyPair, startService } from '../../tools/local/bank.ts';
 import type { BankSettings, ServiceKind, ServiceSpec } from '../../tools/local/bank.ts';
 import { trySignal } from '../../tools/local/child.ts';
 import type { Child } from '../../tools/local/child.ts';
@@ -79,6 +80,7 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     issuer: required('TEST_ISSUER'),
     apiKeyPepper: secret() + secret(),
     idempotencySecret: secret() + secret(),
+    signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     dashboard: options.dashboard === true ? { clientSecret: required('TEST_CLIENT_SECRET'), sessionSecret: secret() + secret() } : undefined,
     env: options.env,
   };

@@ -5,6 +5,7 @@ import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
+import { signedForTest } from '#libs/service/test/keys.ts';
 import type { Bank } from './bank.ts';
 import { eventually } from './eventually.ts';
 
@@ -73,8 +74,12 @@ export function again({ topic, partition, key, value, headers }: ReceivedMessage
   return { topic, partition, key, value, headers };
 }
 
-export async function publish(bank: BankTopics, messages: OutgoingMessage[]): Promise<void> {
-  await withPublisher(bank, (publisher) => publisher.publishAll(messages, { timeoutMs: 20_000 }));
+const asksForSomething = ({ topic }: OutgoingMessage) => /\.(commands|queries|audit)$/.test(topic);
+
+/** Publishes messages as the services would that send their kinds, with their MACs; or as they are. */
+export async function publish(bank: BankTopics, messages: OutgoingMessage[], { asTheyAre = false } = {}): Promise<void> {
+  const signed = messages.map((message) => (asTheyAre || !asksForSomething(message) ? message : signedForTest(message)));
+  await withPublisher(bank, (publisher) => publisher.publishAll(signed, { timeoutMs: 20_000 }));
 }
 
 /** Resolves when the group of a service has committed all of its commands, or another group all of `name`. */

@@ -1,7 +1,9 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
+import type { Signer } from '#libs/contracts/mac.ts';
 import { runToEnd, startChild } from './child.ts';
 import type { Child, ProcessRecord } from './child.ts';
-import { PROJECT } from './local-dir.ts';
+import { type LocalDir, PROJECT } from './local-dir.ts';
 
 export const AUDIENCE = 'core-banking';
 /** The confidential client of the local identity provider that may have every scope. */
@@ -23,6 +25,7 @@ export type BankSettings = {
   issuer: string;
   apiKeyPepper: string;
   idempotencySecret: string;
+  signing: SigningKeys;
   /** Gateways serve the dashboard with these; without them, none does. */
   dashboard?: { clientSecret: string; sessionSecret: string };
   /** The folder of another version of the project, whose programs are run; default: this one. */
@@ -30,6 +33,22 @@ export type BankSettings = {
   /** More environment for the services. */
   env?: Record<string, string>;
 };
+
+/** By which services know whose messages they read. */
+export type SigningKeys = { mac: Record<Signer, string>; keyPair: { privateKey: string; publicKey: string } };
+
+/** Those of LOCAL_DIR, made once and kept. */
+export function signingKeys(local: Pick<LocalDir, 'secret' | 'value' | 'keepValue'>): SigningKeys {
+  const kept = local.value('api_key_signing') ?? JSON.stringify(newKeyPair());
+  local.keepValue('api_key_signing', kept);
+  const mac = { gateway: local.secret('gateway_mac'), accounts: local.secret('accounts_mac'), ledger: local.secret('ledger_mac') };
+  return { mac, keyPair: JSON.parse(kept) as SigningKeys['keyPair'] };
+}
+
+/** A new pair of Ed25519, in PEM. */
+export function newKeyPair(): SigningKeys['keyPair'] {
+  return generateKeyPairSync('ed25519', { publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } });
+}
 
 export type ServiceKind = 'gateway' | 'ledger' | 'accounts';
 
@@ -116,7 +135,11 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     // A killed process gives its partitions back after this long.
     SESSION_TIMEOUT_MS: process.env['SESSION_TIMEOUT_MS'] ?? '3000',
   };
-  if (spec.kind !== 'gateway') return { ...common, DATABASE_URL: roleUrl(settings, spec.kind) };
+  const { mac, keyPair } = settings.signing;
+  if (spec.kind !== 'gateway') {
+    const macKeys = { GATEWAY_MAC_KEYS: mac.gateway, ACCOUNTS_MAC_KEYS: mac.accounts, LEDGER_MAC_KEYS: mac.ledger };
+    return { ...common, ...macKeys, DATABASE_URL: roleUrl(settings, spec.kind), ...(spec.kind === 'accounts' && { API_KEY_SIGNING_KEY: keyPair.privateKey }) };
+  }
   return {
     ...common,
     HOST: '127.0.0.1',
@@ -127,6 +150,8 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     JWT_WHOLE_BANK_CLIENTS: [MAIN_CLIENT, READER_CLIENT, DASHBOARD_CLIENT].join(','),
     API_KEY_ENVIRONMENTS: 'live,test',
     API_KEY_PEPPER: settings.apiKeyPepper,
+    GATEWAY_MAC_KEYS: mac.gateway,
+    API_KEY_PUBLIC_KEYS: keyPair.publicKey,
     IDEMPOTENCY_SECRET: settings.idempotencySecret,
     RATE_LIMIT_PER_MINUTE: process.env['RATE_LIMIT_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
     AUTH_FAILURES_PER_MINUTE: process.env['AUTH_FAILURES_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),

@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTopics, makeApiKey, migrateService, startIdentityProvider } from './bank.ts';
+import { createTopics, makeApiKey, migrateService, signingKeys, startIdentityProvider } from './bank.ts';
 import type { BankSettings } from './bank.ts';
 import { connectionOf, removeConnection, summary, writeConnection } from './connection.ts';
 import { startInfrastructure } from './infra.ts';
@@ -148,6 +148,7 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     rolePasswords: { ledger: local.secret('role_ledger'), accounts: local.secret('role_accounts') },
     apiKeyPepper: local.secret('api_key_pepper'),
     idempotencySecret: local.secret('idempotency_secret'),
+    signing: signingKeys(local),
     dashboard: { clientSecret: local.secret('client_secret'), sessionSecret: local.secret('session_secret') },
   };
   await Promise.all([

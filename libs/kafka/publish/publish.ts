@@ -19,6 +19,8 @@ export interface PublisherOptions {
   topics: Pick<ReadonlyMap<string, TopicDefinition>, 'get'>;
   /** Messages that may wait; what comes beyond is refused at once, unsent. Default 10,000. */
   maxQueued?: number;
+  /** Adds to the headers of each message what says who has sent it. */
+  sign?: (message: OutgoingMessage) => void;
 }
 
 export interface Publisher {
@@ -62,7 +64,7 @@ class KafkaPublisher implements Publisher {
   #onIdle: (() => void) | undefined;
 
   constructor(kafka: KafkaClient, options: PublisherOptions) {
-    this.#options = { maxQueued: 10_000, ...options };
+    this.#options = { maxQueued: 10_000, sign: () => undefined, ...options };
     this.#queue = new PublishQueue();
     this.#link = new ProducerLink(kafka, options.name, options.logger, () => this.#sendSoon());
   }
@@ -101,6 +103,7 @@ class KafkaPublisher implements Publisher {
     if (messages.length === 0) return Promise.resolve();
     const refusal = this.#refusal(messages.length);
     if (refusal) return Promise.reject(new PublishError(refusal, false));
+    for (const message of messages) this.#options.sign(message);
     return new Promise((resolve, reject) => {
       this.#isTopicMissing ||= messages.some(({ topic }) => this.#link.partitionsOf(topic) === undefined);
       const deadline = performance.now() + timeoutMs;

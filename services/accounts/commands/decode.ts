@@ -1,6 +1,6 @@
 import { replySchema, replyType } from '#libs/contracts/envelope.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { decodeRequest, parseJson } from '#libs/contracts/exchange.ts';
+import { decodeRequest, notAuthentic, parseJson, type Reader } from '#libs/contracts/exchange.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
@@ -12,11 +12,12 @@ import type { NewDeadLetter } from '../dead-letters/dead-letter-store.ts';
 export type Decoded = Request | { kind: 'ledger_reply'; step_id: string; body: ReplyBody } | { kind: 'dead_letter'; row: NewDeadLetter };
 
 /** Reads a message of accounts.commands, where the ledger's replies arrive too, or of a dead-letter topic. Never throws. */
-export function decode(message: ReceivedMessage, prefix: string): Decoded | Unreadable {
-  if (isDeadLetterTopic(message.topic)) return { kind: 'dead_letter', row: deadLetterRow(message, prefix) };
-  if (message.headers['ce_type'] !== replyType) return decodeRequest(message, (name) => messages[name].topic === 'accounts.commands', prefix);
-  const step_id = message.headers['correlation-id'];
+export function decode(message: ReceivedMessage, reader: Reader): Decoded | Unreadable {
+  if (isDeadLetterTopic(message.topic)) return { kind: 'dead_letter', row: deadLetterRow(message, reader.prefix) };
+  if (message.headers['ce_type'] !== replyType) return decodeRequest(message, (name) => messages[name].topic === 'accounts.commands', reader);
+  if (reader.keys.signerOf(message) !== 'ledger') return notAuthentic;
+  const step_id = message.headers['ce_id'];
   const body = replySchema.safeParse(parseJson(message.value));
   if (step_id !== undefined && body.success) return { kind: 'ledger_reply', step_id, body: body.data };
-  return { kind: 'bad', code: 'malformed_reply', reason: 'a reply without a correlation id or a readable value', address: undefined };
+  return { kind: 'bad', code: 'malformed_reply', reason: 'a reply without an id or a readable value', address: undefined };
 }

@@ -32,10 +32,10 @@ export function isBatched(name: string): name is keyof typeof batchedCommandHand
 }
 
 /** What all commands of a transaction share, besides the transaction. */
-export type Surroundings = Pick<Work, 'now' | 'prefix' | 'deadLetters'>;
+export type Surroundings = Pick<Work, 'now' | 'prefix' | 'keys' | 'deadLetters'>;
 
 /** The outcomes of commands of one name, in order; more than one only where they are batched. */
-export async function handle(client: Queries, name: MessageName, asked: Asked<unknown>[], { now, prefix, deadLetters }: Surroundings): Promise<Outcome[]> {
+export async function handle(client: Queries, name: MessageName, asked: Asked<unknown>[], { now, prefix, keys, deadLetters }: Surroundings): Promise<Outcome[]> {
   if (isBatched(name)) {
     const handler = batchedCommandHandlers[name] as (client: Queries, asked: Asked<unknown>[], now: string) => Promise<Outcome[]>;
     return handler(client, asked, now);
@@ -43,6 +43,6 @@ export async function handle(client: Queries, name: MessageName, asked: Asked<un
   if (!Object.hasOwn(commandHandlers, name)) throw new TypeError(`no handler for ${name}`);
   const handler = commandHandlers[name as keyof typeof commandHandlers] as (work: Work, data: unknown) => Promise<Outcome>;
   const outcomes: Outcome[] = [];
-  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now, prefix, deadLetters }, data));
+  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now, prefix, keys, deadLetters }, data));
   return outcomes;
 }

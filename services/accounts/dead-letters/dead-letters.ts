@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { idOf } from '#libs/contracts/ids.ts';
-import { decodeRequest } from '#libs/contracts/exchange.ts';
+import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
 import { messageOfType, messages } from '#libs/contracts/messages.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -78,10 +78,13 @@ const renewedMs = 30_000;
 /** Nobody waits for the reply any more. */
 const replyHeaders = new Set(['reply-topic', 'reply-partition', 'correlation-id', 'reply-by']);
 
-/** PURE: the message as it goes to its topic again: key, partition and bytes as they were. `now`: ISO 8601 UTC. */
-function redriven(letter: DeadLetterRow, message: ReceivedMessage, prefix: string, renewDeadline: boolean, now: string): OutgoingMessage {
-  const headers = Object.fromEntries(Object.entries(message.headers).filter(([name]) => !name.startsWith('dlq-') && !replyHeaders.has(name)));
-  if (renewDeadline && headers['deadline'] !== undefined) headers['deadline'] = new Date(Date.parse(now) + renewedMs).toISOString();
+/**
+ * PURE: the message as it goes to its topic again: key, partition and bytes as they were, as its sender has signed them. A new
+ * deadline stands beside that of the sender. `now`: ISO 8601 UTC.
+ */
+function redriven(letter: DeadLetterRow, message: ReceivedMessage, { prefix, keys }: Reader, renewDeadline: boolean, now: string): OutgoingMessage {
+  const kept = Object.fromEntries(Object.entries(message.headers).filter(([name]) => !name.startsWith('dlq-') && !replyHeaders.has(name)));
+  const headers = renewDeadline && kept['deadline'] !== undefined ? keys.renewed(kept, new Date(Date.parse(now) + renewedMs).toISOString()) : kept;
   const partition = letter.source_partition;
   return { topic: prefix + letter.source_topic, key: message.key, value: message.value, headers, ...(partition === null ? {} : { partition }) };
 }
@@ -91,12 +94,12 @@ function redriven(letter: DeadLetterRow, message: ReceivedMessage, prefix: strin
  * ledger records it as Failed (deadline_exceeded) and its id, which may have been answered 202, has an outcome. Undefined
  * for what has no deadline or would only die again.
  */
-function closing(letter: DeadLetterRow, message: ReceivedMessage, prefix: string): OutgoingMessage | undefined {
-  const sent = redriven(letter, message, prefix, false, '');
+function closing(letter: DeadLetterRow, message: ReceivedMessage, reader: Reader): OutgoingMessage | undefined {
+  const sent = redriven(letter, message, reader, false, '');
   const { deadline, ce_time } = sent.headers;
   const isCommand = (name: MessageName) => messages[name].topic === 'ledger.commands';
-  if (deadline === undefined || ce_time === undefined || decodeRequest({ headers: sent.headers, value: message.value }, isCommand, prefix).kind === 'bad') return undefined;
-  return { ...sent, headers: { ...sent.headers, deadline: ce_time } };
+  if (deadline === undefined || ce_time === undefined || decodeRequest({ headers: sent.headers, value: message.value }, isCommand, reader).kind === 'bad') return undefined;
+  return { ...sent, headers: reader.keys.renewed(sent.headers, ce_time) };
 }
 
 /**
@@ -109,7 +112,7 @@ export async function redriveDeadLetter(work: Work, { dead_letter_id, renew_dead
   const refusedSending = await atBroker(dead_letter_id, async () => {
     const message = await readDeadLetter(letter, work.prefix, work.deadLetters);
     if (!message) return refusal('dead_letter_expired', `the bytes of ${dead_letter_id} are no longer kept: it can only be dropped`);
-    await work.deadLetters.publish(redriven(letter, message, work.prefix, renew_deadline, work.now));
+    await work.deadLetters.publish(redriven(letter, message, work, renew_deadline, work.now));
   });
   return refusedSending ? refused(refusedSending) : decided(work, letter, 'redriven', null, { renew_deadline });
 }
@@ -120,7 +123,7 @@ export async function dropDeadLetter(work: Work, { dead_letter_id, reason }: Mes
   if ('kind' in letter) return letter;
   const refusedSending = await atBroker(dead_letter_id, async () => {
     const message = letter.source_topic === 'ledger.commands' ? await readDeadLetter(letter, work.prefix, work.deadLetters) : undefined;
-    const last = message && closing(letter, message, work.prefix);
+    const last = message && closing(letter, message, work);
     if (last) await work.deadLetters.publish(last);
   });
   return refusedSending ? refused(refusedSending) : decided(work, letter, 'dropped', reason, { reason });

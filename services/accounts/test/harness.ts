@@ -14,6 +14,7 @@ import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createReplies, type ReplyPublisher } from '#libs/service/replies.ts';
+import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { accountsCommands, accountsQueries } from '../consumers.ts';
 import type { ConsumerDeps } from '../consumers.ts';
 import { migrateAccounts, schema } from '../schema.ts';
@@ -83,6 +84,7 @@ function createProcess(pool: Pool) {
   const deps: ConsumerDeps = {
     pool,
     prefix: 'p.',
+    keys: testKeys,
     logger: silent,
     concurrency: 6,
     replies: repliesBy(publisher),
@@ -130,7 +132,7 @@ export function messageFor<N extends MessageName>(name: N, data: MessageData<N>,
     reply_partition: 7,
     ...overrides,
   };
-  return received(`p.${messages[name].topic}`, key, toHeaders(context), JSON.stringify(data));
+  return signedForTest(received(`p.${messages[name].topic}`, key, toHeaders(context), JSON.stringify(data)));
 }
 
 export function received(topic: string, key: string, headers: Record<string, string>, value: string | null): ReceivedMessage {
@@ -146,7 +148,7 @@ export async function outboxOf(pool: Pool, key: string): Promise<TestEvent[]> {
 
 /** The ledger's reply to a step, as it arrives on accounts.commands. */
 export function ledgerReply(stepId: string, accountId: string, body: ReplyBody): ReceivedMessage {
-  return received('p.accounts.commands', accountId, { ce_type: replyType, 'correlation-id': stepId }, JSON.stringify(body));
+  return signedForTest(received('p.accounts.commands', accountId, { ce_type: replyType, ce_id: stepId }, JSON.stringify(body)));
 }
 
 export const retail = {

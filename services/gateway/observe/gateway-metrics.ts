@@ -13,6 +13,8 @@ export interface GatewayMetrics {
   shed(reason: string): void;
   replied(message: string, seconds: number): void;
   lateReply(): void;
+  /** A state of an API key that accounts has not signed. */
+  forgedKeyState(): void;
   /** The last minute of this process. */
   recent(): Operations['requests'];
 }
@@ -24,6 +26,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const shed = metrics.counter('gateway_shed_requests_total', 'Requests refused because of overload or a wrong clock, by reason', ['reason']);
   const replies = metrics.histogram('gateway_reply_wait_seconds', 'Time from publishing a message to its reply, or to giving up', ['message']);
   const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
+  const forged = metrics.counter('gateway_forged_key_states_total', 'States of API keys that did not count, because accounts has not signed them');
   const requestOf = memo((key: string) => {
     const [endpoint = '', status = ''] = key.split('\0');
     return requests.labels(endpoint, status);
@@ -41,6 +44,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
     shed: (reason) => shed.inc({ reason }),
     replied: (message, seconds) => replyOf(message).observe(seconds),
     lateReply: () => late.inc(),
+    forgedKeyState: () => forged.inc(),
     recent: () => recent.read(),
   };
 }

@@ -11,6 +11,7 @@ import { migrate } from '#libs/postgres/migrate.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import { createReplies } from '#libs/service/replies.ts';
+import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { ledgerCommands } from './commands.ts';
 import { grants, ledgerSchema, migrationsDir } from '../migrate.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
@@ -45,12 +46,12 @@ const bits = () => `${randomBytes(15).toString('hex')}00`;
 
 function message(name: MessageName, id: string, data: object): ReceivedMessage {
   const headers = toHeaders({ message_id: id, type: messageType(name), source: source.gateway, time: new Date().toISOString(), subject: id, request_id: 'req-1', actor: 'test' });
-  return { topic: 'ledger.commands', partition: 0, offset: 0n, key: id, value: Buffer.from(JSON.stringify(data)), headers, timestamp_ms: Date.now() };
+  return signedForTest({ topic: 'ledger.commands', partition: 0, offset: 0n, key: id, value: Buffer.from(JSON.stringify(data)), headers, timestamp_ms: Date.now() });
 }
 
 it('gets a batch through in parts that would take too long as a whole', async () => {
   const replies = createReplies({ publisher, source: source.ledger, logger: silent, now: Date.now });
-  const { handle } = ledgerCommands({ pool, replies, prefix: '', logger: silent, wake: () => undefined, partitions: () => [0], answerQueries: async () => undefined });
+  const { handle } = ledgerCommands({ pool, replies, prefix: '', keys: testKeys, logger: silent, wake: () => undefined, partitions: () => [0], answerQueries: async () => undefined });
   const account_id = idOf('account', bits());
   const opening = { account_id, client_id: idOf('client', bits()), account_number: 'SAV-1', account_type: 'Savings', currency: 'USD', status: 'Active', initial_deposit: '0' };
   await handle([message('open_ledger_account', account_id, opening)]);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
-import { decodeRequest } from '#libs/contracts/exchange.ts';
+import { decodeRequest, notAuthentic, type Reader } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import { messageOfType, type MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -13,11 +13,9 @@ import { recordDeadLettered } from './dead-lettered.ts';
 import { type BatchTimes, runBatch } from './engine.ts';
 import type { Command, CommandName } from '../domain/decision.ts';
 
-export interface CommandDependencies {
+export interface CommandDependencies extends Reader {
   pool: Pool;
   replies: Replies;
-  /** The common prefix of topics. */
-  prefix: string;
   logger: Logger;
   /** The outbox relay's wake. */
   wake: () => void;
@@ -55,8 +53,8 @@ const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer'
 
 /** Executes what waits of all partitions as one batch. */
 export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
-  const { prefix, logger, answerQueries, pace } = deps;
-  const consumer = createCommandConsumer({ decode: (message) => decode(message, prefix), execute: (batch) => execute(batch, deps), replies: recording(deps), logger });
+  const { logger, answerQueries, pace } = deps;
+  const consumer = createCommandConsumer({ decode: (message) => decode(message, deps), execute: (batch) => execute(batch, deps), replies: recording(deps), logger });
   return {
     ...consumer,
     async handle(messages) {
@@ -74,12 +72,12 @@ function isQuery({ headers }: ReceivedMessage): boolean {
   return name !== undefined && queriesBehind.includes(name);
 }
 
-/** A posting is recorded before it is dead-lettered: to whoever asks for its id afterwards it must not be unknown. */
+/** A posting is recorded before it is dead-lettered: to whoever asks for its id afterwards it must not be unknown. A forged one says nothing of its id. */
 function recording({ pool, replies }: CommandDependencies): Replies {
   return {
     ...replies,
     async deadLetter(message, why) {
-      await recordDeadLettered(pool, message.headers);
+      if (why.code !== notAuthentic.code) await recordDeadLettered(pool, message.headers);
       await replies.deadLetter(message, why);
     },
   };
@@ -111,8 +109,8 @@ function slotOf(batch: Item<Request>[], { partitions }: CommandDependencies): nu
   return Math.min(...(held.length > 0 ? held : batch.map(({ message }) => message.partition)));
 }
 
-function decode(message: ReceivedMessage, prefix: string): Request | Unreadable {
-  const decoded = decodeRequest(message, (name) => commandNames.includes(name), prefix);
+function decode(message: ReceivedMessage, reader: Reader): Request | Unreadable {
+  const decoded = decodeRequest(message, (name) => commandNames.includes(name), reader);
   if (decoded.kind === 'bad' || ownIdsAreSound(decoded as Command & Request)) return decoded;
   return { kind: 'bad', code: 'invalid_data', reason: 'an id that the sender makes is malformed', address: decoded.address };
 }

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { Reader } from '#libs/contracts/exchange.ts';
 import { messages as table, type MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
@@ -9,10 +10,9 @@ import type { Replies } from '#libs/service/replies.ts';
 import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 import type { Verifier, VerifyCommand } from '../verify/verifications.ts';
 
-export interface QueryDependencies {
+export interface QueryDependencies extends Reader {
   pool: Pool;
   replies: Replies;
-  prefix: string;
   logger: Logger;
   /** The bank's time, in ms since 1970. */
   now: () => number;

@@ -1,0 +1,79 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { MacKeys } from './mac.ts';
+
+const [first, second] = ['the first secret of the gateway', 'the second secret of the gateway'];
+const keys = new MacKeys({ gateway: [first, second], accounts: ['a secret of accounts'] });
+const headers = (): Record<string, string> => ({ ce_id: 'txn_1', ce_type: 'a.command', actor: 'jwt:issuer|Zoë', deadline: '2026-01-01T00:00:30.000Z', 'correlation-id': 'c', traceparent: 't' });
+
+function signed(value: string | Buffer | null = '{"amount":"5"}', signer: 'gateway' | 'accounts' = 'gateway') {
+  const message = { headers: headers(), value };
+  keys.sign(signer, message);
+  return message;
+}
+
+test('the MAC is HMAC-SHA-256 of every covered header with its length, and of the bytes of the body', () => {
+  fc.assert(fc.property(fc.string({ unit: 'grapheme' }), fc.uint8Array({ maxLength: 40_000 }), (actor, body) => {
+    const message = { headers: { actor, 'reply-by': 'x' }, value: Buffer.from(body) };
+    keys.sign('gateway', message as never);
+    const key = createHash('sha256').update(first).digest();
+    const right = createHmac('sha256', key).update(`message\n5:actor${actor.length}:${actor}\n`).update(body).digest('base64url');
+    expect((message.headers as Record<string, string>)['mac']?.split(':')[1]).toBe(right);
+  }));
+});
+
+test('a body of text and its bytes have the same MAC; no body and an empty one have not', () => {
+  expect(signed('{"name":"Zoë"}').headers).toEqual(signed(Buffer.from('{"name":"Zoë"}')).headers);
+  expect(signed(null).headers['mac']).not.toBe(signed('').headers['mac']);
+});
+
+test('who has signed is known; a body beyond any limit is signed too', () => {
+  expect(keys.signerOf(signed())).toBe('gateway');
+  expect(keys.signerOf(signed(null, 'accounts'))).toBe('accounts');
+  expect(keys.signerOf(signed(randomBytes(1_000_000)))).toBe('gateway');
+});
+
+test('any other body, header, name of a header, signer or MAC is noticed', () => {
+  const message = signed();
+  const changes: Record<string, string>[] = [
+    { ce_id: 'txn_2' }, { actor: 'jwt:issuer|Zoe' }, { deadline: '2027-01-01T00:00:30.000Z' }, { staff: 'true' }, { 'bound-client-id': 'cli_1' },
+    { mac: '' }, { mac: 'gateway' }, { mac: message.headers['mac']?.replace('gateway', 'accounts') ?? '' }, { mac: `${message.headers['mac']?.split(':')[0]}:` },
+  ];
+  for (const change of changes) expect(keys.signerOf({ ...message, headers: { ...message.headers, ...change } }), JSON.stringify(change)).toBeUndefined();
+  const { actor: _, ...without } = message.headers;
+  expect(keys.signerOf({ ...message, headers: without })).toBeUndefined();
+  const { mac: _mac, ...unsigned } = message.headers;
+  expect(keys.signerOf({ ...message, headers: unsigned })).toBeUndefined();
+  for (const value of ['{"amount":"6"}', '', null]) expect(keys.signerOf({ ...message, value })).toBeUndefined();
+  expect(keys.signerOf({ headers: { ...message.headers, ce_type: 'a.commandactor', }, value: message.value })).toBeUndefined();
+});
+
+test('where replies go, traces and what dead letters say besides may change on the way', () => {
+  const { headers: { 'correlation-id': _, ...kept }, value } = signed();
+  const onTheWay = { 'reply-topic': 'replies', 'reply-partition': '3', 'reply-by': 'soon', traceparent: 'another', baggage: 'b', 'dlq-code': 'poison' };
+  expect(keys.signerOf({ headers: { ...kept, ...onTheWay }, value })).toBe('gateway');
+});
+
+test('while keys are rotated both are accepted, and the first one signs', () => {
+  const message = signed();
+  const rotated = new MacKeys({ gateway: [second, first] });
+  expect(rotated.signerOf(message)).toBe('gateway');
+  const later = { headers: headers(), value: message.value };
+  rotated.sign('gateway', later);
+  expect(later.headers['mac']).not.toBe(message.headers['mac']);
+  expect(keys.signerOf(later)).toBe('gateway');
+  expect(new MacKeys({ gateway: [second] }).signerOf(message)).toBeUndefined();
+  expect(new MacKeys({ accounts: [first] }).signerOf(message)).toBeUndefined();
+});
+
+test('accounts alone gives a message another deadline, of this message only', () => {
+  const message = signed();
+  const renewed = keys.renewed(message.headers, '2027-01-01T00:00:00.000Z');
+  expect(keys.signerOf({ ...message, headers: renewed })).toBe('gateway');
+  expect([keys.renewedDeadline(message.headers), keys.renewedDeadline(renewed)]).toEqual([undefined, '2027-01-01T00:00:00.000Z']);
+  expect(keys.renewedDeadline({ ...renewed, 'renewed-deadline': '2028-01-01T00:00:00.000Z' })).toBeNull();
+  expect(keys.renewedDeadline({ ...renewed, mac: signed('{}').headers['mac'] ?? '' })).toBeNull();
+  expect(keys.renewedDeadline({ ...renewed, 'renewal-mac': message.headers['mac'] ?? '' })).toBeNull();
+  expect(() => new MacKeys({ gateway: [first] }).renewed(message.headers, 'x')).toThrow('no MAC key of accounts');
+});

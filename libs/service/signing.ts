@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { MacKeys, type Signer } from '#libs/contracts/mac.ts';
+import { createSigner, createVerifier } from '#libs/contracts/signature.ts';
+import { list, pem } from './config.ts';
+
+/** The keys by which services know whose messages they read (docs/security.md). */
+
+const minLength = 32;
+
+function macKeysOf(service: string) {
+  return list
+    .pipe(z.array(z.string().min(minLength, `must have at least ${minLength} characters; make one with: openssl rand -hex 32`)).min(1, 'names no key'))
+    .meta({ title: 'secrets, separated by commas' })
+    .describe(`Keys of the MACs of messages by ${service}: the first one signs, each is accepted, for a rotation with an overlap`);
+}
+
+/** Of the services that read commands; the gateway has its own key alone. */
+export const macConfig = {
+  GATEWAY_MAC_KEYS: macKeysOf('the gateways'),
+  ACCOUNTS_MAC_KEYS: macKeysOf('accounts'),
+  LEDGER_MAC_KEYS: macKeysOf('the ledgers'),
+};
+
+const variables: Record<Signer, keyof typeof macConfig> = { gateway: 'GATEWAY_MAC_KEYS', accounts: 'ACCOUNTS_MAC_KEYS', ledger: 'LEDGER_MAC_KEYS' };
+
+export function macKeys(config: Partial<z.output<z.ZodObject<typeof macConfig>>>): MacKeys {
+  const known = Object.entries(variables).map(([signer, name]) => [signer, config[name] ?? []]);
+  return new MacKeys(Object.fromEntries(known) as Record<Signer, string[]>);
+}
+
+function works(use: (text: string) => unknown) {
+  return (text: string): boolean => {
+    try {
+      use(text);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+}
+
+/** Of what writes states of API keys. */
+export const keySigningConfig = {
+  API_KEY_SIGNING_KEY: pem('PRIVATE KEY')
+    .refine(works(createSigner), 'is no private key of Ed25519; make one with: openssl genpkey -algorithm ed25519')
+    .describe('PEM of the private key by which accounts signs the states of API keys; mostly as API_KEY_SIGNING_KEY_FILE'),
+};
+
+export const keyVerifyingConfig = {
+  API_KEY_PUBLIC_KEYS: pem('PUBLIC KEY')
+    .refine(works(createVerifier), 'holds no public key of Ed25519, or one of another kind; make it with: openssl pkey -pubout')
+    .describe('PEM of the public key that belongs to API_KEY_SIGNING_KEY: a state of an API key that was not signed with it does not count. Several, one after the other, while it is rotated'),
+};
