@@ -59,7 +59,10 @@ kubectl --namespace servers create secret generic kafka --from-literal jaas="org
 kubectl --namespace servers create configmap postgres-init --from-file "$root/deploy/compose/postgres-init.sh" > /dev/null
 kubectl --namespace bank create configmap ca --from-file "$run/ca.crt" > /dev/null
 kubectl --namespace bank create configmap load --from-file "$here/kubernetes/load.ts" > /dev/null
-kubectl --namespace bank create secret generic core-banking --from-literal API_KEY_PEPPER="$(secret)" --from-literal IDEMPOTENCY_SECRET="$(secret)" --from-literal KAFKA_SASL_USERNAME=bank --from-literal KAFKA_SASL_PASSWORD="$kafka" \
+openssl genpkey -algorithm ed25519 -out "$run/signing.pem"
+openssl pkey -in "$run/signing.pem" -pubout -out "$run/public.pem"
+kubectl --namespace bank create secret generic core-banking --from-file API_KEY_SIGNING_KEY="$run/signing.pem" --from-file API_KEY_PUBLIC_KEYS="$run/public.pem" \
+  --from-literal GATEWAY_MAC_KEYS="$(secret)" --from-literal ACCOUNTS_MAC_KEYS="$(secret)" --from-literal LEDGER_MAC_KEYS="$(secret)" --from-literal API_KEY_PEPPER="$(secret)" --from-literal IDEMPOTENCY_SECRET="$(secret)" --from-literal KAFKA_SASL_USERNAME=bank --from-literal KAFKA_SASL_PASSWORD="$kafka" \
   --from-literal LEDGER_DATABASE_URL="$(database core_banking_ledger "$ledger")" --from-literal ACCOUNTS_DATABASE_URL="$(database core_banking_accounts "$accounts")" > /dev/null
 kubectl --namespace bank create secret generic core-banking-owner --from-literal MIGRATION_DATABASE_URL="$(database core_banking "$owner")" --from-literal LEDGER_ROLE_PASSWORD="$ledger" --from-literal ACCOUNTS_ROLE_PASSWORD="$accounts" > /dev/null
 kubectl apply -f "$here/kubernetes/servers.yaml" > /dev/null

@@ -8,6 +8,7 @@ import { loadConfig } from '#libs/service/config.ts';
 import { programs as schemas } from '../../tools/generate/configuration.ts';
 import { idpConfig } from '../../tools/local/identity-provider.ts';
 import { containerSettings, KAFKA_IMAGE } from '../../tools/local/kafka.ts';
+import { newKeyPair } from '../../tools/local/bank.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 import { initdbLocale } from '../../tools/local/postgres.ts';
 
@@ -47,8 +48,13 @@ function environmentOf(name: string): Record<string, string> {
   const other = join(folder, 'secret');
   writeFileSync(databaseUrl, 'postgres://user:password@postgres:5432/core_banking');
   writeFileSync(other, 'a secret of 32 characters or more');
+  const { privateKey, publicKey } = newKeyPair();
+  const [signing, verifying] = [join(folder, 'private.pem'), join(folder, 'public.pem')];
+  writeFileSync(signing, privateKey);
+  writeFileSync(verifying, publicKey);
+  const files: Record<string, string> = { DATABASE_URL_FILE: databaseUrl, API_KEY_SIGNING_KEY_FILE: signing, API_KEY_PUBLIC_KEYS_FILE: verifying };
   const entries = Object.entries(services[name]?.environment ?? {});
-  return Object.fromEntries(entries.map(([key, value]) => [key, !key.endsWith('_FILE') ? String(value) : key.includes('DATABASE_URL') ? databaseUrl : other]));
+  return Object.fromEntries(entries.map(([key, value]) => [key, key.endsWith('_FILE') ? (files[key.replace('MIGRATION_', '')] ?? other) : String(value)]));
 }
 
 describe('docker-compose.yml', () => {

@@ -2,9 +2,10 @@
  * The job `secrets` of docker-compose.yml: makes the secrets that are missing, at the first start all of them. Each folder
  * under /run/secrets is a volume, and a container mounts those it needs. They live and go with the data (`down --volumes`).
  */
-import { randomBytes } from 'node:crypto';
+import { createPublicKey, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { newKeyPair } from '../../tools/local/bank.ts';
 import { OWNER } from '../../tools/local/infra.ts';
 import { postgresUrl } from '../../tools/local/postgres.ts';
 
@@ -31,6 +32,12 @@ for (const service of ['ledger', 'accounts']) {
   kept(`${service}/database_url`, () => databaseUrl(`${OWNER}_${service}`, password));
 }
 for (const name of ['api_key_pepper', 'idempotency_secret', 'session_secret']) secret(`gateway/${name}`);
+for (const signer of ['gateway', 'accounts', 'ledger']) {
+  const key = secret(`${signer}/${signer}_mac_keys`);
+  for (const reader of ['accounts', 'ledger']) kept(`${reader}/${signer}_mac_keys`, () => key);
+}
+const signingKey = kept('accounts/api_key_signing_key', () => newKeyPair().privateKey);
+kept('gateway/api_key_public_keys', () => createPublicKey(signingKey).export({ type: 'spki', format: 'pem' }).toString());
 const client = secret('identity-provider/client_secret');
 kept('gateway/dashboard_client_secret', () => client);
 // Short enough to be typed.

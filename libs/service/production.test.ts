@@ -1,12 +1,14 @@
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
+import { macConfig } from './signing.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadConfig } from './config.ts';
 
 const random = (bytes: number) => randomBytes(bytes).toString('base64url');
 const databasePassword = random(24);
+const keyPair = generateKeyPairSync('ed25519', { publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } });
 const certificate = '-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----';
 const good: Record<string, string> = {
   NODE_ENV: 'production',
@@ -20,8 +22,13 @@ const good: Record<string, string> = {
   JWT_WHOLE_BANK_CLIENTS: 'back-office',
   API_KEY_PEPPER: random(32),
   IDEMPOTENCY_SECRET: random(32),
+  GATEWAY_MAC_KEYS: random(32),
+  ACCOUNTS_MAC_KEYS: random(32),
+  LEDGER_MAC_KEYS: random(32),
+  API_KEY_PUBLIC_KEYS: keyPair.publicKey,
+  API_KEY_SIGNING_KEY: keyPair.privateKey,
 };
-const all = z.object({ ...gatewayConfig.shape, ...databaseConfig, MIGRATION_DATABASE_URL: z.string().optional(), SERVICE_ROLE_PASSWORD: z.string().optional() });
+const all = z.object({ ...gatewayConfig.shape, ...macConfig, ...databaseConfig, MIGRATION_DATABASE_URL: z.string().optional(), SERVICE_ROLE_PASSWORD: z.string().optional() });
 
 /** The lines of the one error, by variable. */
 function problems(changed: Record<string, string | undefined>): Record<string, string> {
@@ -77,6 +84,11 @@ test.each<[string, string | undefined, RegExp]>([
   ['DASHBOARD_CLIENT_SECRET', good['API_KEY_PEPPER'], /must differ/],
   ['KAFKA_SASL_PASSWORD', databasePassword, /must differ from DATABASE_URL/],
   ['SESSION_SECRET', 'correct horse battery', /less than 32/],
+  ['GATEWAY_MAC_KEYS', undefined, /is missing/],
+  ['GATEWAY_MAC_KEYS', 'short', /at least 32/],
+  ['ACCOUNTS_MAC_KEYS', `${random(32)},${'0123abcdef'.repeat(5)}`, /repeats itself/],
+  ['API_KEY_PUBLIC_KEYS', undefined, /is missing/],
+  ['API_KEY_PUBLIC_KEYS', keyPair.privateKey, /PEM/],
   ['DASHBOARD_CLIENT_SECRET', 'correct horse battery', /issuer/],
   ['PUBLIC_URL', 'http://bank.example', /https/],
   ['TRUST_PROXY', '0.0.0.0/0', /name the proxies/],
@@ -94,6 +106,12 @@ test.each<[string, string | undefined, RegExp]>([
   expect(Object.keys(found)).toEqual([name]);
   expect(found[name]).toMatch(reason);
   if (value !== undefined && value.length > 5) expect(found[name]).not.toContain(value);
+});
+
+test('no service knows the key of another one as its own', () => {
+  const shared = random(32);
+  expect(Object.keys(problems({ GATEWAY_MAC_KEYS: shared, ACCOUNTS_MAC_KEYS: shared }))).toEqual(['ACCOUNTS_MAC_KEYS']);
+  expect(Object.keys(problems({ GATEWAY_MAC_KEYS: `${shared},${random(32)}`, ACCOUNTS_MAC_KEYS: `${random(32)},${shared}` }))).toEqual(['ACCOUNTS_MAC_KEYS']);
 });
 
 test('a secret of chance is taken, though a digit comes four times in a row', () => {

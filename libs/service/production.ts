@@ -65,6 +65,9 @@ const rules = {
   API_KEY_PEPPER: secret(32, makeOne),
   API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
   IDEMPOTENCY_SECRET: secret(32, makeOne),
+  GATEWAY_MAC_KEYS: eachSecret,
+  ACCOUNTS_MAC_KEYS: eachSecret,
+  LEDGER_MAC_KEYS: eachSecret,
   DASHBOARD_CLIENT_SECRET: secret(24, 'have the issuer make a longer random one'),
   SESSION_SECRET: secret(32, makeOne),
   PUBLIC_URL: (value) =>
@@ -82,28 +85,20 @@ const rules = {
 
 /** Of two settings that hold the same secret, the second is told. */
 const secrets = [
-  'API_KEY_PEPPER',
-  'API_KEY_PEPPER_PREVIOUS',
-  'IDEMPOTENCY_SECRET',
-  'SESSION_SECRET',
-  'DATABASE_URL',
-  'MIGRATION_DATABASE_URL',
-  'SERVICE_ROLE_PASSWORD',
-  'DASHBOARD_CLIENT_SECRET',
-  'KAFKA_SASL_PASSWORD',
+  'API_KEY_PEPPER', 'API_KEY_PEPPER_PREVIOUS', 'IDEMPOTENCY_SECRET', 'SESSION_SECRET', 'DATABASE_URL', 'MIGRATION_DATABASE_URL', 'SERVICE_ROLE_PASSWORD', 'DASHBOARD_CLIENT_SECRET',
+  'KAFKA_SASL_PASSWORD', 'GATEWAY_MAC_KEYS', 'ACCOUNTS_MAC_KEYS', 'LEDGER_MAC_KEYS',
 ];
 
 function sameAsAnother(name: string, values: Record<string, string>): string | undefined {
-  const own = secretIn(values[name]);
-  const other = secrets
-    .slice(0, Math.max(0, secrets.indexOf(name)))
-    .find((earlier) => own !== '' && secretIn(values[earlier]) === own);
+  const own = secretsIn(values[name]);
+  const other = secrets.slice(0, Math.max(0, secrets.indexOf(name))).find((earlier) => secretsIn(values[earlier]).some((secret) => own.includes(secret)));
   return other && `must differ from ${other}: whoever learns one secret must not have learnt two`;
 }
 
-/** The secret itself, of a database's URL its password; empty where there is none. */
-function secretIn(value = ''): string {
-  return /^postgres(ql)?:/.test(value) && URL.canParse(value) ? decodeURIComponent(new URL(value).password) : value;
+/** The secrets themselves: of a database's URL its password, of a list each. */
+function secretsIn(value = ''): string[] {
+  if (/^postgres(ql)?:/.test(value) && URL.canParse(value)) return [decodeURIComponent(new URL(value).password)].filter((password) => password !== '');
+  return value.split(',').map((part) => part.trim()).filter((part) => part !== '');
 }
 
 const isTrue = (value: string | undefined): boolean => z.stringbool().safeParse(value).data === true;
@@ -139,10 +134,10 @@ function https(value: string | undefined): string | undefined {
 function database(value: string | undefined): string | undefined {
   if (value === undefined || !URL.canParse(value)) return undefined;
   const { searchParams } = new URL(value);
-  const password = secretIn(value);
+  const [password] = secretsIn(value);
   const modes = searchParams.getAll('sslmode');
   if (modes.length !== 1 || modes[0] !== 'verify-full' || searchParams.has('ssl')) return tlsToPostgres;
-  const weakness = password === '' ? undefined : weaknessOf(password, 16);
+  const weakness = password === undefined ? undefined : weaknessOf(password, 16);
   return weakness && `its password ${weakness}; set a longer random one`;
 }
 
@@ -153,8 +148,11 @@ function secret(length: number, wayOut: string): Rule {
   };
 }
 
-const wellKnown =
-  /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|postgres/i;
+function eachSecret(value: string | undefined, all: Record<string, string>): string | undefined {
+  return secretsIn(value).map((one) => secret(32, makeOne)(one, all)).find((problem) => problem !== undefined);
+}
+
+const wellKnown = /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|postgres/i;
 
 /** Why a secret can be guessed; undefined where nothing shows it. */
 function weaknessOf(secretText: string, length: number): string | undefined {

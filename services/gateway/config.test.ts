@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { ConfigError, loadConfig } from '#libs/service/config.ts';
 import { gatewayConfig } from './config.ts';
@@ -10,6 +11,8 @@ const base = {
   JWKS_URL: 'http://issuer.example/jwks',
   API_KEY_PEPPER: 'a pepper of sixteen',
   IDEMPOTENCY_SECRET: 'a secret of sixteen',
+  GATEWAY_MAC_KEYS: 'a MAC key of at least thirty-two characters',
+  API_KEY_PUBLIC_KEYS: generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString(),
 };
 const dashboard = { DASHBOARD_CLIENT_ID: 'dashboard', DASHBOARD_CLIENT_SECRET: 'a secret of sixteen', SESSION_SECRET: 'a secret of sixteen', PUBLIC_URL: 'http://bank.example' };
 

@@ -8,7 +8,7 @@ import { createPool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { testMacSecrets } from '#libs/service/test/keys.ts';
 import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
-import { createTopics, makeApiKey, migrateService, newKeyPair, startService } from '../../tools/local/bank.ts';
+import { createTopics, makeApiKey, migrateService, newKeyPair, signingEnvironment, startService } from '../../tools/local/bank.ts';
 import type { BankSettings, ServiceKind } from '../../tools/local/bank.ts';
 import { runToEnd } from '../../tools/local/child.ts';
 import type { Child } from '../../tools/local/child.ts';
@@ -133,7 +133,7 @@ test('a whole bank runs over TLS: an account, a deposit, a transfer, and books i
 
 /** What a service writes when it cannot start. */
 async function failureOf(kind: ServiceKind, env: Record<string, string>, url = databaseUrl): Promise<string> {
-  const base: Record<string, string | undefined> = { ...process.env, ...settings.env, NODE_ENV: 'production', KAFKA_BROKERS: settings.brokers, HEALTH_PORT: '0', PORT: '0', LOG_LEVEL: 'error', DATABASE_URL: url, API_KEY_PEPPER: settings.apiKeyPepper, IDEMPOTENCY_SECRET: settings.idempotencySecret };
+  const base: Record<string, string | undefined> = { ...process.env, ...settings.env, ...signingEnvironment(kind, settings.signing), NODE_ENV: 'production', KAFKA_BROKERS: settings.brokers, HEALTH_PORT: '0', PORT: '0', LOG_LEVEL: 'error', DATABASE_URL: url, API_KEY_PEPPER: settings.apiKeyPepper, IDEMPOTENCY_SECRET: settings.idempotencySecret };
   const { code, stdout, stderr } = await runToEnd(process.execPath, [`services/${kind}/main.ts`], { cwd: join(import.meta.dirname, '..', '..'), env: { ...base, ...env } as Record<string, string>, timeoutMs: 60_000 });
   expect(code).toBe(1);
   return stdout + stderr;

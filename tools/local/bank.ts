@@ -123,6 +123,13 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
   return key;
 }
 
+/** To each service the keys that it needs. */
+export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningKeys): Record<string, string> {
+  const own = { GATEWAY_MAC_KEYS: mac.gateway };
+  if (kind === 'gateway') return { ...own, API_KEY_PUBLIC_KEYS: keyPair.publicKey };
+  return { ...own, ACCOUNTS_MAC_KEYS: mac.accounts, LEDGER_MAC_KEYS: mac.ledger, ...(kind === 'accounts' && { API_KEY_SIGNING_KEY: keyPair.privateKey }) };
+}
+
 function environment(spec: ServiceSpec, settings: BankSettings): Record<string, string> {
   const common = {
     NODE_ENV: 'development',
@@ -135,13 +142,11 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     // A killed process gives its partitions back after this long.
     SESSION_TIMEOUT_MS: process.env['SESSION_TIMEOUT_MS'] ?? '3000',
   };
-  const { mac, keyPair } = settings.signing;
-  if (spec.kind !== 'gateway') {
-    const macKeys = { GATEWAY_MAC_KEYS: mac.gateway, ACCOUNTS_MAC_KEYS: mac.accounts, LEDGER_MAC_KEYS: mac.ledger };
-    return { ...common, ...macKeys, DATABASE_URL: roleUrl(settings, spec.kind), ...(spec.kind === 'accounts' && { API_KEY_SIGNING_KEY: keyPair.privateKey }) };
-  }
+  const signing = signingEnvironment(spec.kind, settings.signing);
+  if (spec.kind !== 'gateway') return { ...common, ...signing, DATABASE_URL: roleUrl(settings, spec.kind) };
   return {
     ...common,
+    ...signing,
     HOST: '127.0.0.1',
     PORT: String(spec.port),
     JWT_ISSUER: settings.issuer,
@@ -150,8 +155,6 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     JWT_WHOLE_BANK_CLIENTS: [MAIN_CLIENT, READER_CLIENT, DASHBOARD_CLIENT].join(','),
     API_KEY_ENVIRONMENTS: 'live,test',
     API_KEY_PEPPER: settings.apiKeyPepper,
-    GATEWAY_MAC_KEYS: mac.gateway,
-    API_KEY_PUBLIC_KEYS: keyPair.publicKey,
     IDEMPOTENCY_SECRET: settings.idempotencySecret,
     RATE_LIMIT_PER_MINUTE: process.env['RATE_LIMIT_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
     AUTH_FAILURES_PER_MINUTE: process.env['AUTH_FAILURES_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
