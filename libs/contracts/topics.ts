@@ -1,5 +1,5 @@
 /**
- * Names, partitions and retention of every topic: the one place. Names are without the common prefix.
+ * Names, partitions and retention of every topic, and who writes and reads it: the one place. Names are without the common prefix.
  */
 export const commandPartitions = 12;
 export const replyPartitions = 64;
@@ -9,15 +9,23 @@ const small = String(256 * 1024);
 const medium = String(1024 * 1024);
 const large = String(4 * 1024 * 1024);
 
-export interface TopicDefinition {
+/** `consumers`: downstream systems. The broker's rights follow from it (tools/generate/kafka-rights.ts). */
+export type TopicUser = 'gateway' | 'ledger' | 'accounts' | 'consumers';
+
+export interface TopicSettings {
   partitions: number;
   config: Record<string, string>;
+}
+
+export interface TopicDefinition extends TopicSettings {
+  writers: readonly TopicUser[];
+  readers: readonly TopicUser[];
 }
 
 /** A sender whose clock is wrong must not have its messages refused, or deleted before their time. */
 const brokersTime = { 'message.timestamp.type': 'LogAppendTime' };
 
-function log(partitions: number, retentionMs: number, maxMessageBytes: string): TopicDefinition {
+function log(partitions: number, retentionMs: number, maxMessageBytes: string): TopicSettings {
   return { partitions, config: { 'cleanup.policy': 'delete', 'retention.ms': String(retentionMs), 'max.message.bytes': maxMessageBytes, ...brokersTime } };
 }
 
@@ -25,15 +33,26 @@ function log(partitions: number, retentionMs: number, maxMessageBytes: string): 
 export const eventsRetentionDays = 400;
 
 /** Events are kept long enough that a consumer can begin late, or read a year again. */
-function kept(partitions: number): TopicDefinition {
+function kept(partitions: number): TopicSettings {
   return log(partitions, eventsRetentionDays * day, large);
 }
 
-function compacted(partitions: number): TopicDefinition {
+function compacted(partitions: number): TopicSettings {
   return { partitions, config: { 'cleanup.policy': 'compact', 'min.cleanable.dirty.ratio': '0.1', 'segment.ms': String(day), 'max.message.bytes': medium, ...brokersTime } };
 }
 
-const deadLetter = log(1, 30 * day, large);
+/** Read by accounts, who lists it. */
+function deadLetter(writer: TopicUser): TopicDefinition {
+  return { ...log(1, 30 * day, large), writers: [writer], readers: ['accounts'] };
+}
+
+function between(writers: readonly TopicUser[], readers: readonly TopicUser[], settings: TopicSettings): TopicDefinition {
+  return { ...settings, writers, readers };
+}
+
+function events(writer: TopicUser, settings: TopicSettings): TopicDefinition {
+  return between([writer], ['consumers'], settings);
+}
 
 /** Where messages that cannot be processed are dead-lettered: `<topic>.dlq`. */
 export const deadLetterTopics = ['ledger.commands.dlq', 'ledger.audit.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
@@ -47,29 +66,32 @@ export function isEventTopic(topic: string): topic is EventTopic {
 }
 
 export const topics = {
-  'ledger.commands': log(commandPartitions, 7 * day, small),
-  'accounts.commands': log(commandPartitions, 7 * day, small),
-  /** The ledger's audit records, for accounts. */
-  'ledger.audit': log(1, 7 * day, large),
-  /** The newest batch that the ledger has published (libs/postgres/outbox/history.ts). Read by itself alone, the last record. */
-  'ledger.position': { partitions: 1, config: { ...compacted(1).config, 'segment.bytes': String(16 * 1024 * 1024) } },
-  'ledger.queries': log(commandPartitions, day / 24, small),
-  'accounts.queries': log(commandPartitions, day / 24, small),
-  replies: log(replyPartitions, 10 * 60 * 1000, large),
-  transactions: kept(12),
-  transfers: kept(12),
-  accounts: kept(12),
-  clients: kept(12),
-  balances: compacted(12),
-  'api-keys': compacted(1),
+  /** accounts writes its sagas' steps, and what is redriven. */
+  'ledger.commands': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, 7 * day, small)),
+  /** The ledger answers those steps. */
+  'accounts.commands': between(['gateway', 'ledger', 'accounts'], ['accounts'], log(commandPartitions, 7 * day, small)),
+  /** The ledger's audit records. */
+  'ledger.audit': between(['ledger', 'accounts'], ['accounts'], log(1, 7 * day, large)),
+  /** The newest batch that the ledger has published (libs/postgres/outbox/history.ts): the last record. */
+  'ledger.position': between(['ledger'], ['ledger'], { partitions: 1, config: { ...compacted(1).config, 'segment.bytes': String(16 * 1024 * 1024) } }),
+  'ledger.queries': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, day / 24, small)),
+  'accounts.queries': between(['gateway', 'accounts'], ['accounts'], log(commandPartitions, day / 24, small)),
+  /** A gateway writes messages to itself, by which it knows that replies arrive. */
+  replies: between(['gateway', 'ledger', 'accounts'], ['gateway'], log(replyPartitions, 10 * 60 * 1000, large)),
+  transactions: events('ledger', kept(12)),
+  transfers: events('ledger', kept(12)),
+  accounts: events('accounts', kept(12)),
+  clients: events('accounts', kept(12)),
+  balances: events('ledger', compacted(12)),
+  'api-keys': between(['accounts'], ['gateway'], compacted(1)),
   /** Of the dashboard: which sessions were ended by signing out. Read from its beginning, like a compacted one; no session lasts as long as it keeps. */
-  sessions: log(1, day, small),
-  audit: kept(1),
-  'ledger.commands.dlq': deadLetter,
-  'ledger.audit.dlq': deadLetter,
-  'accounts.commands.dlq': deadLetter,
-  'ledger.queries.dlq': deadLetter,
-  'accounts.queries.dlq': deadLetter,
+  sessions: between(['gateway'], ['gateway'], log(1, day, small)),
+  audit: events('accounts', kept(1)),
+  'ledger.commands.dlq': deadLetter('ledger'),
+  'ledger.audit.dlq': deadLetter('accounts'),
+  'accounts.commands.dlq': deadLetter('accounts'),
+  'ledger.queries.dlq': deadLetter('ledger'),
+  'accounts.queries.dlq': deadLetter('accounts'),
 } satisfies Record<string, TopicDefinition>;
 
 export type TopicName = keyof typeof topics;
@@ -91,7 +113,7 @@ export function topicTable(prefix: string): ReadonlyMap<string, TopicDefinition>
 }
 
 /** The bytes that the broker takes at most in one record batch of this topic, which is what one send holds for one partition. */
-export function maxBatchBytes({ config }: TopicDefinition): number {
+export function maxBatchBytes({ config }: TopicSettings): number {
   return Number(config['max.message.bytes']);
 }
 

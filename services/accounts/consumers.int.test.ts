@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
+import { signedForTest } from '#libs/service/test/keys.ts';
 import { accountsCommands } from './consumers.ts';
 import { batchedCommandHandlers, commandHandlers } from './commands/handlers.ts';
 import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, startHarness } from './test/harness.ts';
@@ -35,7 +36,7 @@ test('what cannot be read goes to the dead letters, is answered where it can be,
     messageFor('create_client', { client_id: newId('client'), client: retail }, { deadline: 'tomorrow' }),
     ledgerReply(newId('account'), 'x', { ok: true, data: 1 }),
     { ...ledgerReply(newId('account'), 'x', { ok: true, data: 1 }), value: Buffer.from('{"ok":1}') },
-  ].map((message) => ({ ...message, partition: good.partition }));
+  ].map((message) => signedForTest({ ...message, partition: good.partition }));
   await bank.handleCommands([...bad, good]);
   const codes = bank.deadLetters.splice(0).map(({ code }) => code);
   expect(codes).toEqual(['malformed_json', 'malformed_json', 'malformed_headers', 'unknown_type', 'invalid_data', 'bad_reply_topic', 'bad_reply_topic', 'malformed_headers', 'malformed_reply']);

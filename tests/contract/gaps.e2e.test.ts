@@ -6,7 +6,7 @@ import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createReplies } from '#libs/service/replies.ts';
-import { testKeys } from '#libs/service/test/keys.ts';
+import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { ledgerCommands } from '#services/ledger/batch/commands.ts';
 import { expectError, newKey, type RestTransaction, type RestTransfer, unknownId } from '../support/client.ts';
 import { postRaw } from '../support/hostile.ts';
@@ -133,7 +133,7 @@ describe('Poison', () => {
     const id = `txn_${'a'.repeat(32)}`;
     const headers = { ce_id: id, ce_type: messageType('reverse_transaction'), ce_time: new Date().toISOString() };
     const good = { topic: 'ledger.commands', partition: 0, offset: 1n, key: 'k', headers, value: Buffer.from(JSON.stringify({ transaction_id: id, reverses_transaction_id: id, reason: 'r' })) };
-    const batch = [{ ...good, offset: 0n, value: Buffer.from('x') }, good] as never;
+    const batch = [{ ...good, offset: 0n, value: Buffer.from('x') }, good].map(signedForTest) as never;
     for (let attempt = 0; attempt < 3; attempt++) await expect(handle(batch)).rejects.toThrow('terminated');
     expect(sent).toHaveLength(1);
   });

@@ -3,6 +3,7 @@ import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { configurationPage } from './configuration.ts';
 import { kubernetesPage, valuesSchema } from './chart.ts';
+import { kafkaAcls, kafkaUsers } from './kafka-rights.ts';
 import { metricsPage } from './metrics.ts';
 
 const json = (document: object): string => `${JSON.stringify(document, null, 2)}\n`;
@@ -16,4 +17,6 @@ export const pages: Record<string, () => string> = {
   ...Object.fromEntries(eventSchemas),
   '../deploy/helm/core-banking/values.schema.json': valuesSchema,
   'kubernetes.md': kubernetesPage,
+  '../deploy/kafka/users.yaml': kafkaUsers,
+  '../deploy/kafka/acls.sh': kafkaAcls,
 };

@@ -1,6 +1,6 @@
 import type { Producer } from 'kafkajs';
 import type { Logger } from 'pino';
-import { maxBatchBytes, type TopicDefinition } from '#libs/contracts/topics.ts';
+import { maxBatchBytes, type TopicSettings } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '../client.ts';
 import { type OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { ProducerLink } from './producer-link.ts';
@@ -16,7 +16,7 @@ export interface PublisherOptions {
   /** Says in logs and errors which publisher speaks. */
   name: string;
   /** The topics that may be written, by their names on the broker, with their limits. */
-  topics: Pick<ReadonlyMap<string, TopicDefinition>, 'get'>;
+  topics: Pick<ReadonlyMap<string, TopicSettings>, 'get'>;
   /** Messages that may wait; what comes beyond is refused at once, unsent. Default 10,000. */
   maxQueued?: number;
   /** Adds to the headers of each message what says who has sent it. */

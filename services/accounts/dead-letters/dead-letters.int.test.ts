@@ -3,6 +3,7 @@ import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { PublishError } from '#libs/kafka/publish/publish.ts';
+import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { shownValue } from '../queries/administration-queries.ts';
 import { deadLetterRow } from './dead-letters.ts';
 import { messageFor, newId, received, retail, startHarness } from '../test/harness.ts';
@@ -90,15 +91,16 @@ test('a command that is dropped goes to the ledger once more, its deadline passe
   const data = { transaction_id: `txn_${id}`, account_id: `acc_${id}`, transaction_type: 'Deposit', amount: '5', currency: null, description: null, reference: null };
   const command = { ce_id: data.transaction_id, ce_time: '2026-01-01T00:00:00.000Z', deadline: '2026-01-01T00:00:30.000Z' };
   const bytes = Buffer.from(JSON.stringify(data));
-  const good = dead({ value: bytes, headers: command });
+  const good = signedForTest(dead({ value: bytes, headers: command }));
   const { dead_letter_id } = await listed(good);
   const sentBefore = bank.redriven.length;
   expect(await bank.send('drop_dead_letter', { dead_letter_id, reason: 'no' })).toMatchObject({ ok: true, data: { state: 'dropped', drop_reason: 'no' } });
-  const headers = { ce_type: messageType('create_transaction'), 'request-id': 'r-1', ...command, deadline: command.ce_time };
+  const signed = { ce_type: messageType('create_transaction'), 'request-id': 'r-1', ...command, mac: good.headers['mac'] ?? '' };
+  const headers = testKeys.renewed(signed, command.ce_time);
   expect(bank.redriven.slice(sentBefore)).toEqual([{ topic: 'p.ledger.commands', partition: 3, key: 'acc_x', value: bytes, headers }]);
   const saga = dead({ value: bytes, headers: command });
   delete saga.headers['deadline'];
-  for (const other of [dead({ headers: command }), saga]) {
+  for (const other of [dead({ headers: command }), saga].map(signedForTest)) {
     const letter = await listed(other);
     expect(await bank.send('drop_dead_letter', { dead_letter_id: letter.dead_letter_id, reason: null })).toMatchObject({ ok: true, data: { state: 'dropped' } });
   }
@@ -112,7 +114,7 @@ test('a renewed deadline is 30 s away; a message without one gets none', async (
   for (const [message, expected] of [[withOne, '2026-03-04T05:06:37.000Z'], [without, undefined]] as const) {
     const { dead_letter_id } = await listed(message);
     await bank.send('redrive_dead_letter', { dead_letter_id, renew_deadline: true }, { deadline: '2026-03-04T05:06:20.000Z', reply_by: '2026-03-04T05:06:20.000Z' });
-    expect(bank.redriven.at(-1)?.headers['deadline']).toBe(expected);
+    expect(bank.redriven.at(-1)?.headers['renewed-deadline']).toBe(expected);
   }
   bank.clock.now = undefined;
 });
