@@ -92,6 +92,18 @@ const faults: Fault[] = [
     inject: ({ cluster }) => publish({ kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix }, [{ topic: topicName(cluster.topicPrefix, 'ledger.commands'), partition: 0, key: null, value: 'no JSON', headers: {} }]),
   },
   {
+    name: 'a command and a state of a key that no service has signed',
+    fires: ['BankForgedMessages'],
+    async inject({ cluster }) {
+      const forged = (['ledger.commands', 'api-keys'] as const).map((name) => ({ topic: topicName(cluster.topicPrefix, name), partition: 0, key: 'forged', value: '{}', headers: {} }));
+      // The first of a series is no increase.
+      for (let round = 0; round < 2; round++) {
+        await publish({ kafka_brokers: cluster.brokers, topic_prefix: cluster.topicPrefix }, forged, { asTheyAre: true });
+        await sleep(15_000);
+      }
+    },
+  },
+  {
     name: 'a right of the ledger is revoked',
     fires: ['BankExecutionFailing'],
     inject: async ({ pool }) => void (await pool.query("do $$ begin execute format('revoke insert on transactions from %I', current_database() || '_ledger'); end $$")),

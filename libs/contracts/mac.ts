@@ -115,7 +115,7 @@ let bytes: Buffer = Buffer.allocUnsafeSlow(16 * 1024);
 
 /**
  * HMAC-SHA-256, base64url. By two calls of hash, which take two thirds of the time of createHmac: every posting is signed once
- * and verified once (docs/decisions/0029).
+ * and verified once (docs/decisions/0031).
  */
 function hmac({ inner, outer }: Pick<MacKey, 'inner' | 'outer'>, text: string, value: Value): string {
   const needed = blockBytes + maxUtf8Bytes * (text.length + (value?.length ?? 0));
