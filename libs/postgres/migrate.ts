@@ -81,12 +81,23 @@ async function runFiles(client: Client, options: MigrateOptions, logger: Logger)
   logger.info({ schema: options.schema, migrations: done.map((migration) => migration.name) }, 'schema is up to date');
 }
 
+/** What the service's role may do with the tables of outbox.sql: messages are never changed. */
+export function outboxGrants(role: string): string[] {
+  return [
+    `grant select, insert, delete on outbox to ${role}`,
+    `grant select, insert, update (published_at), delete on outbox_batches to ${role}`,
+    `grant select, insert, update (holder, expires_at) on outbox_lease to ${role}`,
+  ];
+}
+
 async function grant(client: Client, options: MigrateOptions): Promise<void> {
   const role = pg.escapeIdentifier(options.role);
   const schema = pg.escapeIdentifier(options.schema);
   await client.query('begin');
   await client.query(`set local search_path to ${schema}`);
   await client.query(`grant usage on schema ${schema} to ${role}`);
+  // What was once granted and is no longer: rights are what the statements below say.
+  await client.query(`revoke all on all tables in schema ${schema} from ${role}`);
   await client.query(`grant select on ${migrationsTable} to ${role}`);
   for (const statement of options.grants(role)) await client.query(statement);
   await client.query('commit');
@@ -100,7 +111,10 @@ async function ensureRole(client: Client, options: MigrateOptions, logger: Logge
     logger.info({ role: options.role }, 'role created');
   }
   const database = await client.query<{ name: string }>('select current_database() as name');
-  await client.query(`grant connect on database ${pg.escapeIdentifier(database.rows[0]?.name ?? '')} to ${role}`);
+  const name = pg.escapeIdentifier(database.rows[0]?.name ?? '');
+  await client.query(`grant connect on database ${name} to ${role}`);
+  // Temporary tables stand before all others in a search path, and everybody may make some unless that is taken away.
+  await client.query(`revoke temporary on database ${name} from public, ${role}`);
   if (await canLogIn(options)) return;
   await client.query(`alter role ${role} login password ${pg.escapeLiteral(scramVerifier(options.role_password))}`);
   logger.info({ role: options.role }, 'password of the role set');

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { migrate } from '#libs/postgres/migrate.ts';
+import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
 
 /** The Postgres schema that accounts alone reads and writes. */
 export const schema = 'accounts';
@@ -8,10 +8,15 @@ export const schema = 'accounts';
 /** What the service's role may do: the history of statuses and the audit are written and read, never changed. */
 function grants(role: string): string[] {
   return [
-    `grant select, insert, update on clients, accounts, api_keys, dead_letters to ${role}`,
+    `grant select, insert, update (email, contact_number, address, ussd_phone_number, ussd_status, updated_at) on clients to ${role}`,
+    `grant select, insert, update (state, status, status_version, updated_at) on accounts to ${role}`,
+    `grant select, insert, update (expires_at, revoked_at, last_used_at, version) on api_keys to ${role}`,
+    `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,
     `grant select, insert on status_transitions, audit to ${role}`,
-    `grant select, insert, update, delete on commands, waiting_replies, saga_steps to ${role}`,
-    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease to ${role}`,
+    `grant select, insert, update (reply), delete on commands to ${role}`,
+    `grant select, insert, delete on waiting_replies to ${role}`,
+    `grant select, insert, update (attempts, next_attempt_at), delete on saga_steps to ${role}`,
+    ...outboxGrants(role),
   ];
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { z } from 'zod';
-import { migrate } from '#libs/postgres/migrate.ts';
+import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
 import { loadConfig, url } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 
@@ -11,12 +11,17 @@ export const migrateConfig = z.object({
   SERVICE_ROLE_PASSWORD: z.string().min(8).describe('Its password'),
 });
 
-/** The ledger may add and read; of what is booked nothing can be changed, by the owner neither. */
+/** The ledger may add and read, and change the columns that move; of what is booked nothing can be changed, by the owner neither. */
 export function grants(role: string): string[] {
   return [
     `grant select, insert on transactions, entries, commands, dead_lettered_commands to ${role}`,
-    `grant select, insert, update on accounts, verifications to ${role}`,
-    `grant select, insert, update, delete on outbox, outbox_batches, outbox_lease, audit_outbox to ${role}`,
+    // An account begins with nothing: its first balance comes with its first entry.
+    `grant select, insert (account_id, account_number, client_id, account_type, currency, status, status_version, created_at) on accounts to ${role}`,
+    `grant update (status, status_version, balance_minor, last_sequence) on accounts to ${role}`,
+    `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
+    ...outboxGrants(role),
+    // Nothing of them changes, but rows can only be locked by who may change something.
+    `grant select, insert, update (audit_id), delete on audit_outbox to ${role}`,
     `grant usage on all sequences in schema ledger to ${role}`,
     `grant select on v_accounts, v_entries, v_transactions to ${role}`,
   ];

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import { startHarness } from '#services/accounts/test/harness.ts';
+import { type LedgerHarness, startLedger } from '#services/ledger/test/harness.ts';
+
+/** What who has got hold of a service's role, or of a connection, cannot do. */
+let ledger: LedgerHarness;
+let accounts: Awaited<ReturnType<typeof startHarness>>;
+let role: Pool;
+let account_id: string;
+
+beforeAll(async () => {
+  [ledger, accounts] = await Promise.all([startLedger(), startHarness()]);
+  role = createPool({ url: ledger.serviceUrl, application_name: 'test', schema: 'ledger', max: 2 }, silent);
+  account_id = (await ledger.open('Savings', '10')).slice(4);
+});
+afterAll(async () => {
+  await role.end();
+  await Promise.all([ledger.stop(), accounts.stop()]);
+});
+
+const denied = { code: '42501' };
+
+it('no temporary table stands in the way of the check of entries', async () => {
+  const client = await ledger.owner.connect();
+  try {
+    await client.query('begin');
+    await client.query('create temporary table accounts on commit drop as select * from ledger.accounts');
+    await client.query('update pg_temp.accounts set balance_minor = 999, last_sequence = 100 where account_id = $1', [account_id]);
+    const forged = `insert into ledger.entries (account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at)
+      select account_id, 100, operation_id, transaction_id, direction, x.side, amount_minor, currency, 999, created_at
+      from ledger.entries, (values ('CR'), ('DR')) as x (side) where account_id = $1 and sequence = 1 and x.side = entries.side limit 1`;
+    await expect(client.query(forged, [account_id])).rejects.toMatchObject({ code: '23514' });
+  } finally {
+    await client.query('rollback');
+    client.release();
+  }
+});
+
+it('every function looks names up in its own schema, whoever calls it', async () => {
+  for (const [owner, schema] of [[ledger.owner, 'ledger'], [accounts.owner, 'accounts']] as const) {
+    const { rows } = await owner.query(
+      `select proname from pg_proc where pronamespace = $1::regnamespace and prosqlbody is null
+        and not exists (select from unnest(proconfig) as setting where setting like 'search_path=%pg_temp')`,
+      [schema],
+    );
+    expect(rows).toEqual([]);
+  }
+});
+
+it('the roles of services make no temporary tables', async () => {
+  for (const pool of [role, accounts.pool]) await expect(pool.query('create temporary table entries (x int)')).rejects.toMatchObject(denied);
+});
+
+it.each([
+  'update accounts set currency = currency', 'update accounts set account_type = account_type', 'update accounts set client_id = client_id',
+  'update accounts set account_number = account_number', 'update entries set amount_minor = 1', 'delete from transactions', 'delete from accounts',
+  "insert into accounts (account_id, account_number, account_type, currency, status, balance_minor, created_at) values (gen_random_uuid(), 'X', 'Savings', 'USD', 'Active', 5, now())",
+  'update outbox set records = records', 'delete from outbox_lease', 'update verifications set requested_by = requested_by', 'update commands set outcome = outcome', 'truncate audit_outbox',
+])('the role of the ledger may not: %s', async (statement) => {
+  await expect(role.query(statement)).rejects.toMatchObject(denied);
+});
+
+it.each([
+  'update clients set first_name = first_name', 'update accounts set client_id = client_id', 'update accounts set account_number = account_number',
+  "update api_keys set scopes = '{keys:manage}'", 'update api_keys set secret_hash = secret_hash', 'delete from api_keys', 'update audit set actor = actor', 'delete from audit',
+  'update commands set fingerprint = fingerprint', 'update saga_steps set payload = payload', 'update dead_letters set topic = topic', 'delete from dead_letters', 'update waiting_replies set topic = topic',
+])('the role of accounts may not: %s', async (statement) => {
+  await expect(accounts.pool.query(statement)).rejects.toMatchObject(denied);
+});
+
+it('rights that are no longer meant go with the next migration', async () => {
+  const { rows } = await ledger.owner.query(
+    "select column_name, privilege_type from information_schema.column_privileges where table_schema = 'ledger' and table_name = 'accounts' and privilege_type = 'UPDATE' and grantee like '%_ledger' order by 1",
+  );
+  expect(rows.map(({ column_name }) => column_name)).toEqual(['balance_minor', 'last_sequence', 'status', 'status_version']);
+});
+
+it('a balance changes together with an entry that says so, and never back', async () => {
+  for (const change of ['balance_minor = balance_minor + 1', 'last_sequence = last_sequence + 1', 'balance_minor = 0, last_sequence = 0']) {
+    await expect(role.query(`update accounts set ${change} where account_id = $1`, [account_id]), change).rejects.toMatchObject({ code: '23514', constraint: 'accounts_balance' });
+  }
+  const [reply] = await ledger.book([ledger.cash('Deposit', `acc_${account_id}`, '5')]);
+  expect(reply).toMatchObject({ ok: true });
+});
