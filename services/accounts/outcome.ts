@@ -77,11 +77,11 @@ export function begun(step: Step): Outcome {
 
 /**
  * A refusal is a decision like any other, and a repeat gets it again, that a client is unknown too. But 403 is about the
- * caller, and 5xx decides nothing: they are answered anew (contract: Idempotency).
+ * caller, 5xx decides nothing, and what is not valid may be corrected: they are answered anew (contract: Idempotency).
  */
 export function refused(refusal: Refusal): Outcome {
   const { status } = errorCodes[refusal.code];
-  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept: status < 500 && status !== 403, details: {} };
+  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept: status < 500 && status !== 403 && refusal.code !== 'validation_failed', details: {} };
 }
 
 /** Headers by which an event or a step is found again in logs and traces. */

@@ -77,7 +77,7 @@ const attacks: Record<string, string> = {
   'ES/RS confusion': token({}, { alg: 'ES256' }), 'RS/ES confusion': by(es256(ec.privateKey), {}), 'ES256 by a stranger': by(es256(ec.privateKey), { alg: 'ES256' }),
   'psychic signature': by(bytes(zeros), { alg: 'ES256' }), 'psychic signature, DER': by(bytes(Buffer.from('3006020100020100', 'hex')), { alg: 'ES256' }),
   'another key with the same kid': by(rs256(stranger.privateKey), {}), 'the true key, RS384 said': token({}, { alg: 'RS384' }), 'PS256 said': token({}, { alg: 'PS256' }),
-  'expired': token({ exp: now - 31 }), 'not yet valid': token({ nbf: now + 60 }), 'no exp': token({ exp: undefined }), 'exp as a text': token({ exp: String(now + 3600) }),
+  'expired': token({ exp: now - 31 }), 'not yet valid': token({ nbf: now + 3600 }), 'no exp': token({ exp: undefined }), 'exp as a text': token({ exp: String(now + 3600) }),
   'exp beyond numbers': token(JSON.stringify(good).replace(/"exp":\d+/, '"exp":1e999')), 'another audience': token({ aud: 'shop' }), 'no audience': token({ aud: undefined }),
   'an ID token: its audience is the client': token({ aud: MAIN_CLIENT, nonce: 'n' }, { typ: 'JWT' }), 'another issuer': token({ iss: 'https://evil.example' }), 'the issuer with a slash': token({ iss: `${issuer}/` }),
   'the trap as issuer': token({ iss: trapUrl }), 'no subject': token({ sub: undefined }),
