@@ -54,6 +54,7 @@ const app = await createApp({
   rateLimitPerMinute: unlimited,
   authFailuresPerMinute: unlimited,
   trustProxy: [],
+  maxConnections: 10_000,
   corsOrigins: ['*'],
   routes: ['api'],
   logger,

@@ -5,6 +5,7 @@ import { refusal } from '#libs/contracts/errors.ts';
 import type { Authenticate } from './auth.ts';
 import type { Caller } from './caller.ts';
 import { Refused, refuse } from '../http/errors.ts';
+import { networkOf } from '../http/network.ts';
 import type { Limiter } from './limits.ts';
 import type { RouteGroup } from '../config.ts';
 import { kindOfField, notFound, numberNotFound } from '../api/unknown-ids.ts';
@@ -34,7 +35,7 @@ export function createGate({ authenticate, callerLimit, failureLimit }: GateDepe
   };
   const fail = (request: FastifyRequest, error: unknown): Error => {
     const isFailure = error instanceof Refused && error.refusal.code.endsWith('_credentials');
-    const taken = isFailure ? failureLimit?.take(request.ip) : undefined;
+    const taken = isFailure ? failureLimit?.take(networkOf(request.ip)) : undefined;
     return taken && taken.left < 0 ? tooMany('too many failed authentications', taken.reset_s) : (error as Error);
   };
   return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { compile as compileTrust } from '@fastify/proxy-addr';
 import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Clock } from '#libs/service/clock.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { createAuthenticate } from '../access/auth.ts';
-import { checkCodings, parseBody } from './body.ts';
+import { checkCodings, maxBodyBytes, parseBody, receiveBody } from './body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
-import { boundConnections, httpPatience, patience } from './connections.ts';
+import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
 import { createCors } from './cors.ts';
 import { addDashboard } from '../dashboard/dashboard.ts';
 import type { DashboardOptions } from '../dashboard/dashboard.ts';
@@ -18,6 +19,8 @@ import { createGate, createRouteCheck, undecodable } from '../access/gate.ts';
 import type { RouteGroup } from '../config.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import { createLimiter } from '../access/limits.ts';
+import { createHeldBodies } from '../overload/held-bodies.ts';
+import type { HeldBodies } from '../overload/held-bodies.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import { addRoutes } from '../api/routes.ts';
@@ -32,6 +35,7 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   tokens: TokenOptions;
   rateLimitPerMinute: number;
   authFailuresPerMinute: number;
+  maxConnections: number;
   trustProxy: string[];
   corsOrigins: string[];
   /** What is served to callers; the dashboard calls the API from inside in any case. */
@@ -46,6 +50,13 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   isDraining?: () => boolean;
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Bytes of its body that have come. */
+    heldBytes: number;
+  }
+}
+
 /** Room for a token of 64 KB, which is refused like every other one that is not valid, and for ids of 10 KB in a path. */
 const maxHeaderBytes = 80 * 1024;
 
@@ -53,7 +64,7 @@ const serverOptions = {
   // One child logger per request is too dear: what is worth a line is logged by hand, with the request's id.
   logger: false,
   genReqId: requestId,
-  bodyLimit: 64 * 1024,
+  bodyLimit: maxBodyBytes,
   ...patience,
   http: { ...httpPatience, maxHeaderSize: maxHeaderBytes, requireHostHeader: false, joinDuplicateHeaders: true },
   forceCloseConnections: 'idle',
@@ -84,6 +95,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   });
   app.decorateRequest('caller', null);
   app.decorateRequest('span', null);
+  app.decorateRequest('heldBytes', 0);
   const verifyToken = createTokenVerifier(deps.tokens, now);
   const failureLimit = createLimiter(deps.authFailuresPerMinute, now);
   const gate = createGate({
@@ -92,9 +104,11 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     failureLimit,
   });
   const answerError = errorHandler(deps);
-  const entrance = createEntrance(deps, gate, answerError);
+  const held = createHeldBodies(() => deps.metrics.shed('bytes'));
+  const entrance = createEntrance(deps, gate, held, answerError);
 
-  boundConnections(app.server);
+  const isProxy = deps.trustProxy.length > 0 ? compileTrust(deps.trustProxy) : undefined;
+  boundConnections(app.server, { max: deps.maxConnections, isProxy: (address) => isProxy?.(address, 0) === true, onCut: () => deps.metrics.connectionCut() });
   app.server.on('request', rememberLatest);
   // Node would answer an unknown Expect 417 with an empty body, before anybody has said who they are.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
@@ -102,6 +116,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.addHook('onRequest', entrance.onRequest);
   app.addHook('onResponse', (request, reply, done) => {
     forgetLatest(request.raw);
+    markAnswered(request.raw);
     deps.metrics.answered(request.routeOptions.config.endpoint ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
     if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
     done();
@@ -111,7 +126,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.setNotFoundHandler(() => {
     throw refuse('route_not_found', 'there is no such path');
   });
-  takeJsonOnly(app);
+  takeJsonOnly(app, held);
   if (deps.routes.includes('docs')) await addDocs(app, deps.apiVersion);
   if (deps.dashboard && deps.routes.includes('admin')) await addDashboard(app, { ...deps.dashboard, verifyToken, failureLimit, auditRecords: deps.auditRecords, now, logger: deps.logger });
   addRoutes(app, { ...deps, now });
@@ -121,7 +136,7 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
 type AnswerError = ReturnType<typeof errorHandler>;
 
 /** What happens to a request before its route: headers of every answer, CORS, the gate, scope. */
-function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, answerError: AnswerError) {
+function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, held: HeldBodies, answerError: AnswerError) {
   const cors = createCors(deps.corsOrigins);
   const checkRoute = createRouteCheck(deps.routes);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -136,9 +151,13 @@ function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGat
       begin(request, reply);
       if (cors.isPreflight(request)) return void cors.answerPreflight(request, reply);
       if (request.routeOptions.config.public === true) return done();
-      const refused = deps.loadShedding.refuse(request, reply);
+      const refused = deps.loadShedding.refuse(request);
       if (refused) return void answerError(refused, request, reply);
-      gate(request, reply, (refused) => done(refused ?? checkRoute(request)));
+      gate(request, reply, (refused) => {
+        const isWrite = request.headers['content-type'] !== undefined;
+        if (isWrite) reply.raw.once('close', () => held.remove(request.caller?.actor ?? '', request.heldBytes));
+        done(refused ?? checkRoute(request));
+      });
     },
     refuseUndecodable(request: FastifyRequest, reply: FastifyReply): void {
       begin(request, reply);
@@ -147,15 +166,22 @@ function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGat
   };
 }
 
-function takeJsonOnly(app: FastifyInstance): void {
+function takeJsonOnly(app: FastifyInstance, held: HeldBodies): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    try {
-      checkCodings(request.headers);
-      done(null, parseBody(body as Buffer));
-    } catch (error) {
-      done(error as Error);
-    }
+  app.addContentTypeParser('application/json', (request, payload, done) => {
+    const onBytes = (bytes: number) => {
+      request.heldBytes += bytes;
+      return held.add(request.caller?.actor ?? '', bytes);
+    };
+    receiveBody(payload, onBytes, (error, body) => {
+      try {
+        if (error) throw error;
+        checkCodings(request.headers);
+        done(null, parseBody(body as Buffer));
+      } catch (thrown) {
+        done(thrown as Error);
+      }
+    });
   });
 }
 
@@ -175,10 +201,8 @@ function requestId(request: IncomingMessage): string {
 function errorHandler({ logger, metrics, auditRecords, isDraining }: AppDependencies) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
-    // Fastify closes the connection for a body that it cannot take: a caller in the middle of sending one that is too large
-    // would see that instead of the answer. So what is left is read and dropped, for as long as a request may take.
+    // Fastify closes the connection for a body that it cannot take; what is left of it is dropped instead (receiveBody).
     if (isDraining?.() !== true) reply.removeHeader('connection');
-    if (refusal.code === 'body_too_large') request.raw.resume();
     metrics.refused(refusal.code);
     auditRecords.refused(request, refusal.code);
     if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a request failed');

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { NumberText } from '#libs/contracts/money.ts';
 import { refuse } from './errors.ts';
 
@@ -35,6 +35,36 @@ export function parseBody(bytes: Buffer): unknown {
   const value = unmark(parseJson(marked), members);
   if (members.count !== colons) throw malformed('the body has a key that comes twice');
   return value;
+}
+
+/** Of the largest body. */
+export const maxBodyBytes = 64 * 1024;
+
+/**
+ * Reads a body. `onBytes` is told of what comes, and says what is to be answered in its place. Where it is refused before it has
+ * come as a whole, the rest is read and dropped: a caller in the middle of sending it would not see the answer otherwise.
+ */
+export function receiveBody(payload: IncomingMessage, onBytes: (bytes: number) => Error | undefined, done: (error: Error | null, body?: Buffer) => void): void {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const end = (error: Error | null): void => {
+    payload.off('data', onData).off('end', onEnd).off('error', end);
+    if (error) payload.resume();
+    done(error, error ? undefined : Buffer.concat(chunks, size));
+  };
+  const onEnd = (): void => end(null);
+  const onData = (chunk: Buffer): void => {
+    size += chunk.length;
+    const refused = onBytes(chunk.length) ?? (size > maxBodyBytes ? tooLarge() : undefined);
+    if (refused) end(refused);
+    else chunks.push(chunk);
+  };
+  if (Number(payload.headers['content-length'] ?? 0) > maxBodyBytes) return end(tooLarge());
+  payload.on('data', onData).on('end', onEnd).on('error', end);
+}
+
+function tooLarge() {
+  return refuse('body_too_large', 'the body must not exceed 64 KiB');
 }
 
 /** Throws a Refused (unsupported_media_type) for a body that says it is compressed: it would be read as something else. */

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
+import type { ServerSocket } from './connections.ts';
 import { errorBody } from './errors.ts';
 
 const ofParser: Record<string, Refusal> = {
@@ -11,9 +12,6 @@ const ofParser: Record<string, Refusal> = {
   ERR_HTTP_REQUEST_TIMEOUT: refusal('request_timeout', 'the request did not arrive in time'),
 };
 const malformed = refusal('validation_failed', 'the request is not valid HTTP');
-
-/** The response that Node has under way on this connection; it has no public name. */
-type ServerSocket = Socket & { _httpMessage?: ServerResponse | null };
 
 const latest = new WeakMap<Socket, ServerResponse>();
 

@@ -1,43 +1,83 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { once } from 'node:events';
-import { expect, test } from 'vitest';
-import { boundConnections, httpPatience, patience } from './connections.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, test } from 'vitest';
+import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
 import { testApp } from '../test/test-app.ts';
 
-test('idle connections make room for a caller when there are too many', async () => {
-  const server = createServer((_request, response) => response.end('x'));
-  boundConnections(server, 3);
+let close: () => void = () => undefined;
+afterEach(() => close());
+
+/** A server that answers at once, but for /slow, and takes `max` connections. */
+async function start(max: number, isProxy = (_address: string) => false) {
+  let cuts = 0;
+  const server = createServer((request, response) => {
+    response.on('finish', () => markAnswered(request));
+    if (request.url !== '/slow') response.end('x');
+  });
+  boundConnections(server, { max, isProxy, onCut: () => void cuts++ });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const open = async (): Promise<Socket> => {
-    const socket = connect(port, '127.0.0.1');
+  close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  const open = async (localAddress: string, text = ''): Promise<Socket> => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
     socket.on('error', () => undefined);
     await once(socket, 'connect');
+    if (text !== '') socket.write(text);
+    // Until the server has read it.
+    await sleep(50);
     return socket;
   };
   const answered = async (socket: Socket): Promise<boolean> => {
+    if (socket.closed) return false;
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     return Promise.race([once(socket, 'data').then(() => true), once(socket, 'close').then(() => false)]);
   };
-  const idle = [await open(), await open(), await open()];
-  for (const socket of idle) expect(await answered(socket)).toBe(true);
-  const closed = Promise.all(idle.map((socket) => once(socket, 'close')));
-  expect(await answered(await open())).toBe(false);
-  await closed;
-  const next = await open();
-  expect(await answered(next)).toBe(true);
-  next.destroy();
-  server.close();
+  return { open, answered, cuts: () => cuts };
+}
+
+const [own, other] = ['127.0.0.1', '127.0.0.2'];
+const half = 'GET / HTTP/1.1\r\nHost: x\r\n';
+
+test('an address has a tenth of all connections: unfinished requests make room first, then idle ones, never what is worked on', async () => {
+  const { open, answered, cuts } = await start(30);
+  const working = await open(other, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n');
+  const idle = await open(other);
+  expect(await answered(idle)).toBe(true);
+  const unfinished = await open(other, half);
+  const elsewhere = await open(own, half);
+  const [first, second] = [await open(other), await open(other)];
+  await sleep(50);
+  expect([unfinished, idle, working, elsewhere, first, second].map(({ closed }) => closed)).toEqual([true, true, false, false, false, false]);
+  expect([await answered(first), await answered(second), cuts()]).toEqual([true, true, 2]);
+});
+
+test('a new connection is the one that is closed where all others of its address are being worked on', async () => {
+  const { open, answered } = await start(20);
+  await Promise.all([1, 2].map(() => open(other, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n')));
+  expect(await answered(await open(other))).toBe(false);
+  expect(await answered(await open(own))).toBe(true);
+});
+
+test('beyond the bound of all, the address that has most makes room; that of a proxy may have them all', async () => {
+  const { open, answered } = await start(10, (address) => address === other);
+  const ofProxy = await Promise.all(Array.from({ length: 10 }, () => open(other, half)));
+  const caller = await open(own);
+  expect(await answered(caller)).toBe(true);
+  expect(ofProxy.filter(({ closed }) => closed)).toHaveLength(1);
 });
 
 test('the gateway’s server has these bounds', async () => {
   const { app } = await testApp();
-  const { headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxConnections } = app.server;
-  expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxConnections }).toEqual({
-    headersTimeout: httpPatience.headersTimeout, requestTimeout: patience.requestTimeout, keepAliveTimeout: patience.keepAliveTimeout, timeout: patience.connectionTimeout, maxConnections: 10_000,
+  const { headersTimeout, requestTimeout, keepAliveTimeout, timeout } = app.server;
+  expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout }).toEqual({
+    headersTimeout: httpPatience.headersTimeout, requestTimeout: patience.requestTimeout, keepAliveTimeout: patience.keepAliveTimeout, timeout: patience.connectionTimeout,
   });
   await app.close();
 });

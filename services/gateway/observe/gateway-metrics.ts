@@ -15,6 +15,8 @@ export interface GatewayMetrics {
   lateReply(): void;
   /** A state of an API key that accounts has not signed. */
   forgedKeyState(): void;
+  /** A connection was closed to make room for another one. */
+  connectionCut(): void;
   /** The last minute of this process. */
   recent(): Operations['requests'];
 }
@@ -27,6 +29,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const replies = metrics.histogram('gateway_reply_wait_seconds', 'Time from publishing a message to its reply, or to giving up', ['message']);
   const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
   const forged = metrics.counter('gateway_forged_key_states_total', 'States of API keys that did not count, because accounts has not signed them');
+  const cuts = metrics.counter('gateway_cut_connections_total', 'Connections closed because their address, or all addresses together, had too many');
   const requestOf = memo((key: string) => {
     const [endpoint = '', status = ''] = key.split('\0');
     return requests.labels(endpoint, status);
@@ -45,6 +48,7 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
     replied: (message, seconds) => replyOf(message).observe(seconds),
     lateReply: () => late.inc(),
     forgedKeyState: () => forged.inc(),
+    connectionCut: () => cuts.inc(),
     recent: () => recent.read(),
   };
 }

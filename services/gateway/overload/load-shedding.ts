@@ -1,5 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { ServerResponse } from 'node:http';
+import type { FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
@@ -12,7 +11,7 @@ import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 /** Refuses requests while more come than can be answered, so that those which are taken are answered soon (decision 12). */
 export interface LoadShedding {
   /** The refusal of a request that is not to be taken now; undefined: take it. Nothing of the request is looked at yet. */
-  refuse(request: FastifyRequest, reply: FastifyReply): Refused | undefined;
+  refuse(request: FastifyRequest): Refused | undefined;
   /** A message to this topic is on its way; call what it returns when the wait for its reply is over. */
   enter(topic: TopicName): (isAnswered: boolean) => void;
   /** A reply came to a request of this topic that had been given up. */
@@ -25,9 +24,6 @@ const maxWaitMs = 500;
 const enough = 100;
 /** A service that has not replied for so long has stopped, which says nothing of its speed: that is the breaker's business. */
 const silenceMs = 1_000;
-/** Bodies of requests under way: 512 of the largest. */
-const maxHeldBytes = 32 * 1024 * 1024;
-const largestBody = 64 * 1024;
 
 /** The requests that wait for the replies to one topic. All times are in ms of a monotonic clock. */
 export class Queue {
@@ -87,33 +83,17 @@ export function createLoadShedding({ clock, metrics, now = () => performance.now
     return queue;
   };
   const asked = new Map(Object.keys(endpoints).map((name) => [name, topicsOf(name as EndpointName).map(queueOf)]));
-  let heldBytes = 0;
-
-  /** Counts the bytes of a body until its response is closed. */
-  const hold = ({ headers }: FastifyRequest['raw'], response: ServerResponse): void => {
-    const announced = headers['transfer-encoding'] === undefined ? 0 : largestBody;
-    const bytes = Math.min(Number(headers['content-length'] ?? announced), largestBody);
-    if (!(bytes > 0)) return;
-    heldBytes += bytes;
-    response.once('close', () => {
-      heldBytes -= bytes;
-    });
-  };
   const reasonFor = (endpoint: EndpointName | undefined, isWrite: boolean) => {
     if (isWrite && !clock.check().ok) return 'clock';
-    if (heldBytes >= maxHeldBytes) return 'bytes';
     const at = now();
     return endpoint !== undefined && asked.get(endpoint)?.some((queue) => queue.isTooLong(at)) === true ? 'queue' : undefined;
   };
 
   return {
-    refuse(request, reply) {
+    refuse(request) {
       const isWrite = request.method !== 'GET' && request.method !== 'HEAD';
       const reason = reasonFor(request.routeOptions.config.endpoint, isWrite);
-      if (reason === undefined) {
-        if (isWrite) hold(request.raw, reply.raw);
-        return undefined;
-      }
+      if (reason === undefined) return undefined;
       metrics.shed(reason);
       return reason === 'clock' ? wrongClock : overloaded;
     },

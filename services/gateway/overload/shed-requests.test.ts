@@ -1,7 +1,6 @@
-import { EventEmitter } from 'node:events';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, test } from 'vitest';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { createHeldBodies, maxHeldBytes } from './held-bodies.ts';
 import { createLoadShedding } from './load-shedding.ts';
 import { ids, ok, samples, testApp } from '../test/test-app.ts';
 
@@ -51,30 +50,16 @@ test('with a wrong clock writes are 503, reads go on, and a preflight is answere
   expect((await app.inject({ method: 'OPTIONS', url: '/clients', headers: asks })).statusCode).toBe(204);
 });
 
-type Headers = Record<string, string>;
-
-/** Whether a request with such headers is refused, and what ends its response. */
-function bodies() {
-  const shedding = createLoadShedding({ clock: rightClock, metrics });
-  return (headers: Headers) => {
-    const response = new EventEmitter();
-    const request = { method: 'POST', raw: { headers }, routeOptions: { config: { endpoint: 'create_transaction' } } };
-    const refused = shedding.refuse(request as unknown as FastifyRequest, { raw: response } as unknown as FastifyReply);
-    return { isRefused: refused !== undefined, close: () => response.emit('close') };
-  };
-}
-
-test.each<[string, Headers]>([
-  ['of a known length', { 'content-length': '65536' }],
-  ['in chunks, as the most that may come', { 'transfer-encoding': 'chunked' }],
-  ['of a length that is refused later', { 'content-length': '1000000' }],
-])('bodies %s are counted until their responses are closed, and bounded together', (_how, headers) => {
-  const send = bodies();
-  const taken = Array.from({ length: 512 }, () => send(headers));
-  expect(taken.filter(({ isRefused }) => isRefused)).toEqual([]);
-  expect(send(headers).isRefused).toBe(true);
-  taken[0]?.close();
-  expect(send({}).isRefused).toBe(false);
-  expect(send(headers).isRefused).toBe(false);
-  expect(send(headers).isRefused).toBe(true);
+test('bodies are counted as they come, each caller up to a sixteenth of the room, and all together up to it', () => {
+  let shed = 0;
+  const held = createHeldBodies(() => void shed++);
+  const sixteenth = maxHeldBytes / 16;
+  const codeOf = (actor: string, bytes: number) => held.add(actor, bytes)?.refusal.code;
+  expect([codeOf('a', sixteenth), codeOf('a', 1)]).toEqual([undefined, 'rate_limited']);
+  held.remove('a', 1);
+  for (let i = 1; i < 16; i++) expect(codeOf(`caller ${i}`, sixteenth)).toBeUndefined();
+  expect([codeOf('b', 1), shed]).toEqual(['service_unavailable', 1]);
+  held.remove('b', 1);
+  held.remove('a', 10);
+  expect([codeOf('b', 10), codeOf('c', 1), shed]).toEqual([undefined, 'service_unavailable', 2]);
 });

@@ -68,6 +68,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     rateLimitPerMinute: 0,
     authFailuresPerMinute: 0,
     trustProxy: [],
+    maxConnections: 10_000,
     corsOrigins: ['*'],
     routes: ['api', 'admin'],
     logger: silent,

@@ -6,6 +6,7 @@ import type { Html } from '#libs/service/html.ts';
 import type { AuditRecords } from '../../access/audit-records.ts';
 import type { Caller } from '../../access/caller.ts';
 import type { Limiter } from '../../access/limits.ts';
+import { networkOf } from '../../http/network.ts';
 import type { VerifyToken } from '../../access/tokens.ts';
 import type { Cookies } from './cookies.ts';
 import type { EndedSessions } from './ended-sessions.ts';
@@ -118,7 +119,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
 
   /** Whether it is one too many of its address; else it is recorded. */
   function countFailure(request: FastifyRequest, fault: SignInFault): boolean {
-    const taken = deps.failureLimit?.take(request.ip);
+    const taken = deps.failureLimit?.take(networkOf(request.ip));
     if (taken && taken.left < 0) return true;
     deps.auditRecords.note(request, { actor: 'unauthenticated', action: 'sign_in', resource_id: null, outcome: 'invalid_credentials', details: { fault } });
     return false;

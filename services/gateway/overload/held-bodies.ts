@@ -1,0 +1,38 @@
+import { refusal } from '#libs/contracts/errors.ts';
+import { Refused } from '../http/errors.ts';
+
+/** The bytes of request bodies that are held: counted as they come, until the response of their request is closed. */
+export interface HeldBodies {
+  /** Bytes of a body of this caller have come. What is to be answered where they are too many; undefined: go on. */
+  add(actor: string, bytes: number): Refused | undefined;
+  remove(actor: string, bytes: number): void;
+}
+
+/** Of all callers together: 512 of the largest bodies. */
+export const maxHeldBytes = 32 * 1024 * 1024;
+/** Of one caller, so that no caller can take the room of the others. */
+const maxPerCaller = maxHeldBytes / 16;
+
+const tooManyOfCaller = new Refused(refusal('rate_limited', 'too many request bodies of this caller at once; nothing was executed'));
+const tooMany = new Refused(refusal('service_unavailable', 'too many requests at once; nothing was executed, the request can be repeated'));
+
+export function createHeldBodies(onShed: () => void): HeldBodies {
+  const byCaller = new Map<string, number>();
+  let total = 0;
+  const change = (actor: string, bytes: number): number => {
+    const held = (byCaller.get(actor) ?? 0) + bytes;
+    total += bytes;
+    if (held > 0) byCaller.set(actor, held);
+    else byCaller.delete(actor);
+    return held;
+  };
+  return {
+    add(actor, bytes) {
+      if (change(actor, bytes) > maxPerCaller) return tooManyOfCaller;
+      if (total <= maxHeldBytes) return undefined;
+      onShed();
+      return tooMany;
+    },
+    remove: (actor, bytes) => void change(actor, -bytes),
+  };
+}

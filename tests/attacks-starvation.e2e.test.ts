@@ -1,0 +1,95 @@
+import { request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeAll, expect, it } from 'vitest';
+import type { RestAccount } from './support/client.ts';
+import { useBank } from './support/world.ts';
+
+/**
+ * Attacks by taking what everybody needs: the room for bodies, connections, and the ledger's readers. Others, on connections and
+ * from an address of their own, notice nothing. `npm run test:attacks` runs them in full size (STARVE_FULL=1). Otherwise the
+ * gateway has a tenth of its connections, and instead of two million rows that make lists slow a lock on their table does.
+ */
+const isFull = process.env['STARVE_FULL'] === '1';
+const world = useBank(isFull ? {} : { env: { MAX_CONNECTIONS: '1000' } });
+const { api } = world;
+const attacker = '127.0.0.2';
+let account: RestAccount;
+const sockets = new Set<Socket>();
+const attacks: { isOver: boolean }[] = [];
+
+beforeAll(async () => {
+  account = await api.newAccount({ initial_deposit: 100 });
+});
+afterEach(async () => {
+  for (const attack of attacks.splice(0)) attack.isOver = true;
+  for (const socket of sockets) socket.destroy();
+  await sleep(500);
+});
+
+/** Connections from the attacker's address, each of which sends `text` and no more. One that is closed is opened again. */
+async function open(count: number, text: string): Promise<void> {
+  const { hostname, port } = new URL(api.baseUrl);
+  const attack = { isOver: false };
+  attacks.push(attack);
+  const one = (sent: () => void): void => {
+    const socket = connect({ port: Number(port), host: hostname, localAddress: attacker }, () => socket.write(text, sent));
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      sockets.delete(socket);
+      sent();
+      if (!attack.isOver) setTimeout(() => one(() => undefined), 200);
+    });
+    sockets.add(socket);
+  };
+  await Promise.all(Array.from({ length: count }, () => new Promise<void>(one)));
+}
+
+type Call = { method?: string; path: string; key?: string; body?: string; localAddress?: string };
+
+/** The status, on a connection of its own; 0 for none. */
+function call({ method = 'GET', path, key = world.bank.api_key, body, localAddress = '127.0.0.1' }: Call): Promise<number> {
+  return new Promise((resolve) => {
+    const headers = { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) };
+    const sent = request(api.baseUrl + path, { method, headers, agent: false, localAddress, timeout: 10_000 }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode ?? 0)).on('error', () => resolve(0));
+    });
+    sent.on('timeout', () => sent.destroy(new Error('no answer')));
+    sent.on('error', () => resolve(0));
+    sent.end(body);
+  });
+}
+
+/** Others' reads and writes, one after the other; which were not answered with success. */
+async function othersNotice(count: number): Promise<string[]> {
+  const deposit = JSON.stringify({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1 });
+  const refused: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const one: Call = i % 2 === 0 ? { path: `/accounts/${account.account_id}` } : { method: 'POST', path: '/transactions', body: deposit };
+    const status = await call(one);
+    if (status < 200 || status > 299) refused.push(`${one.method ?? 'GET'} ${status}`);
+  }
+  return refused;
+}
+
+it('560 slow bodies of one bound key: others notice nothing', async () => {
+  const { client_id } = await api.client();
+  const bound = await api.key({ scopes: ['transfers:write'], client_id });
+  await open(560, `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n{`);
+  expect(await othersNotice(100)).toEqual([]);
+});
+
+it('560 bodies of one bound key that lack their last byte: it alone is refused, beyond its sixteenth', async () => {
+  const { client_id } = await api.client();
+  const bound = await api.key({ scopes: ['transfers:write'], client_id });
+  await open(560, `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n${'{'.repeat(65_535)}`);
+  expect(await othersNotice(100)).toEqual([]);
+  expect(await call({ method: 'POST', path: '/transfers', key: bound.api_key, body: '{}' })).toBe(429);
+});
+
+it('more half-sent requests of one address than the gateway takes connections: others notice nothing', async () => {
+  await open(isFull ? 10_100 : 1_010, 'GET / HTTP/1.1\r\nHost: x\r\n');
+  expect(await othersNotice(60)).toEqual([]);
+  // Its own requests are answered too: what is unfinished goes first.
+  expect(await call({ path: '/', localAddress: attacker })).toBe(200);
+});
