@@ -43,7 +43,7 @@ const app = await createApp({
   forwarder: createForwarder({ request, loadShedding, now: Date.now, prefix, logger, metrics }),
   consumerLag: async () => [],
   apiKeys,
-  auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger, now: Date.now }),
+  auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger, now: Date.now, metrics }),
   clock,
   pepper: API_KEY_PEPPER,
   keyMaxLifetimeMs: 0,

@@ -471,7 +471,7 @@ export interface Calls {
   listEntries(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Entry>;
   /** Statement of an account for a period. Entries in the order of booking, `from` included, `to` not, a page at a time; balances and totals are those of the whole period, and on every page those of the first. A period holds at most 100,000 entries. Scope: transactions:read. */
   getStatement(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
-  /** List transactions. Scope: transactions:read. */
+  /** List transactions. No index confines the list without `account_id` or `transfer_id`, by type, amount or the status Completed: then the newest 200,000 transactions are looked at for one page, `complete` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;
     transaction_type?: 'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment';
@@ -500,7 +500,7 @@ export interface Calls {
   }, options?: CallOptions): Promise<Transaction>;
   /** Reverse a transaction. Scope: transactions:reverse. */
   reverseTransaction(input: { transaction_id: string; reason: string }, options?: CallOptions): Promise<Transaction>;
-  /** List transfers. Scope: transactions:read. */
+  /** List transfers. No index confines the list without `account_id`: then the newest 200,000 transactions are looked at for one page, `complete` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429. Scope: transactions:read. */
   listTransfers(input?: {
     account_id?: string;
     status?: 'Pending' | 'Completed' | 'Failed';

@@ -154,6 +154,30 @@ const faults: Fault[] = [
     },
   },
   {
+    name: 'a stranger tries credentials, and a caller what it may not',
+    fires: ['BankCredentialStuffing', 'BankScopeProbing', 'BankKeysCreated'],
+    async inject({ api }, over) {
+      const reader = api.withKey((await api.key({ scopes: ['clients:read'] })).api_key);
+      while (!over.aborted) {
+        await api.withKey('cbk_live_guess').get('/accounts');
+        await reader.get('/accounts');
+        await sleep(100);
+      }
+    },
+  },
+  {
+    name: 'a customer pays into a frozen account again and again',
+    fires: ['BankDestinationRefusals'],
+    async inject({ api, client_id }, over) {
+      const [from, to] = [await api.account(client_id, { initial_deposit: 100 }), await api.newAccount({ status: 'Frozen' })];
+      const customer = api.withKey((await api.key({ scopes: ['transfers:write'], client_id })).api_key);
+      while (!over.aborted) {
+        await customer.post('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 1 });
+        await sleep(200);
+      }
+    },
+  },
+  {
     name: 'a gateway stands still for three seconds',
     fires: ['BankEventLoopBlocked'],
     async inject({ cluster }, over) {
@@ -167,6 +191,9 @@ const faults: Fault[] = [
     },
   },
 ];
+
+/** Files are taken by people who have signed in, in a browser. */
+const byHand = new Set(['BankExports']);
 
 const firesWithinMs = 120_000;
 
@@ -194,7 +221,7 @@ export const alertRules: Part = {
     const fired = new Set<string>();
     for (const fault of faults) await check.step(fault.name, () => suffer(fault, scene, prometheus, fired));
     await check.step('each alert was made true', async () => {
-      const silentOnes = alerts.filter(({ name }) => !fired.has(name)).map(({ name }) => name);
+      const silentOnes = alerts.filter(({ name }) => !fired.has(name) && !byHand.has(name)).map(({ name }) => name);
       if (silentOnes.length > 0) throw new Error(`never true: ${silentOnes.join(', ')}`);
     });
   },

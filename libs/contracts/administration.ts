@@ -9,11 +9,11 @@ import { deadLetterTopics } from './topics.ts';
 export const auditRecordSchema = z.object({
   audit_id: z.string(),
   created_at: z.string(),
-  /** `key:<family>`, `jwt:<iss>|<sub>`, `system…`, or `unauthenticated`. */
+  /** `key:<family>`, `jwt:<iss>|<sub>`, `system…`, `unauthenticated`, or `various` in a summary. */
   actor: z.string(),
   /**
-   * The endpoint's name; in the dashboard `sign_in` and `sign_out`, and where a page or form was refused `page:` or `form:` with its
-   * path; `unknown_route` where there is none.
+   * The endpoint's name; in the dashboard `sign_in`, `sign_out` and `export`, and where a page or form was refused `page:` or `form:`
+   * with its path; `unknown_route` where there is none, `various` where a summary adds several up.
    */
   action: z.string(),
   resource_id: z.string().nullable(),
@@ -21,10 +21,27 @@ export const auditRecordSchema = z.object({
   outcome: z.string(),
   request_id: z.string(),
   details: z.record(z.string(), z.unknown()),
-  /** The caller's network address, where the gateway itself refused. */
+  /** The caller's network address; in a summary of refusals a /64 where it is IPv6, null where they came from several. */
   address: z.string().nullable(),
 });
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
+
+/** What a gateway saw so many times in a minute, of one address, caller and route; classes and activities are those of OCSF. */
+export const securityActivitySchema = z.object({
+  class_uid: z.number().int(),
+  class_name: z.string(),
+  activity_name: z.string(),
+  status: z.enum(['Success', 'Failure']),
+  since: z.string(),
+  until: z.string(),
+  count: z.number().int(),
+  actor: z.string(),
+  address: z.string().nullable(),
+  action: z.string(),
+  outcome: z.string(),
+  resource_id: z.string().nullable(),
+  request_id: z.string(),
+});
 
 export const deadLetterState = z.enum(['open', 'redriven', 'dropped']);
 

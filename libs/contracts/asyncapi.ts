@@ -28,6 +28,7 @@ const about: Partial<Record<TopicName, { title: string; key: string; rule?: stri
     rule: 'A state replaces the one you have only if its sequence is higher, or equal with a higher status_version: an older one may come late.',
   },
   audit: { title: 'Every audit record', key: 'actor' },
+  security: { title: 'What a SIEM is told of, summed up each minute', key: 'actor' },
   'api-keys': { title: 'Internal: the API keys, for gateways', key: 'key_id' },
   replies: { title: 'Internal: answers to commands and queries, each in the partition that its request named', key: 'none' },
 };
@@ -143,6 +144,7 @@ const meanings: Record<keyof typeof headerNames, string> = {
   idempotency_key: 'Idempotency-Key',
   fingerprint: 'Of path parameters and body: another one under the same id is refused',
   staff: 'true where a member of staff asks in person',
+  address: "The caller's network address",
   bound_client_id: 'The client that the caller is bound to',
   traceparent: 'W3C trace context',
   correlation_id: 'Of the reply that is waited for',

@@ -62,6 +62,8 @@ const postingErrors: ErrorCode[] = [
 ];
 const writeErrors: ErrorCode[] = ['deadline_exceeded', 'idempotency_key_reused', 'outcome_unknown'];
 
+const searched = (when: string) => `No index confines the list ${when}: then the newest 200,000 transactions are looked at for one page, \`complete\` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429.`;
+
 /** `satisfies` keeps each entry's exact types. */
 export const endpoints = {
   health: {
@@ -124,6 +126,7 @@ export const endpoints = {
   },
   list_transactions: {
     method: 'GET', path: '/transactions', tag: 'Transactions', summary: 'List transactions', scope: 'transactions:read', query: parameters.listTransactions,
+    description: searched('without `account_id` or `transfer_id`, by type, amount or the status Completed'),
     result: transactionSchema, shape: 'page', success: 200, message: 'list_transactions', errors: ['invalid_cursor', 'invalid_amount'],
   },
   get_transaction: {
@@ -141,6 +144,7 @@ export const endpoints = {
   },
   list_transfers: {
     method: 'GET', path: '/transfers', tag: 'Transfers', summary: 'List transfers', scope: 'transactions:read', query: parameters.listTransfers,
+    description: searched('without `account_id`'),
     result: transferSchema, shape: 'page', success: 200, message: 'list_transfers', errors: ['invalid_cursor'],
   },
   get_transfer: {

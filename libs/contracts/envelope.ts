@@ -30,6 +30,8 @@ export interface MessageContext {
   fingerprint?: string;
   /** 'true' where the actor is a member of staff, in person: the ledger then audits postings too. */
   staff?: string;
+  /** The caller's network address, for the audit; of commands alone. */
+  address?: string;
   /** The client that the caller is bound to. */
   bound_client_id?: string;
   traceparent?: string;
@@ -52,6 +54,7 @@ export const headerNames = {
   idempotency_key: 'idempotency-key',
   fingerprint: 'fingerprint',
   staff: 'staff',
+  address: 'caller-address',
   bound_client_id: 'bound-client-id',
   traceparent: 'traceparent',
   correlation_id: 'correlation-id',

@@ -45,7 +45,11 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
   'corebanking.balance.v1': { account_id, account_number: 'SAV-1234567897', account_type: 'Savings', currency: 'USD', status: 'Active', status_version: 1, balance: '125.50', sequence: 12, updated_at: booked },
   'corebanking.audit.recorded.v1': {
     audit_id: `aud_${bits}`, created_at: at, actor: 'jwt:https://issuer.example|alice', action: 'change_account_status', resource_id: account_id, outcome: 'success', request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
-    details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' }, address: null,
+    details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' }, address: '203.0.113.7',
+  },
+  'corebanking.security.activity.v1': {
+    class_uid: 3002, class_name: 'Authentication', activity_name: 'Logon', status: 'Failure', since: at, until: '2026-01-02T03:05:00.000Z', count: 57, actor: 'unauthenticated', address: '203.0.113.7',
+    action: 'list_accounts', outcome: 'invalid_credentials', resource_id: null, request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
   },
   'corebanking.api_key.v1': {
     key_id: `key_${bits}`, family_id: `key_${bits}`, secret_hash: 'ab'.repeat(32), scopes: ['accounts:read'], environment: 'live', client_id: null, expires_at: '2027-01-02T03:04:05.678Z', revoked_at: null, version: 1,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditRecordSchema } from './administration.ts';
+import { auditRecordSchema, securityActivitySchema } from './administration.ts';
 import { accountMasterSchema, accountStatus, accountType, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
 import type { TopicName } from './topics.ts';
 
@@ -65,6 +65,8 @@ export const events = {
   ),
   /** Every audit record, keyed by its actor. */
   'corebanking.audit.recorded.v1': event('audit', auditRecordSchema),
+  /** Keyed by the actor. Published by the gateways, summed up each minute: what a crash interrupts is lost. */
+  'corebanking.security.activity.v1': event('security', securityActivitySchema),
   /** What gateways need to check a key; the topic is compacted. */
   'corebanking.api_key.v1': event(
     'api-keys',
@@ -87,7 +89,7 @@ export const eventHeadersSchema = z.object({
   ce_specversion: z.literal('1.0').describe('CloudEvents version'),
   ce_id: z.guid().describe('The same on every publication of the event: by it consumers know repeats'),
   ce_type: z.string().regex(/^corebanking\.[a-z_]+(\.[a-z_]+)?\.v\d+$/).describe('The event type, with its version'),
-  ce_source: z.string().regex(/^\/core-banking\/(ledger|accounts)$/).describe('The service that published it'),
+  ce_source: z.string().regex(/^\/core-banking\/(ledger|accounts|gateway)$/).describe('The service that published it'),
   ce_time: z.iso.datetime({ precision: 3 }).describe('When it happened, by the clock of the bank; UTC with three decimals'),
   ce_subject: z.string().describe('The message key'),
   'content-type': z.literal('application/json').describe('Of the value'),

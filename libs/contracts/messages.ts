@@ -62,6 +62,11 @@ function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), next: position.optional() });
 }
 
+/** `complete`, of searches alone (searches.ts): false where the page ends because no more rows were looked at. */
+function searchedPageOf<T extends z.ZodType>(item: T) {
+  return pageOf(item).extend({ complete: z.boolean().optional() });
+}
+
 function command<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data: D, result: R) {
   return { kind: 'command' as const, topic, data, result };
 }
@@ -205,14 +210,14 @@ export const messages = {
       idempotency_key: z.string().optional(),
       ...page,
     }),
-    pageOf(transactionSchema),
+    searchedPageOf(transactionSchema),
   ),
   /** May be sent to `ledger.commands` too, into the bucket of the id: then it is answered behind the commands there. */
   get_transaction: query('ledger.queries', z.object({ transaction_id: id }), transactionSchema),
   list_transfers: query(
     'ledger.queries',
     z.object({ account_id: z.string().optional(), status: z.string().optional(), from: time.optional(), to: time.optional(), ...page }),
-    pageOf(transferSchema),
+    searchedPageOf(transferSchema),
   ),
   get_transfer: query('ledger.queries', z.object({ transfer_id: id }), transferSchema),
   list_entries: query('ledger.queries', z.object({ account_id: id, ...page }), pageOf(entrySchema)),

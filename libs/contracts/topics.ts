@@ -58,7 +58,7 @@ function events(writer: TopicUser, settings: TopicSettings): TopicDefinition {
 export const deadLetterTopics = ['ledger.commands.dlq', 'ledger.audit.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
 
 /** What consumers read; the rest of what outboxes hold is between services. */
-export const eventTopics = ['transactions', 'transfers', 'balances', 'accounts', 'clients', 'audit'] as const;
+export const eventTopics = ['transactions', 'transfers', 'balances', 'accounts', 'clients', 'audit', 'security'] as const;
 export type EventTopic = (typeof eventTopics)[number];
 
 export function isEventTopic(topic: string): topic is EventTopic {
@@ -87,6 +87,8 @@ export const topics = {
   /** Of the dashboard: which sessions were ended by signing out. Read from its beginning, like a compacted one; no session lasts as long as it keeps. */
   sessions: between(['gateway'], ['gateway'], log(1, day, small)),
   audit: events('accounts', kept(1)),
+  /** What a SIEM is told of, summed up by the gateways. */
+  security: events('gateway', kept(1)),
   'ledger.commands.dlq': deadLetter('ledger'),
   'ledger.audit.dlq': deadLetter('accounts'),
   'accounts.commands.dlq': deadLetter('accounts'),

@@ -19,12 +19,16 @@ export interface QueryConsumerOptions extends Reader {
   answer(requests: Item<Request>[]): Promise<ReplyBody[]>;
   /** Answers under way at the same time. */
   concurrency: number;
+  /** Queries behind which no other waits, neither of the same call nor of the next one: so many are answered at a time. */
+  apart?: { takes(request: Request): boolean; concurrency: number };
   replies: Replies;
   logger: Logger;
   /** The bank's time, in ms since 1970. */
   now: () => number;
 }
 
+/** Queries that may wait to be answered apart; more are refused at once. */
+const maxWaitingApart = 100;
 const unavailable: ReplyBody = { ok: false, refusal: refusal('service_unavailable', 'the service cannot answer at the moment') };
 
 /**
@@ -32,7 +36,7 @@ const unavailable: ReplyBody = { ok: false, refusal: refusal('service_unavailabl
  * nobody waits for any more is dropped.
  */
 export function createQueryConsumer(options: QueryConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
-  const { takes, isBatched, answer, concurrency, replies, logger, now } = options;
+  const { takes, isBatched, answer, concurrency, apart, replies, logger, now } = options;
 
   const isAbandoned = ({ name, context, address }: Request): boolean =>
     table[name].kind === 'query' && (address === undefined || (context.reply_by !== undefined && Date.parse(context.reply_by) < now()));
@@ -47,17 +51,37 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
     }
   }
 
+  const answerAndReply = async (group: Item<Request>[]): Promise<void> => {
+    const bodies = await answerGroup(group);
+    replies.send(group.map(({ content: { address, context } }, i) => ({ address, body: bodies[i] ?? failure, context })));
+  };
+
+  const waitingApart: Item<Request>[] = [];
+  let underWayApart = 0;
+  /** Nobody waits for it: it never rejects. */
+  const answerApart = async (): Promise<void> => {
+    if (!apart || underWayApart >= apart.concurrency) return;
+    underWayApart++;
+    for (let item = waitingApart.shift(); item; item = waitingApart.shift()) if (!isAbandoned(item.content)) await answerAndReply([item]);
+    underWayApart--;
+  };
+  const takeApart = (item: Item<Request>): void => {
+    const { address, context } = item.content;
+    if (waitingApart.length >= maxWaitingApart) return replies.send([{ address, body: unavailable, context }]);
+    waitingApart.push(item);
+    void answerApart();
+  };
+
   return async (messages) => {
     const items: Item<Request>[] = [];
     for (const message of messages) {
       const content = decodeRequest(message, takes, options);
       if (content.kind === 'bad') await replies.deadLetter(message, content);
-      else if (!isAbandoned(content)) items.push({ message, content });
+      else if (isAbandoned(content)) continue;
+      else if (apart?.takes(content)) takeApart({ message, content });
+      else items.push({ message, content });
     }
     const groups = [...Map.groupBy(items, (item) => (isBatched(item.content.name) ? item.content.name : item)).values()];
-    await inParallel(groups, concurrency, async (group) => {
-      const bodies = await answerGroup(group);
-      replies.send(group.map(({ content: { address, context } }, i) => ({ address, body: bodies[i] ?? failure, context })));
-    });
+    await inParallel(groups, concurrency, answerAndReply);
   };
 }

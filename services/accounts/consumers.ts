@@ -12,7 +12,6 @@ import { createQueryConsumer, type Request } from '#libs/service/query-consumer.
 import type { Replies } from '#libs/service/replies.ts';
 import { recordUse } from './api-keys/key-store.ts';
 import { recordAudits } from './audit/audit.ts';
-import { clientReads } from './audit/client-reads.ts';
 import { decode, type Decoded } from './commands/decode.ts';
 import { applyLedgerReplies, executeCommands, type Executed } from './commands/execute.ts';
 import { type Item, nextGroups } from './commands/lanes.ts';
@@ -90,14 +89,10 @@ export function accountsQueries(deps: ConsumerDeps): (messages: ReceivedMessage[
   });
 }
 
-/** What a reply shows of personal data is recorded before it is sent. */
 async function answerGroup(deps: ConsumerDeps, items: ItemOf<Request>[]): Promise<ReplyBody[]> {
   const startedAt = performance.now();
   const requests = items.map(({ content }) => content);
   const bodies = await read(deps, requests);
-  const now = deps.now().toISOString();
-  const records = requests.flatMap(({ name, context }, i) => clientReads(name, context, bodies[i], now));
-  if (records.length > 0 && (await recordAudits(deps.pool, records))) deps.wakeRelay();
   deps.observe({ name: requests[0]?.name ?? '', messages: items.map(({ message }) => message), startedAt, outcomes: [] });
   return bodies;
 }

@@ -57,6 +57,7 @@ export const gatewayConfig = z
     TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is believed'),
     CORS_ORIGINS: list.prefault('*').describe('Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none'),
     MAX_PENDING: wholeNumber(1, 100_000).prefault('5000').describe('Requests that may wait for a reply; more are answered 503'),
+    SECURITY_SUMMARY_SECONDS: wholeNumber(1, 3600).prefault('60').describe('How often refused credentials and permissions, as they were counted, are recorded in the audit and published to the topic security'),
     MAX_CONNECTIONS: wholeNumber(10, 1_000_000).prefault('10000').describe('Connections that a gateway holds at most, a tenth of them of one address; the proxies of TRUST_PROXY may have them all'),
     SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000).prefault('300').describe('How long requests are still taken after the readiness probe says no; behind a load balancer, as long as it takes to notice'),
     DASHBOARD_CLIENT_ID: z.string().optional().describe('The OAuth client by which staff sign in to the dashboard at JWT_ISSUER; needs the three that follow, and without them there is no dashboard'),

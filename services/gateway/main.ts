@@ -70,6 +70,9 @@ run('gateway', async ({ logger, instance, onStop }) => {
   await clock.start();
 
   onStop('breakers', () => forwarder.stop());
+  const auditRecords = createAuditRecords({ publisher, prefix, logger, now, metrics, summaryMs: config.SECURITY_SUMMARY_SECONDS * 1000 });
+  onStop('audit records', () => auditRecords.stop());
+  auditRecords.start();
   const app = await createApp({
     ...appSettings(config, logger),
     loadShedding,
@@ -78,7 +81,7 @@ run('gateway', async ({ logger, instance, onStop }) => {
     consumerLag,
     apiKeys,
     dashboard: dashboard?.options,
-    auditRecords: createAuditRecords({ publisher, prefix, logger, now }),
+    auditRecords,
     logger,
     metrics,
     tracing,

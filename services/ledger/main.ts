@@ -33,7 +33,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const history = createHistory(kafka, prefix);
   const pools = createPools(config, instance, (client) => history.verify(client), logger);
   for (const [name, pool] of Object.entries(pools)) onStop(name, () => pool.end());
-  const { writes, reads, verifyPool } = pools;
+  const { writes, reads, searches, verifyPool } = pools;
   await checkDatabase(reads);
   const clock = createClock({ read: () => readTime(reads), logger });
   await clock.start();
@@ -49,7 +49,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
   const verifier = createVerifier({ pool: verifyPool, reads, now, logger });
   onStop('verifier', () => verifier.stop());
 
-  const answerQueries = ledgerQueries({ pool: reads, replies, prefix, keys, logger, now, concurrency: config.DATABASE_POOL_MAX, verifier });
+  const answerQueries = ledgerQueries({ pool: reads, searches, replies, prefix, keys, logger, now, concurrency: config.DATABASE_POOL_MAX, verifier });
   const execution = ledgerCommands({
     pool: writes,
     replies,
@@ -63,7 +63,7 @@ run('ledger', async ({ logger, instance, onStop }) => {
     answerQueries,
   });
   const { commands, queries } = createConsumers(kafka, config, { commands: execution.handle, queries: answerQueries }, logger);
-  measurePools(metrics, { writes, reads });
+  measurePools(metrics, { writes, reads, searches });
   measureClock(metrics, clock);
   measureBooks(metrics, reads, () => relay.active());
   measureExecution(metrics, execution);

@@ -14,6 +14,8 @@ export function createPools(config: LedgerConfig, instance: string, verify: (cli
     // One writer per process is enough.
     writes: createPool({ ...common, verify, max: 2, options: lookupPlans }, logger),
     reads: createPool({ ...common, max: config.DATABASE_POOL_MAX }, logger),
+    // For what looks at many rows: however much of it is asked, other reads find connections.
+    searches: createPool({ ...common, max: 2 }, logger),
     relayPool: createPool({ ...common, verify, max: 4, options: lookupPlans }, logger),
     // One connection for the lock, one for the check.
     verifyPool: createPool({ ...common, application_name: `${application_name} verifies`, max: 2 }, logger),

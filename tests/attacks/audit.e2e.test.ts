@@ -11,7 +11,7 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Nobody acts unseen: every write by a person of the staff, and every refused call of what only staff may do, is in the audit. */
-const world = useBank({ env: staffEnv });
+const world = useBank({ env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1' } });
 const { api } = world;
 let staff: Api;
 let client: RestClient;

@@ -25,7 +25,7 @@ const tables = [
 
 async function runTables(dir: string): Promise<Verdict> {
   const report = join(dir, 'vitest.json');
-  const child = spawn(process.execPath, [join(PROJECT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...tables, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], { cwd: PROJECT, stdio: 'inherit' });
+  const child = spawn(process.execPath, [join(PROJECT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...tables, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], { cwd: PROJECT, stdio: 'inherit', env: { ...process.env, STARVE_FULL: '1' } });
   const code = await new Promise<number | null>((resolve) => {
     child.on('close', resolve);
   });

@@ -14,6 +14,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       const answer = await officer.page.goto(ui(`/clients/${client_id}`));
       const request_id = answer?.headers()['x-request-id'] ?? '';
       const { page, complaints } = await as('auditor');
+      await eventually(async () => (await api.all<AuditRecord>(`/admin/audit?resource_id=${client_id}&action=get_client`)).length > 0);
       await page.goto(ui(`/audit?resource_id=${client_id}&action=get_client`));
       const row = page.getByRole('row', { name: /officer get_client/ });
       expect(await row.count()).toBe(1);

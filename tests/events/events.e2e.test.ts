@@ -84,7 +84,7 @@ describe('CloudEvents', () => {
     const types = new Set(of(topic).map(({ headers }) => headers['ce_type'] as EventType));
     expect([...types].sort()).toEqual(Object.keys(events).filter((type) => events[type as EventType].topic === topic).sort());
     for (const type of types) {
-      const isRight = ajv.compile(JSON.parse(readFileSync(new URL(`../docs/events/${type}.schema.json`, import.meta.url), 'utf8')));
+      const isRight = ajv.compile(JSON.parse(readFileSync(new URL(`../../docs/events/${type}.schema.json`, import.meta.url), 'utf8')));
       for (const { headers, key, value } of of(topic).filter((message) => message.headers['ce_type'] === type)) {
         expect([isRight(JSON.parse(String(value))), isRight.errors, headersAreRight(headers), headersAreRight.errors]).toEqual([true, null, true, null]);
         expect(headers['ce_subject']).toBe(key);

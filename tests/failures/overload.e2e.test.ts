@@ -10,7 +10,7 @@ import { eventually, useBank } from '../support/world.ts';
  * machine that runs everything else too.
  */
 const seconds = Number(process.env['OVERLOAD_SECONDS'] ?? 10);
-const world = useBank({ env: { BATCH_MAX: '10' } });
+const world = useBank({ env: { BATCH_MAX: '10', MAX_CONNECTIONS: '100000' } });
 const slowDatabase = `create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.04); return null; end';
   create trigger slow after insert on transactions for each statement execute function slow()`;
 

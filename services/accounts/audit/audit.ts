@@ -28,7 +28,7 @@ export function auditOf(context: MessageContext, body: ReplyBody, details: Audit
     outcome: body.ok ? 'success' : body.refusal.code,
     request_id: context.request_id,
     details,
-    address: null,
+    address: context.address ?? null,
   });
 }
 

@@ -46,22 +46,6 @@ test('an account by id and number, open ones only; audit records by request id',
   expect(await search('a request of mine')).toMatchObject([{ kind: 'audit_record', title: 'create_client', matched: 'request_id' }]);
 });
 
-test('who of the staff was shown which client is recorded: found, looked up, listed; of machines nothing', async () => {
-  const client_id = await newClient(bank, { ...retail, first_name: 'Watched', ussd_phone_number: '+4400000009' });
-  const reads = async (request_id: string) => (await bank.pool.query<{ action: string; actor: string }>('select action, actor, details from audit where request_id = $1 and resource_id = $2', [request_id, client_id])).rows;
-  const clerk = { staff: 'true', actor: 'jwt:issuer|clerk', request_id: 'a read' };
-  await search('watched', everything, clerk);
-  await bank.send('get_client', { client_id }, clerk);
-  await bank.send('search_client_by_ussd', { ussd_phone: '+4400000009' }, clerk);
-  await bank.send('list_clients', { limit: 100, order: 'desc' }, clerk);
-  expect((await reads('a read')).map(({ action }) => action).sort()).toEqual(['get_client', 'list_clients', 'search', 'search_client_by_ussd']);
-  expect((await reads('a read'))[0]).toMatchObject({ actor: clerk.actor, details: {} });
-  await search('watched', everything, { request_id: 'a machine' });
-  await bank.send('get_client', { client_id }, { request_id: 'a machine' });
-  await bank.send('get_client', { client_id: newId('client') }, { ...clerk, request_id: 'nobody' });
-  expect([...(await reads('a machine')), ...(await reads('nobody'))]).toEqual([]);
-});
-
 test('at most twenty, each found by an index, among a hundred thousand', async () => {
   for (let from = 1; from <= 100_000; from += 10_000) await bank.owner.query(
     `insert into clients (client_id, client_type, first_name, last_name, email, contact_number, created_at, updated_at)

@@ -10,15 +10,26 @@ import { auditId, isId } from '#libs/contracts/ids.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { encodeNotice } from '../api/forward.ts';
 import { kindOfField } from '../api/unknown-ids.ts';
+import { networkOf, plainAddress } from '../http/network.ts';
+import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+import { Activities, stranger } from './activities.ts';
+import type { Activity, Summary } from './activities.ts';
+import { securityEvent } from './security-events.ts';
 
-/** What the gateway itself tells auditors: what it refused, and who signed in and out. */
+/** What the gateway itself records for auditors and a SIEM: what it refused, who read what, who signed in and out. */
 export interface AuditRecords {
-  /** Takes note of an answer other than success, if it is one of those that auditors ask about. Nobody waits for it; what cannot be sent is logged. */
-  refused(request: FastifyRequest, code: ErrorCode): void;
-  /** Takes note of what somebody did, or was not let do. Nobody waits for it; what cannot be sent is logged. */
+  /** Counts an answer other than success, if it is one of those that auditors ask about, for the next summary. */
+  refused(request: FastifyRequest, code: ErrorCode, action?: string): void;
+  /** Counts what somebody did and accounts records, for the topic `security` alone. */
+  done(request: FastifyRequest, action: string): void;
+  /** Records what somebody did, or was not let do. Nobody waits for it; what cannot be sent is logged. */
   note(request: FastifyRequest, act: Act): void;
   /** Records what somebody did. Resolves once the broker has it; rejects where nobody can say that it has. */
   record(request: FastifyRequest, act: Act): Promise<void>;
+  /** Sends what was counted; also done every `summaryMs` from `start` on, and by `stop`. */
+  flush(): Promise<void>;
+  start(): void;
+  stop(): Promise<void>;
 }
 
 /** Details: short facts, never personal data or secrets. */
@@ -37,18 +48,21 @@ export interface AuditRecordsOptions {
   logger: Logger;
   /** The bank's time, in ms since 1970. */
   now: () => number;
+  metrics: Pick<GatewayMetrics, 'activity' | 'destinationRefusals'>;
+  summaryMs?: number;
 }
 
 /** Records on their way to the broker at most; beyond that they are logged only. */
 const maxUnderWay = 1_000;
 const publishTimeoutMs = 5_000;
-const staffScopes = new Set<string>(['accounts:status', 'transactions:reverse']);
-const refusedStatuses = new Set<number>([401, 403, 404, 405]);
+const refusedUnderAdmin = new Set<number>([404, 405]);
 /** What a path may show: the words of our own routes. Anything else was made up by the caller, and could be a secret. */
 const knownSegments = new Set(Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))));
 
-export function createAuditRecords({ publisher, prefix, logger, now }: AuditRecordsOptions): AuditRecords {
+export function createAuditRecords({ publisher, prefix, logger, now, metrics, summaryMs = 60_000 }: AuditRecordsOptions): AuditRecords {
+  const activities = new Activities();
   let underWay = 0;
+  let timer: NodeJS.Timeout | undefined;
   const send = async (record: AuditRecord): Promise<void> => {
     if (underWay >= maxUnderWay) throw new Error(`${underWay} records wait already`);
     underWay++;
@@ -59,31 +73,57 @@ export function createAuditRecords({ publisher, prefix, logger, now }: AuditReco
       underWay--;
     }
   };
-  const note = (request: FastifyRequest, act: Act): void => {
-    const record = recordOf(request, act, now());
-    send(record).catch((error: unknown) => logger.warn({ err: error, record }, 'an audit record was lost'));
+  const sendOrLog = (record: AuditRecord): Promise<void> => send(record).catch((error: unknown) => logger.warn({ err: error, record }, 'an audit record was lost'));
+  const publishSummary = async (summary: Summary, at: string): Promise<void> => {
+    const published = publisher.publish(securityEvent(summary, at, prefix), { timeoutMs: publishTimeoutMs });
+    await published.catch((error: unknown) => logger.warn({ err: error, summary }, 'a security event was lost'));
+  };
+  const count = (activity: Activity): void => {
+    metrics.activity(activity.action, activity.outcome);
+    activities.add(activity, new Date(now()).toISOString());
+  };
+  const flush = async (): Promise<void> => {
+    const at = new Date(now()).toISOString();
+    const summaries = activities.take();
+    metrics.destinationRefusals(mostOfOneDestination(summaries));
+    await Promise.all(summaries.flatMap((summary) => [publishSummary(summary, at), ...(summary.isAudited ? [sendOrLog(recordOfSummary(summary, at))] : [])]));
   };
   return {
-    refused(request, code) {
-      if (isForAuditors(request, code)) note(request, refusalOf(request, code));
+    refused(request, code, action) {
+      const isAudited = isForAuditors(request, code);
+      if (isAudited || code === 'destination_refused') count({ ...activityOf(request, code, action), isAudited });
     },
-    note,
+    done: (request, action) => count({ ...activityOf(request, 'success', action), isAudited: false }),
+    note: (request, act) => void sendOrLog(recordOf(request, act, now())),
     record: (request, act) => send(recordOf(request, act, now())),
+    flush,
+    start: () => void (timer = setInterval(() => void flush(), summaryMs)),
+    async stop() {
+      clearInterval(timer);
+      await flush();
+    },
   };
 }
 
 function recordOf({ id, ip }: FastifyRequest, act: Act, nowMs: number): AuditRecord {
-  return { audit_id: auditId(`gtw_${randomUUID()}`), created_at: new Date(nowMs).toISOString(), ...act, request_id: id, address: ip };
+  return { audit_id: auditId(`gtw_${randomUUID()}`), created_at: new Date(nowMs).toISOString(), ...act, request_id: id, address: plainAddress(ip) };
 }
 
-/**
- * Refused authentication, permission or route under /admin, and refused permission of what staff do elsewhere. Failed
- * authentications beyond their limit are 429, and not recorded.
- */
+function recordOfSummary({ isAudited: _, count, since, method, path, ...rest }: Summary, at: string): AuditRecord {
+  return { audit_id: auditId(`gtw_${randomUUID()}`), created_at: at, ...rest, details: { method, path, count, since } };
+}
+
+function mostOfOneDestination(summaries: Summary[]): number {
+  const counts = new Map<string | null, number>();
+  for (const { outcome, resource_id, count } of summaries) if (outcome === 'destination_refused') counts.set(resource_id, (counts.get(resource_id) ?? 0) + count);
+  return Math.max(0, ...counts.values());
+}
+
+/** Refused credentials (those beyond their limit are 429) and permissions anywhere, and what is not there under /admin. */
 function isForAuditors(request: FastifyRequest, code: ErrorCode): boolean {
   const { status } = errorCodes[code];
-  if (/^\/admin(\/|$)/.test(pathOf(request))) return refusedStatuses.has(status);
-  return status === 403 && request.routeOptions?.config.scopes?.some((scope) => staffScopes.has(scope)) === true;
+  if (status === 401 || status === 403 || (status === 429 && !request.caller)) return true;
+  return refusedUnderAdmin.has(status) && /^\/admin(\/|$)/.test(pathOf(request));
 }
 
 /** The route's own path where there is one, so that no spelling of it goes by. */
@@ -91,21 +131,29 @@ function pathOf(request: FastifyRequest): string {
   return request.routeOptions?.url ?? (request.url.split('?', 1)[0] ?? '').toLowerCase();
 }
 
-function refusalOf(request: FastifyRequest, outcome: ErrorCode): Act {
+function activityOf(request: FastifyRequest, outcome: Activity['outcome'], given?: string): Omit<Activity, 'isAudited'> {
   const { endpoint: name, action } = request.routeOptions?.config ?? {};
   const endpoint: Endpoint | undefined = name && endpoints[name];
   const shown = () => (action === undefined ? pathOf(request).split('/').slice(0, 8).map((segment) => (knownSegments.has(segment) ? segment : '…')).join('/') : pathOf(request));
   return {
-    actor: request.caller?.actor ?? 'unauthenticated',
-    action: name ?? action ?? 'unknown_route',
-    resource_id: resourceOf(request),
+    actor: request.caller?.actor ?? stranger,
+    address: networkOf(request.ip),
+    action: given ?? name ?? action ?? 'unknown_route',
     outcome,
-    details: { method: request.method, path: endpoint?.path ?? shown() },
+    resource_id: outcome === 'destination_refused' ? destinationOf(request) : resourceOf(request),
+    request_id: request.id,
+    method: request.method,
+    path: endpoint?.path ?? shown(),
   };
 }
 
+function destinationOf({ body }: FastifyRequest): string | null {
+  const { to_account_id } = (body ?? {}) as { to_account_id?: unknown };
+  return typeof to_account_id === 'string' && isId('account', to_account_id) ? to_account_id : null;
+}
+
 /** The id in the path, if it has the form of one. */
-function resourceOf({ params }: FastifyRequest): string | null {
+export function resourceOf({ params }: FastifyRequest): string | null {
   const [[name, value] = []] = Object.entries((params ?? {}) as Record<string, string>);
   const kind = name === undefined ? undefined : kindOfField[name];
   return kind && value !== undefined && isId(kind, value) ? value : null;

@@ -6,10 +6,12 @@ import type { Outcome } from './forward.ts';
 
 const json = 'application/json; charset=utf-8';
 
-/** `{status, data}`, or the bare resource. */
-export function send(reply: FastifyReply, status: number, data: unknown, bare = false): FastifyReply {
+/** `{status, data}`, with `complete` where it is given, or the bare resource. */
+export function send(reply: FastifyReply, status: number, data: unknown, form: { complete?: boolean | undefined } | 'bare' = {}): FastifyReply {
   reply.header('content-type', json);
-  return reply.code(status).send(bare ? JSON.stringify(data) : `{"status":"success","data":${JSON.stringify(data)}}`);
+  if (form === 'bare') return reply.code(status).send(JSON.stringify(data));
+  const complete = form.complete === undefined ? '' : `,"complete":${form.complete}`;
+  return reply.code(status).send(`{"status":"success","data":${JSON.stringify(data)}${complete}}`);
 }
 
 /** The data of a query's outcome. Throws what is to be answered instead: its refusal, or that nobody can know now. */

@@ -27,6 +27,8 @@ const deadlineMs = 30_000;
 export interface Origin {
   caller: Caller;
   requestId: string;
+  /** The caller's network address. */
+  address?: string | undefined;
   traceparent: string | undefined;
   /** Until when its answer may wait for replies (performance.now), however many it takes. */
   answerBy: number;
@@ -178,6 +180,7 @@ function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origi
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
     staff: origin.caller.isStaff === true ? 'true' : undefined,
+    address: messages[name].kind === 'command' ? origin.address : undefined,
     bound_client_id: origin.caller.boundClientId,
     traceparent: origin.traceparent,
   });

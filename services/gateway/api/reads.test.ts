@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { bucketOfId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
@@ -5,6 +6,7 @@ import { ids, ok, refused, samples, useTestCaller } from '../test/test-app.ts';
 import type { Service } from '../test/test-app.ts';
 
 const start = useTestCaller();
+const turn = () => sleep(30);
 
 describe('reads', () => {
   test('an account is made of both halves, asked at the same time; status and balance are the ledger\'s', async () => {
@@ -25,6 +27,26 @@ describe('reads', () => {
     expect((await call('GET', '/accounts')).status).toBe(503);
     ledger = ok([{ ...samples.ledger, account_id: ids.other }, samples.ledger]);
     expect((await call('GET', '/accounts')).body.data.map(({ account_id }: { account_id: string }) => account_id)).toEqual([ids.account, ids.other]);
+  });
+
+  test('lists that no index confines say whether they are complete; a third one of a caller at a time is 429', async () => {
+    const waiting: (() => void)[] = [];
+    const { call, keyHeader } = await start(() => new Promise((resolve) => void waiting.push(() => resolve(ok({ items: [], complete: false })))));
+    const third = async (url: string, headers?: Record<string, string>) => {
+      const lists = [call('GET', '/transactions?min_amount=5'), call('GET', '/transfers')];
+      await turn();
+      const last = call('GET', url, undefined, headers);
+      await turn();
+      for (const answer of waiting.splice(0)) answer();
+      return (await Promise.all([...lists, last])).map(({ status }) => status);
+    };
+    expect(await third('/transactions?max_amount=5')).toEqual([200, 200, 429]);
+    expect(await third(`/transactions?max_amount=5&account_id=${ids.account}`)).toEqual([200, 200, 200]);
+    expect(await third('/transactions?max_amount=5', keyHeader())).toEqual([200, 200, 200]);
+    const list = call('GET', '/transactions?min_amount=5');
+    await turn();
+    waiting.pop()?.();
+    expect((await list).body).toEqual({ status: 'success', data: [], complete: false });
   });
 
   test('an unknown account is 404 whatever the ledger says; an empty page asks for no balances', async () => {

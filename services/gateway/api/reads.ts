@@ -1,11 +1,13 @@
 import { bucketOfId, isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult, Position } from '#libs/contracts/messages.ts';
+import { isSearch } from '#libs/contracts/searches.ts';
 import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
 import { dataOf, isNotFound } from './answer.ts';
 import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import { Refused, refuse, unavailable } from '../http/errors.ts';
 import type { Forwarder, Origin } from './forward.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+import type { Searches } from '../overload/searches.ts';
 import { kindOfField, knownForm, numberNotFound } from './unknown-ids.ts';
 
 /** Reads, each made of one query or two. They answer data, or throw a Refused. */
@@ -13,6 +15,7 @@ import { kindOfField, knownForm, numberNotFound } from './unknown-ids.ts';
 export interface ReadDependencies {
   forwarder: Forwarder;
   consumerLag: ConsumerLag;
+  searches: Searches;
   metrics: Pick<GatewayMetrics, 'recent'>;
 }
 
@@ -27,6 +30,8 @@ export interface ReadInput {
 export interface Page {
   items: unknown[];
   next?: Position;
+  /** Of a search: false where the page ends because no more rows were looked at. */
+  complete?: boolean | undefined;
 }
 
 /** One resource of which a part is a page. */
@@ -63,7 +68,9 @@ export async function readPage(name: MessageName, input: ReadInput, deps: ReadDe
   if (findsNothing(query)) return { items: [] };
   const { cursor: _cursor, ...filters } = query;
   const data = { ...filters, ...pathIds(params), after };
-  return dataOf(await deps.forwarder.query(name, data as MessageData<MessageName>, Object.values(params)[0] ?? origin.requestId, origin)) as Page;
+  const ask = async () => dataOf(await deps.forwarder.query(name, data as MessageData<MessageName>, Object.values(params)[0] ?? origin.requestId, origin)) as Page;
+  const { actor, boundClientId } = origin.caller;
+  return isSearch(name, data, boundClientId) ? deps.searches.run(actor, ask) : ask();
 }
 
 /** Master data from accounts, balance and the status that decides from the ledger, asked at the same time. */

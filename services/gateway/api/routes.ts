@@ -15,12 +15,16 @@ import { Refused, refuse, refuseViolations, unavailable } from '../http/errors.t
 import { type Origin, type Outcome, replyWaitMs } from './forward.ts';
 import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
+import { plainAddress } from '../http/network.ts';
 import { givenTraceparent } from '../http/trace.ts';
 import { readOperations } from './operations.ts';
 import { presenterOf } from './present.ts';
 import { readAccount, readAccounts, readBalance, readOne, readPage, readPosting } from './reads.ts';
 import type { Document, Page, ReadDependencies, ReadInput } from './reads.ts';
+import { Searches } from '../overload/searches.ts';
 import { search } from './search.ts';
+import { isRecorded, isRecordedFor, recordRead } from './recorded-reads.ts';
+import type { AuditRecords } from '../access/audit-records.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -38,17 +42,19 @@ declare module 'fastify' {
   }
 }
 
-export interface RouteDependencies extends ReadDependencies, CommandDependencies {
+export interface RouteDependencies extends Omit<ReadDependencies, 'searches'>, CommandDependencies {
   cursors: Cursors;
   idempotencySecret: string;
   apiVersion: string;
+  auditRecords: AuditRecords;
   now: () => number;
 }
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /** One route per row of the endpoints table. */
-export function addRoutes(app: FastifyInstance, deps: RouteDependencies): void {
+export function addRoutes(app: FastifyInstance, given: RouteDependencies): void {
+  const deps = { ...given, searches: new Searches() };
   const planners = createPlanners(deps) as unknown as Record<string, Planner | undefined>;
   const acceptances = new Acceptances();
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
@@ -62,7 +68,7 @@ function health({ apiVersion }: RouteDependencies): Handler {
   const body = { status: 'success', message: 'the service is running', apiVersion };
   return async (request, reply) => {
     parseQuery(endpoints.health.query, request.query as Record<string, unknown>);
-    send(reply, 200, body, true);
+    send(reply, 200, body, 'bare');
   };
 }
 
@@ -73,18 +79,22 @@ function callerOf(request: FastifyRequest): Caller {
 }
 
 function originOf(request: FastifyRequest, idempotencyKey?: string, bodyFingerprint?: string): Origin {
-  return { caller: callerOf(request), requestId: request.id, traceparent: request.span?.traceparent ?? givenTraceparent(request), answerBy: performance.now() + replyWaitMs, idempotencyKey, fingerprint: bodyFingerprint };
+  return { caller: callerOf(request), requestId: request.id, address: plainAddress(request.ip), traceparent: request.span?.traceparent ?? givenTraceparent(request), answerBy: performance.now() + replyWaitMs, idempotencyKey, fingerprint: bodyFingerprint };
 }
 
-function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): Handler {
+function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & ReadDependencies): Handler {
   const present = presenterOf(endpoint.result);
   const ask = reader(name, endpoint);
+  const isOfCustomers = isRecorded(name, endpoint);
   return async (request, reply) => {
     const query = parseQuery(endpoint.query, request.query as Record<string, unknown>) as Record<string, unknown>;
     const origin = originOf(request);
     const params = request.params as Record<string, string>;
+    const { caller } = origin;
+    const record = async (data: unknown) => isOfCustomers && isRecordedFor(name, caller) && recordRead(deps.auditRecords, request, { name, endpoint, caller, query, data });
     if (!isPaged(endpoint)) {
       const data = await ask({ params, query, after: undefined, origin }, deps);
+      await record(data);
       const show = present && (endpoint.shape === 'list' ? (items: unknown) => (items as unknown[]).map(present) : present);
       return void send(reply, endpoint.success, show ? show(data) : data);
     }
@@ -93,9 +103,10 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies): 
     const cursor = query['cursor'];
     const after = typeof cursor === 'string' ? deps.cursors.read(list, cursor) : undefined;
     const page = (await ask({ params, query, after, origin }, deps)) as Page | Document;
+    await record('item' in page ? page.item : page.items);
     if (page.next) reply.header('link', nextLink(path, request.url, deps.cursors.make(list, page.next)));
     if ('item' in page) return void send(reply, endpoint.success, present ? present(page.item) : page.item);
-    send(reply, endpoint.success, present ? page.items.map(present) : page.items);
+    send(reply, endpoint.success, present ? page.items.map(present) : page.items, { complete: page.complete });
   };
 }
 
@@ -172,7 +183,7 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies & { ac
     }
     if (planned.location !== undefined && endpoint.success === 201) reply.header('location', planned.location);
     const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed) : outcome.data;
-    send(reply, endpoint.success, show(data), endpoint.shape === 'bare');
+    send(reply, endpoint.success, show(data), endpoint.shape === 'bare' ? 'bare' : {});
   };
 }
 
@@ -187,7 +198,7 @@ function answerFailed(reply: FastifyReply, endpoint: Endpoint, plan: Plan, { sta
   if (stage === 'not_sent') throw new Refused(unavailable);
   if (stage !== 'no_reply' || !plan.pending || !endpoint.pending) throw outcomeUnknown(plan.resource, context.hasKey);
   reply.headers({ location: plan.location, 'retry-after': '1' });
-  return send(reply, 202, context.pending(), endpoint.shape === 'bare');
+  return send(reply, 202, context.pending(), endpoint.shape === 'bare' ? 'bare' : {});
 }
 
 const keyForm = /^[\x20-\x7e]{1,255}$/;

@@ -61,7 +61,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
       route.config = { ...route.config, public: true };
     });
     pages.decorateRequest('visit', null);
-    pages.addHook('onRequest', createEntrance(app, { sessions, cookie, verifyToken: deps.verifyToken, origin }));
+    pages.addHook('onRequest', createEntrance(app, { sessions, cookie, verifyToken: deps.verifyToken, auditRecords: deps.auditRecords, origin }));
     pages.removeAllContentTypeParsers();
     pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => done(null, new URLSearchParams(String(body))));
     pages.setErrorHandler(createErrorPages(deps));

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import { internalError, refusalOf, unavailable } from '../http/errors.ts';
+import { internalError, logRefused, refusalOf, unavailable } from '../http/errors.ts';
 import { KeysUnavailable } from '../access/jwks.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import { ApiRefused } from './api.ts';
@@ -22,7 +22,10 @@ export function createErrorPages({ logger, auditRecords }: { logger: Logger; aud
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = error instanceof ApiRefused || error instanceof ForeignForm ? undefined : error instanceof KeysUnavailable ? unavailable : (refusalOf(error) ?? internalError);
     // What the API refused it has recorded itself. A form's token is a credential.
-    if (refusal) auditRecords.refused(request, refusal.code);
+    if (refusal) {
+      auditRecords.refused(request, refusal.code);
+      logRefused(logger, request, refusal);
+    }
     if (error instanceof ForeignForm) auditRecords.refused(request, 'invalid_credentials');
     if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a page of the dashboard failed');
     const problem = error instanceof ForeignForm ? foreignForm : error instanceof ApiRefused ? of(error.status, error.problem.message) : of(errorCodes[refusal?.code ?? 'internal_error'].status, refusal?.message ?? '');

@@ -7,14 +7,14 @@ import type { Logger } from 'pino';
 import type { Clock } from '#libs/service/clock.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import { createAuthenticate } from '../access/auth.ts';
-import { checkCodings, maxBodyBytes, parseBody, receiveBody } from './body.ts';
+import { checkCodings, parseBody, receiveBody } from './body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
 import { createCors } from './cors.ts';
 import { addDashboard } from '../dashboard/dashboard.ts';
 import type { DashboardOptions } from '../dashboard/dashboard.ts';
 import { addDocs } from '../openapi/docs.ts';
-import { internalError, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
+import { internalError, logRefused, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
 import { createGate, createRouteCheck, undecodable } from '../access/gate.ts';
 import type { RouteGroup } from '../config.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
@@ -64,7 +64,7 @@ const serverOptions = {
   // One child logger per request is too dear: what is worth a line is logged by hand, with the request's id.
   logger: false,
   genReqId: requestId,
-  bodyLimit: maxBodyBytes,
+  bodyLimit: 64 * 1024,
   ...patience,
   http: { ...httpPatience, maxHeaderSize: maxHeaderBytes, requireHostHeader: false, joinDuplicateHeaders: true },
   forceCloseConnections: 'idle',
@@ -83,6 +83,9 @@ const securityHeaders = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 };
+
+/** Successes of which a SIEM is told, besides what is refused. */
+const toldToSiem = new Set(['create_api_key', 'rotate_api_key', 'revoke_api_key']);
 
 /** The public API as a function of what it depends on; it listens to nothing yet. */
 export async function createApp(deps: AppDependencies): Promise<FastifyInstance> {
@@ -117,7 +120,9 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   app.addHook('onResponse', (request, reply, done) => {
     forgetLatest(request.raw);
     markAnswered(request.raw);
-    deps.metrics.answered(request.routeOptions.config.endpoint ?? 'none', reply.statusCode, reply.elapsedTime / 1000);
+    const { endpoint = 'none' } = request.routeOptions.config;
+    deps.metrics.answered(endpoint, reply.statusCode, reply.elapsedTime / 1000);
+    if (toldToSiem.has(endpoint) && reply.statusCode < 300) deps.auditRecords.done(request, endpoint);
     if (deps.logger.isLevelEnabled('debug')) logAnswer(deps.logger, request, reply);
     done();
   });
@@ -154,8 +159,8 @@ function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGat
       const refused = deps.loadShedding.refuse(request);
       if (refused) return void answerError(refused, request, reply);
       gate(request, reply, (refused) => {
-        const isWrite = request.headers['content-type'] !== undefined;
-        if (isWrite) reply.raw.once('close', () => held.remove(request.caller?.actor ?? '', request.heldBytes));
+        const hasBody = request.headers['content-type'] !== undefined;
+        if (hasBody) reply.raw.once('close', () => held.remove(request.caller?.actor ?? '', request.heldBytes));
         done(refused ?? checkRoute(request));
       });
     },
@@ -173,7 +178,7 @@ function takeJsonOnly(app: FastifyInstance, held: HeldBodies): void {
       request.heldBytes += bytes;
       return held.add(request.caller?.actor ?? '', bytes);
     };
-    receiveBody(payload, onBytes, (error, body) => {
+    receiveBody(payload, request.routeOptions.bodyLimit, onBytes, (error, body) => {
       try {
         if (error) throw error;
         checkCodings(request.headers);
@@ -201,6 +206,7 @@ function requestId(request: IncomingMessage): string {
 function errorHandler({ logger, metrics, auditRecords, isDraining }: AppDependencies) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
+    logRefused(logger, request, refusal);
     // Fastify closes the connection for a body that it cannot take; what is left of it is dropped instead (receiveBody).
     if (isDraining?.() !== true) reply.removeHeader('connection');
     metrics.refused(refusal.code);

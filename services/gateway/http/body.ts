@@ -37,14 +37,13 @@ export function parseBody(bytes: Buffer): unknown {
   return value;
 }
 
-/** Of the largest body. */
-export const maxBodyBytes = 64 * 1024;
+type Received = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Reads a body. `onBytes` is told of what comes, and says what is to be answered in its place. Where it is refused before it has
- * come as a whole, the rest is read and dropped: a caller in the middle of sending it would not see the answer otherwise.
+ * Reads a body of at most `limit` bytes. `onBytes` is told of what comes, and says what is to be answered in its place. Where it is
+ * refused before it has come as a whole, the rest is read and dropped: a caller who is still sending would not see the answer.
  */
-export function receiveBody(payload: IncomingMessage, onBytes: (bytes: number) => Error | undefined, done: (error: Error | null, body?: Buffer) => void): void {
+export function receiveBody(payload: IncomingMessage, limit: number, onBytes: (bytes: number) => Error | undefined, done: Received): void {
   const chunks: Buffer[] = [];
   let size = 0;
   const end = (error: Error | null): void => {
@@ -55,16 +54,16 @@ export function receiveBody(payload: IncomingMessage, onBytes: (bytes: number) =
   const onEnd = (): void => end(null);
   const onData = (chunk: Buffer): void => {
     size += chunk.length;
-    const refused = onBytes(chunk.length) ?? (size > maxBodyBytes ? tooLarge() : undefined);
+    const refused = onBytes(chunk.length) ?? (size > limit ? tooLarge(limit) : undefined);
     if (refused) end(refused);
     else chunks.push(chunk);
   };
-  if (Number(payload.headers['content-length'] ?? 0) > maxBodyBytes) return end(tooLarge());
+  if (Number(payload.headers['content-length'] ?? 0) > limit) return end(tooLarge(limit));
   payload.on('data', onData).on('end', onEnd).on('error', end);
 }
 
-function tooLarge() {
-  return refuse('body_too_large', 'the body must not exceed 64 KiB');
+function tooLarge(limit: number) {
+  return refuse('body_too_large', `the body must not exceed ${limit / 1024} KiB`);
 }
 
 /** Throws a Refused (unsupported_media_type) for a body that says it is compressed: it would be read as something else. */

@@ -1,6 +1,8 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
 import { errorCodes, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { ErrorCode, Refusal, Violation } from '#libs/contracts/errors.ts';
+import { plainAddress } from './network.ts';
 
 /** An answer other than success, on its way to the error handler. Its refusal is made for callers' eyes. */
 export class Refused extends Error {
@@ -52,6 +54,14 @@ export function sendRefusal(reply: FastifyReply, given: Refusal, headers?: Recor
   if (headers) reply.headers(headers);
   reply.header('content-type', 'application/json; charset=utf-8');
   return reply.code(errorCodes[given.code].status).send(errorBody(given, reply.request.id));
+}
+
+/** One line for each answer other than success, by which its request id is found; that a resource is not there is none. */
+export function logRefused(logger: Logger, request: FastifyRequest, { code }: Refusal): void {
+  const { status } = errorCodes[code];
+  if (status === 404 && code !== 'route_not_found') return;
+  const { id, method, ip, caller } = request;
+  logger.info({ request_id: id, method, route: request.routeOptions?.url, status, code, actor: caller?.actor, address: plainAddress(ip) }, 'a request was refused');
 }
 
 /** What fastify refuses by itself, by its error code; the rest of its 4xx is a malformed request. */

@@ -23,3 +23,8 @@ function groupsOf(part: string): number[] {
     return [(a << 8) | b, (c << 8) | d];
   });
 }
+
+/** An address as it is shown: IPv4 that is written as IPv6 is IPv4. */
+export function plainAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '');
+}

@@ -15,6 +15,10 @@ export interface GatewayMetrics {
   lateReply(): void;
   /** A state of an API key that accounts has not signed. */
   forgedKeyState(): void;
+  /** Something that a SIEM asks about. Actions are those of our routes. */
+  activity(action: string, outcome: string): void;
+  /** Payments refused because of one destination, the most of any, between the last two summaries. */
+  destinationRefusals(most: number): void;
   /** A connection was closed to make room for another one. */
   connectionCut(): void;
   /** The last minute of this process. */
@@ -30,6 +34,11 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
   const forged = metrics.counter('gateway_forged_key_states_total', 'States of API keys that did not count, because accounts has not signed them');
   const cuts = metrics.counter('gateway_cut_connections_total', 'Connections closed because their address, or all addresses together, had too many');
+  const activities = metrics.counter('gateway_security_activity_total', 'What a SIEM is told of: refused credentials and permissions, sign-ins, API keys, exports', ['action', 'outcome']);
+  // There from the start: an increase from nothing to the first one is none to Prometheus.
+  for (const action of ['create_api_key', 'rotate_api_key', 'revoke_api_key', 'export', 'sign_in']) activities.inc({ action, outcome: 'success' }, 0);
+  let destinationRefusals = 0;
+  metrics.gauge('gateway_destination_refusals', 'Payments refused because of one destination, the most of any, in the last full minute', () => destinationRefusals);
   const requestOf = memo((key: string) => {
     const [endpoint = '', status = ''] = key.split('\0');
     return requests.labels(endpoint, status);
@@ -48,6 +57,8 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
     replied: (message, seconds) => replyOf(message).observe(seconds),
     lateReply: () => late.inc(),
     forgedKeyState: () => forged.inc(),
+    activity: (action, outcome) => activities.inc({ action, outcome }),
+    destinationRefusals: (most) => void (destinationRefusals = most),
     connectionCut: () => cuts.inc(),
     recent: () => recent.read(),
   };

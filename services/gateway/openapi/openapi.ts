@@ -1,6 +1,7 @@
 import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
+import { isSearchable } from '#libs/contracts/searches.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { textWithoutNul } from '#libs/contracts/fields.ts';
 import { answerExamples } from './openapi-answers.ts';
@@ -105,11 +106,12 @@ function requestBody(name: EndpointName, { body }: Endpoint): Json {
 }
 
 /** The body of a success, around the resource. */
-function envelope({ result, shape }: Endpoint): Json {
+function envelope({ result, shape, message }: Endpoint): Json {
   const item = schemaRef(result);
   if (shape === 'bare' || shape === 'health') return item;
   const data = shape === 'one' || shape === 'document' ? item : { type: 'array', items: item };
-  return { type: 'object', properties: { status: { type: 'string', const: 'success' }, data }, required: ['status', 'data'] };
+  const complete = message !== null && isSearchable(message) ? { complete: { type: 'boolean', description: 'Only where the list is one that no index confines: false where its page ends because no more rows were looked at; the Link goes on from there' } } : {};
+  return { type: 'object', properties: { status: { type: 'string', const: 'success' }, data, ...complete }, required: ['status', 'data'] };
 }
 
 /** The body around each example; of a list, around all of them. */

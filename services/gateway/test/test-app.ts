@@ -53,12 +53,13 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
   const clock = { now: Date.now, check: () => ({ ok: true }), ...options.clock };
   const loadShedding = options.loadShedding ?? createLoadShedding({ clock, metrics });
   const forwarder = createForwarder({ request, loadShedding, now: clock.now, prefix: 'test.', logger: silent, metrics });
+  const auditRecords = createAuditRecords({ publisher, prefix: 'test.', logger: silent, now: Date.now, metrics });
   const app = await createApp({
     loadShedding,
     forwarder,
     consumerLag: async () => [],
     apiKeys,
-    auditRecords: createAuditRecords({ publisher, prefix: 'test.', logger: silent, now: Date.now }),
+    auditRecords,
     pepper,
     keyMaxLifetimeMs: 365 * 24 * 60 * 60 * 1000,
     cursors: createCursors('a secret of sixteen'),
@@ -90,7 +91,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     takeKey({ ...state, key_id, secret_hash: hashApiKey(pepper, apiKey) });
     return { 'x-api-key': apiKey };
   };
-  return { app, sent, waits, recorded, apiKeys, takeKey, keyHeader };
+  return { app, sent, waits, recorded, auditRecords, apiKeys, takeKey, keyHeader };
 }
 
 export const ids = {

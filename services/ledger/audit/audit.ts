@@ -21,7 +21,7 @@ export function auditOf(command: Command, decision: Decision, now: string): Audi
     outcome: decision.reply.ok ? 'success' : decision.reply.refusal.code,
     request_id: context.request_id,
     details: factsOf(command),
-    address: null,
+    address: context.address ?? null,
   };
 }
 

@@ -4,8 +4,9 @@ import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { currencies, currencyDigits, maxMinor } from '#libs/contracts/money.ts';
 import type { Entry, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { searchedRows } from '#libs/contracts/searches.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
-import { isTime, type List, listed, type Page, readPage, Where } from '#libs/postgres/keyset.ts';
+import { isTime, type List, listed, type Page, type PageRequest, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type EntryRecord, isListed, toEntry, toTransaction, toTransfer } from '../domain/records.ts';
 import { entryColumns, prefixed, recordOf, transactionColumns, type TransactionRow } from '../rows.ts';
@@ -29,25 +30,49 @@ export const listedColumns = transactionColumns
   .map((column) => `t.${column}`)
   .join(', ');
 
+/** What a list shows: `within`, by an index, among the rows of `accounts`, those that `only` says. */
+interface Selection {
+  accounts: string[] | undefined;
+  within: Where;
+  only: Where;
+  /** Rows that are looked at for a page where no index leads to those of `only`. */
+  searched: number;
+}
+
+export type SearchedPage<Item> = Page<Item> & { complete?: boolean };
+
+const positionOf = (row: Pick<ListedRow, 'created_at' | 'transaction_id'>) => ({ at: row.created_at, id: prefixed('txn', row.transaction_id) });
+
 /**
- * A list of transactions. With `accounts` each account's part is read from its own index and then merged, so that a page
- * costs the same wherever it lies.
+ * A page of transactions. With `accounts` each account's part is read from its own index and then merged, so that a page costs
+ * the same wherever it lies. A search looks at the next `searched` rows: where they end before the page is full, it is not complete,
+ * and the next one goes on from there.
  */
-function postings<Item>(accounts: string[] | undefined, item: (row: ListedRow) => Item): List<ListedRow, Item> {
-  return {
+async function readPostings<Item>(pool: Pool, { accounts, within, only, searched }: Selection, page: PageRequest, item: (row: ListedRow) => Item): Promise<SearchedPage<Item> | undefined> {
+  const isSearch = accounts === undefined && only.conditions.length > 0;
+  let end = { text: '', values: [] as unknown[] };
+  const list: List<ListedRow, Item> = {
     order: ['t.created_at', 't.transaction_id'],
     values: ({ at, id }) => (isTime(at) && isId('transaction', id) ? [at, bits(id)] : undefined),
-    position: (row) => ({ at: row.created_at, id: prefixed('txn', row.transaction_id) }),
+    position: positionOf,
     item,
     select(where, order, limit) {
-      const inner = (condition: string) => `select ${listedColumns} from transactions t where ${condition} order by ${order} limit ${limit}`;
+      const range = `${where}`;
+      // The limit, its last parameter, is not one of this statement.
+      end = { text: `select t.created_at, t.transaction_id from transactions t where ${range} order by ${order} offset ${searched - 1} limit 2`, values: where.values.slice(0, -1) };
+      const filter = `${only}`.replace(/\$(\d+)/g, (_, n: string) => where.parameter(only.values[Number(n) - 1]));
+      const inner = (condition: string, most = limit) => `select ${listedColumns} from transactions t where ${condition} order by ${order} limit ${most}`;
       const rows =
         accounts === undefined
-          ? inner(`${where}`)
-          : `select t.* from unnest(${where.parameter(uuidArray(accounts))}::uuid[]) as own (account_id) cross join lateral (${inner(`t.account_id = own.account_id and ${where}`)}) t order by ${order} limit ${limit}`;
+          ? `select t.* from (${inner(range, isSearch ? String(searched) : limit)}) t where ${filter} order by ${order} limit ${limit}`
+          : `select t.* from unnest(${where.parameter(uuidArray(accounts))}::uuid[]) as own (account_id) cross join lateral (${inner(`t.account_id = own.account_id and ${range} and ${filter}`)}) t order by ${order} limit ${limit}`;
       return `select t.*, ${reversedBy} from (${rows}) t order by ${order}`;
     },
   };
+  const found = await readPage(pool, within, list, page);
+  if (!found || !isSearch) return found;
+  const [last, further] = found.next === undefined ? (await pool.query<ListedRow>(end)).rows : [];
+  return last && further ? { ...found, next: positionOf(last), complete: false } : { ...found, complete: true };
 }
 
 /** The accounts that a list is confined to; undefined where it is not. */
@@ -84,20 +109,23 @@ function addStatus(where: Where, status: string | undefined): void {
 }
 
 /** Transactions, newest first. */
-export async function listTransactions(pool: Pool, filters: MessageData<'list_transactions'>, bound: string | undefined): Promise<Page<Transaction> | undefined> {
+export async function listTransactions(
+  pool: Pool, filters: MessageData<'list_transactions'>, bound: string | undefined, searched = searchedRows,
+): Promise<SearchedPage<Transaction> | undefined> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending' || (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))) return { items: [] };
-  const { transaction_type, reference, idempotency_key, from, to } = filters;
-  const where = new Where(shown).equal({ 't.transaction_type': transaction_type, 't.reference': reference, 't.idempotency_key': idempotency_key }).between('t.created_at', from, to);
-  addStatus(where, filters.status);
-  addAmount(where, '>=', filters.min_amount);
-  addAmount(where, '<=', filters.max_amount);
+  const { transaction_type, reference, idempotency_key, from, to, status } = filters;
+  const within = new Where(shown).equal({ 't.reference': reference, 't.idempotency_key': idempotency_key }).between('t.created_at', from, to);
+  const only = new Where().equal({ 't.transaction_type': transaction_type });
+  addStatus(status === 'Failed' ? within : only, status);
+  addAmount(only, '>=', filters.min_amount);
+  addAmount(only, '<=', filters.max_amount);
   if (filters.transfer_id !== undefined) {
     const legs = [debitLegId(filters.transfer_id), creditLegId(filters.transfer_id)];
-    where.add('id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id)) and t.reverses_transaction_id is null', uuidArray(legs));
-    where.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
+    within.add('id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id)) and t.reverses_transaction_id is null', uuidArray(legs));
+    within.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   }
-  return readPage(pool, where, postings(accounts, (row) => toListed(row, bound)), filters);
+  return readPostings(pool, { accounts, within, only, searched }, filters, (row) => toListed(row, bound));
 }
 
 /** A Transaction, with what reversed it. Why staff reversed one is none of the customer's business. */
@@ -109,15 +137,18 @@ export function toListed(row: ListedRow, bound: string | undefined): Transaction
 }
 
 /** A Transfer is the Transaction on its source. */
-export async function listTransfers(pool: Pool, filters: MessageData<'list_transfers'>, bound: string | undefined): Promise<Page<Transfer> | undefined> {
+export async function listTransfers(
+  pool: Pool, filters: MessageData<'list_transfers'>, bound: string | undefined, searched = searchedRows,
+): Promise<SearchedPage<Transfer> | undefined> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending') return { items: [] };
-  const where = new Where("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null", shown).between('t.created_at', filters.from, filters.to);
-  addStatus(where, filters.status);
+  const within = new Where(shown).between('t.created_at', filters.from, filters.to);
+  const only = new Where("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null");
+  addStatus(filters.status === 'Failed' ? within : only, filters.status);
   // Every transfer once: by its source, or, seen from one account, by the leg on that account.
-  if (accounts === undefined) where.conditions.push('t.transaction_id = t.operation_id');
-  else where.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
-  return readPage(pool, where, postings(accounts, toTransferSeen), filters);
+  if (accounts === undefined) only.conditions.push('t.transaction_id = t.operation_id');
+  else only.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
+  return readPostings(pool, { accounts, within, only, searched }, filters, toTransferSeen);
 }
 
 /** The Transfer behind either of its legs. */

@@ -3,6 +3,7 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Reader } from '#libs/contracts/exchange.ts';
 import { messages as table, type MessageName } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { isSearch } from '#libs/contracts/searches.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
@@ -12,6 +13,8 @@ import type { Verifier, VerifyCommand } from '../verify/verifications.ts';
 
 export interface QueryDependencies extends Reader {
   pool: Pool;
+  /** For queries that look at many rows; as many of them are under way as it has connections. */
+  searches: Pool;
   replies: Replies;
   logger: Logger;
   /** The bank's time, in ms since 1970. */
@@ -24,16 +27,23 @@ export interface QueryDependencies extends Reader {
 type BalanceQuery = Extract<Query, { name: 'get_ledger_accounts' }>;
 const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts';
 
+const sums = new Set<MessageName>(['get_trial_balance', 'get_posting_statistics']);
+/** What looks at many rows: no other query waits behind it. */
+function isDear({ name, data, context }: Request): boolean {
+  return sums.has(name) || isSearch(name, data as Record<string, unknown>, context.bound_client_id);
+}
+
 /** Answers what waits on the query topic, balance look-ups together by one statement. */
 export function ledgerQueries(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
-  return createQueryConsumer({ ...deps, takes: (name) => table[name].topic === 'ledger.queries', isBatched, answer: (requests) => answer(requests, deps) });
+  const apart = { takes: isDear, concurrency: deps.searches.options.max };
+  return createQueryConsumer({ ...deps, takes: (name) => table[name].topic === 'ledger.queries', isBatched, apart, answer: (requests) => answer(requests, deps) });
 }
 
 async function answer(requests: Item<Request>[], deps: QueryDependencies): Promise<ReplyBody[]> {
   const queries = requests.map(({ content }) => content as (Query | VerifyCommand) & Request);
   const [query] = queries as [(typeof queries)[number]];
   if (query.name === 'verify_books') return [await deps.verifier.verify(query)];
-  return query.name === 'get_ledger_accounts' ? answerTogether(queries as BalanceQuery[], deps.pool) : [await answerQuery(deps.pool, query)];
+  return query.name === 'get_ledger_accounts' ? answerTogether(queries as BalanceQuery[], deps.pool) : [await answerQuery(isDear(query) ? deps.searches : deps.pool, query)];
 }
 
 async function answerTogether(queries: BalanceQuery[], pool: Pool): Promise<ReplyBody[]> {

@@ -131,9 +131,9 @@ async function lock(pool: Pool): Promise<PoolClient | undefined> {
 
 /** The row, and the audit record of who asked for it, in one transaction. */
 function begin(pool: Pool, id: string, context: MessageContext, now: string): Promise<void> {
-  const { actor, request_id, message_id } = context;
+  const { actor, request_id, message_id, address = null } = context;
   const made = { audit_id: auditId(message_id), created_at: now, actor: actor || 'system', request_id };
-  const record = { ...made, action: 'verify_books', resource_id: id, outcome: 'success', details: {}, address: null };
+  const record = { ...made, action: 'verify_books', resource_id: id, outcome: 'success', details: {}, address };
   return transaction(pool, async (client) => {
     await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [idBits(id), actor || 'system']);
     await insertAudits(client, [record]);

@@ -2,7 +2,9 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
-import { refuse } from '../../http/errors.ts';
+import type { AuditRecords } from '../../access/audit-records.ts';
+import { filtersOf } from '../../api/recorded-reads.ts';
+import { refuse, Refused, unavailable } from '../../http/errors.ts';
 import type { VerifyToken } from '../../access/tokens.ts';
 import { createApi } from '../api.ts';
 import type { Api } from '../api.ts';
@@ -37,6 +39,7 @@ export interface Visit {
   person: Person;
   session: Session;
   api: Api;
+  auditRecords: AuditRecords;
   params: Record<string, string>;
   query: URLSearchParams;
   /** What a form sent; empty on a page. */
@@ -54,12 +57,13 @@ export interface FrameOptions {
   sessions: Sessions;
   cookie: Cookies;
   verifyToken: VerifyToken;
+  auditRecords: AuditRecords;
   /** Origin of the public URL: besides the request's own host, where forms may come from. */
   origin: string;
 }
 
 /** Headers of every answer of the dashboard, then the session of those that need one. */
-export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyToken }: FrameOptions) {
+export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyToken, auditRecords }: FrameOptions) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     // With no-referrer a browser says of its own forms that they come from nowhere.
     reply.headers({ 'content-security-policy': contentPolicy, 'referrer-policy': 'same-origin', 'cross-origin-opener-policy': 'same-origin' });
@@ -79,6 +83,7 @@ export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyT
       person: { name: session.name, scopes, csrf: session.csrf },
       session,
       api: createApi(app, request, session.token),
+      auditRecords,
       params: (request.params ?? {}) as Record<string, string>,
       query: url.searchParams,
       fields: new URLSearchParams(),
@@ -116,15 +121,27 @@ export function addPage(app: FastifyInstance, url: string, page: PageOptions, sh
   });
 }
 
-/** A file of a list, made while it is sent. What `make` throws is a page that says so. */
+/** A file of a list, made while it is sent, after a record of who took it. What `make` throws is a page that says so. */
 export function addDownload(app: FastifyInstance, url: string, page: PageOptions, make: (visit: Visit) => Promise<AsyncIterable<string>>): void {
   app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
     const visit = visitOf(request);
     checkScope(visit.person, page.scope);
     const lines = await make(visit);
+    await recordExport(request, visit);
     const fileName = `${page.title.toLowerCase().replace(/[^a-z0-9]+/g, '-')}.csv`;
     return reply.headers({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${fileName}"` }).send(Readable.from(lines));
   });
+}
+
+/** Who took a file, of what; the pages of the API that fill it are reads with the same request id. */
+async function recordExport(request: FastifyRequest, { auditRecords, query, params }: Visit): Promise<void> {
+  const file = request.routeOptions.url?.replace('/admin/ui/', '') ?? '';
+  const actor = request.caller?.actor ?? '';
+  const resource_id = Object.values(params)[0] ?? null;
+  await auditRecords.record(request, { actor, action: 'export', resource_id, outcome: 'success', details: { file, filters: filtersOf(Object.fromEntries(query)) } }).catch(() => {
+    throw new Refused(unavailable);
+  });
+  auditRecords.done(request, 'export');
 }
 
 /** What a form is sent to. */

@@ -87,10 +87,12 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
       await deps.ended.endEarlier(session).catch((error: unknown) => {
         throw new SignInFailed('unrecorded', error);
       });
+      request.caller = caller;
+      deps.auditRecords.done(request, 'sign_in');
       cookie.write(reply, sealed);
       return reply.redirect(login.to, 303);
     } catch (error) {
-      if (isRefusal(error) && countFailure(request, error.fault)) return signInFailed(reply, new SignInFailed('too_many', error), logger);
+      if (isRefusal(error) && isOneTooMany(request)) return signInFailed(reply, new SignInFailed('too_many', error), logger);
       return signInFailed(reply, error, logger);
     }
   });
@@ -100,6 +102,7 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     checkOwnForm(request, visit, new URL(deps.publicUrl).origin);
     cookie.clear(reply);
     deps.auditRecords.note(request, { actor: request.caller?.actor ?? 'unauthenticated', action: 'sign_out', resource_id: visit.session.id, outcome: 'success', details: {} });
+    deps.auditRecords.done(request, 'sign_out');
     try {
       await deps.ended.end(visit.session);
     } catch (error) {
@@ -117,12 +120,12 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     }
   }
 
-  /** Whether it is one too many of its address; else it is recorded. */
-  function countFailure(request: FastifyRequest, fault: SignInFault): boolean {
+  /** Counts a failed sign-in: for auditors, and against the limit of its address. */
+  function isOneTooMany(request: FastifyRequest): boolean {
     const taken = deps.failureLimit?.take(networkOf(request.ip));
-    if (taken && taken.left < 0) return true;
-    deps.auditRecords.note(request, { actor: 'unauthenticated', action: 'sign_in', resource_id: null, outcome: 'invalid_credentials', details: { fault } });
-    return false;
+    const isTooMany = taken !== undefined && taken.left < 0;
+    deps.auditRecords.refused(request, isTooMany ? 'rate_limited' : 'invalid_credentials', 'sign_in');
+    return isTooMany;
   }
 
   function loginOf(request: FastifyRequest) {

@@ -2,8 +2,9 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, expect, it } from 'vitest';
-import type { RestAccount } from './support/client.ts';
-import { useBank } from './support/world.ts';
+import type { PoolClient, Query } from '#libs/postgres/pool.ts';
+import type { RestAccount } from '../support/client.ts';
+import { useBank } from '../support/world.ts';
 
 /**
  * Attacks by taking what everybody needs: the room for bodies, connections, and the ledger's readers. Others, on connections and
@@ -13,6 +14,7 @@ import { useBank } from './support/world.ts';
 const isFull = process.env['STARVE_FULL'] === '1';
 const world = useBank(isFull ? {} : { env: { MAX_CONNECTIONS: '1000' } });
 const { api } = world;
+const rows = isFull ? 2_000_000 : 0;
 const attacker = '127.0.0.2';
 let account: RestAccount;
 const sockets = new Set<Socket>();
@@ -84,7 +86,7 @@ it('560 bodies of one bound key that lack their last byte: it alone is refused, 
   const bound = await api.key({ scopes: ['transfers:write'], client_id });
   await open(560, `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n${'{'.repeat(65_535)}`);
   expect(await othersNotice(100)).toEqual([]);
-  expect(await call({ method: 'POST', path: '/transfers', key: bound.api_key, body: '{}' })).toBe(429);
+  expect(await call({ method: 'POST', path: '/transfers', key: bound.api_key, body: '{}'.padEnd(100) })).toBe(429);
 });
 
 it('more half-sent requests of one address than the gateway takes connections: others notice nothing', async () => {
@@ -93,3 +95,40 @@ it('more half-sent requests of one address than the gateway takes connections: o
   // Its own requests are answered too: what is unfinished goes first.
   expect(await call({ path: '/', localAddress: attacker })).toBe(200);
 });
+
+it('ten lists that no index confines: others notice nothing, and the third at a time is 429', { timeout: 600_000 }, async () => {
+  const greedy = await api.key({ scopes: ['transactions:read'] });
+  const blocker = await world.pool.connect();
+  let lists: Promise<number[]>;
+  try {
+    if (rows === 0) {
+      await blocker.query('begin');
+      await blocker.query('lock table transactions in access exclusive mode');
+    } else await fill(blocker, rows);
+    lists = Promise.all(Array.from({ length: 10 }, (_, i) => call({ path: `/transactions?min_amount=${900_000 + i}`, key: greedy.api_key })));
+    const refused: string[] = [];
+    for (let i = 0; i < 30; i++) {
+      const status = await call({ path: `/accounts/number/${account.account_number}/balance` });
+      if (status !== 200) refused.push(`GET ${status}`);
+    }
+    expect(refused).toEqual([]);
+  } finally {
+    if (rows === 0) await blocker.query('rollback');
+    blocker.release();
+  }
+  const statuses = await lists;
+  expect(new Set(statuses)).toEqual(new Set([200, 429]));
+  // Where a list takes milliseconds, the first ones may have ended when the last ones come.
+  if (!isFull) expect(statuses.filter((status) => status === 200)).toHaveLength(2);
+});
+
+/** So many transactions, on which the lists have to look for theirs. */
+async function fill(client: PoolClient, count: number): Promise<void> {
+  await client.query('set statement_timeout = 0');
+  const text = `insert into transactions (transaction_id, operation_id, account_id, transaction_type, direction, amount_minor, currency, status, failure_code, actor, request_id, created_at)
+    select gen_random_uuid(), gen_random_uuid(), $1::uuid, 'Deposit', 'credit', 100, 'USD', 'Failed', 'inactive_account', 'a', 'r', now() - n * interval '1 ms'
+    from generate_series(1, $2::int) n`;
+  const statement: Query = { text, values: [account.account_id.slice(4), count], query_timeout: 600_000 };
+  await client.query(statement);
+  await client.query('analyze transactions');
+}

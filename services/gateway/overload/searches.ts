@@ -1,0 +1,23 @@
+import { refuse } from '../http/errors.ts';
+
+/** Of one caller at a time, in this process: searches are the dearest reads that the ledger has. */
+const maxPerCaller = 2;
+
+/** Bounds the searches of each caller, so that nobody takes the ledger's readers from the others. */
+export class Searches {
+  readonly #underWay = new Map<string, number>();
+
+  /** Rejects with a Refused (rate_limited) where the caller has enough of them under way. */
+  async run<T>(actor: string, search: () => Promise<T>): Promise<T> {
+    const count = this.#underWay.get(actor) ?? 0;
+    if (count >= maxPerCaller) throw refuse('rate_limited', `more than ${maxPerCaller} lists at a time that no index confines; give an account, or wait for one of them`);
+    this.#underWay.set(actor, count + 1);
+    try {
+      return await search();
+    } finally {
+      const left = (this.#underWay.get(actor) ?? 1) - 1;
+      if (left > 0) this.#underWay.set(actor, left);
+      else this.#underWay.delete(actor);
+    }
+  }
+}
