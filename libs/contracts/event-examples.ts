@@ -47,6 +47,7 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
     audit_id: `aud_${bits}`, created_at: at, actor: 'jwt:https://issuer.example|alice', action: 'change_account_status', resource_id: account_id, outcome: 'success', request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
     details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' }, address: '203.0.113.7',
   },
+  'corebanking.audit.head.v1': { heads: [{ chain: 3, sequence: 4711, audit_id: `aud_${bits}`, hash: 'ab'.repeat(32) }] },
   'corebanking.security.activity.v1': {
     class_uid: 3002, class_name: 'Authentication', activity_name: 'Logon', status: 'Failure', since: at, until: '2026-01-02T03:05:00.000Z', count: 57, actor: 'unauthenticated', address: '203.0.113.7',
     action: 'list_accounts', outcome: 'invalid_credentials', resource_id: null, request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',

@@ -65,6 +65,8 @@ export const events = {
   ),
   /** Every audit record, keyed by its actor. */
   'corebanking.audit.recorded.v1': event('audit', auditRecordSchema),
+  /** The last link of each chain of audit records (decision 30). */
+  'corebanking.audit.head.v1': event('audit', z.object({ heads: z.array(z.object({ chain: z.number().int(), sequence: z.number().int(), audit_id: z.string(), hash: z.string() })) })),
   /** Keyed by the actor. Published by the gateways, summed up each minute: what a crash interrupts is lost. */
   'corebanking.security.activity.v1': event('security', securityActivitySchema),
   /** What gateways need to check a key; the topic is compacted. */

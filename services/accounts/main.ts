@@ -12,6 +12,7 @@ import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createTracing } from '#libs/service/tracing.ts';
+import { createHeadPublisher } from './audit/audit-heads.ts';
 import { createSweeper } from './commands/sweeper.ts';
 import { accountsConfig } from './config.ts';
 import { createConsumers } from './consumers.ts';
@@ -43,6 +44,8 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const wakeRelay = () => relay.wake();
   const sweeper = createSweeper({ pool, prefix, wakeRelay, logger });
   onStop('sweeper', () => sweeper.stop());
+  const heads = createHeadPublisher({ pool, now: () => new Date(clock.now()), wakeRelay, logger });
+  onStop('audit heads', () => heads.stop());
 
   const { commands, queries, execution } = createConsumers(kafka, config, {
     pool,
@@ -85,5 +88,6 @@ run('accounts', async ({ logger, instance, onStop }) => {
   await Promise.all([...Object.values(publishers), commands, queries].map((part) => part.start()));
   relay.start();
   sweeper.start();
+  heads.start();
   logger.info({ port }, 'accounts is ready');
 });

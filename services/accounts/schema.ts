@@ -13,6 +13,7 @@ function grants(role: string): string[] {
     `grant select, insert, update (expires_at, revoked_at, last_used_at, version) on api_keys to ${role}`,
     `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,
     `grant select, insert on status_transitions, audit to ${role}`,
+    `grant select on audit_chain to ${role}`,
     `grant select, insert, update (reply), delete on commands to ${role}`,
     `grant select, insert, delete on waiting_replies to ${role}`,
     `grant select, insert, update (attempts, next_attempt_at), delete on saga_steps to ${role}`,

@@ -1,10 +1,16 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { auditRecordSchema } from '#libs/contracts/administration.ts';
+import { auditRecordSchema, securityActivitySchema } from '#libs/contracts/administration.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { idBits } from '#libs/contracts/ids.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import { auditRules, headsRule } from '#services/accounts/audit/verify-audit.ts';
 import { Api, type Answer, expectError, newKey, newPhone, retail, type RestKey, unknownId } from '../support/client.ts';
-import { readTopic } from '../support/kafka.ts';
+import { publish, readTopic } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
@@ -139,6 +145,13 @@ describe('Audit: refused calls', () => {
     expect(await world.sql("select 1 from accounts.audit a where a::text like '%secret-typed%' or a::text like '%cbk_live_guess%'")).toEqual([]);
   });
 
+  it('a SIEM is told on the topic security, by the classes of OCSF', async () => {
+    const refused = await nobody().get('/transfers');
+    const told = await eventually(async () => (await readTopic(world.bank, 'security')).find(({ headers }) => headers['request-id'] === idOf(refused)));
+    expect([told.key, told.headers['ce_type'], told.headers['ce_source']]).toEqual(['unauthenticated', 'corebanking.security.activity.v1', '/core-banking/gateway']);
+    expect(securityActivitySchema.strict().parse(JSON.parse(String(told.value)))).toMatchObject({ class_name: 'Authentication', activity_name: 'Logon', status: 'Failure', action: 'list_transfers', outcome: 'missing_credentials', address: '127.0.0.1', count: 1 });
+  });
+
   it('elsewhere: missing permission, and nothing that a caller with permission is refused', async () => {
     const { account_id } = await api.newAccount();
     const reader = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
@@ -195,5 +208,36 @@ describe('Audit: reading', () => {
       expect(JSON.parse(String(message?.value))).toEqual(row);
       expect([message?.key, message?.headers['ce_type'], message?.headers['request-id']]).toEqual([row.actor, 'corebanking.audit.recorded.v1', row.request_id]);
     }
+  });
+});
+
+describe('Audit: verify-books', () => {
+  const program = join(import.meta.dirname, '../../services/verify-books.ts');
+  const run = () => {
+    const env = { ...process.env, DATABASE_URL: world.bank.database_url, KAFKA_BROKERS: world.bank.kafka_brokers, TOPIC_PREFIX: world.bank.topic_prefix };
+    return promisify(execFile)(process.execPath, [program], { env, timeout: 110_000 }).then(({ stdout }) => ({ code: 0, stdout }), ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }));
+  };
+  /** What only the owner of the database can do. */
+  const asOwner = (statement: string) => world.pool.query(`begin; alter table accounts.audit disable trigger all; ${statement}; alter table accounts.audit enable always trigger audit_append_only; alter table accounts.audit enable always trigger audit_linked; commit`);
+
+  it('names the record that the owner has edited past the triggers, and is content once it is as it was', async () => {
+    const { audit_id = '', actor } = (await records('action=create_client'))[0] ?? {};
+    expect(await run()).toMatchObject({ code: 0, stdout: expect.stringContaining('the books balance') });
+    await asOwner(`update accounts.audit set actor = 'jwt:issuer|somebody else' where audit_id = '${audit_id}'`);
+    const { code, stdout } = await run();
+    expect([code, stdout.split('\n').filter((line) => line.startsWith('BROKEN'))]).toEqual([1, [`BROKEN ${auditRules.records}`]]);
+    expect(stdout).toContain(audit_id);
+    await asOwner(`update accounts.audit set actor = '${actor}' where audit_id = '${audit_id}'`);
+    expect((await run()).code).toBe(0);
+  });
+
+  it('finds that the chains contradict a head that was published', async () => {
+    const [head] = await world.sql<{ chain: number; sequence: bigint; audit_id: string }>('select chain, sequence, audit_id from accounts.audit_chain order by chain, sequence limit 1');
+    const value = JSON.stringify({ heads: [{ ...head, sequence: Number(head?.sequence), hash: 'ab'.repeat(32) }] });
+    const type = 'corebanking.audit.head.v1';
+    await publish(world.bank, [{ topic: topicName(world.bank.topic_prefix, 'audit'), key: 'audit-chain', value, headers: { ce_id: randomUUID(), ce_type: type, ce_time: new Date().toISOString() } }]);
+    const { code, stdout } = await run();
+    expect([code, stdout.split('\n').filter((line) => line.startsWith('BROKEN'))]).toEqual([1, [`BROKEN ${headsRule}`]]);
+    expect(stdout).toContain(head?.audit_id);
   });
 });

@@ -8,7 +8,7 @@ import { republishConfig } from '#services/accounts/republish-keys.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { migrateConfig } from '#services/ledger/migrate.ts';
-import { verifyConfig } from '#services/ledger/verify/verify-books.ts';
+import { verifyConfig } from '#services/verify-books.ts';
 import { topicsConfig } from '../../deploy/create-topics.ts';
 import { resendConfig } from '../../deploy/recovery/resend-commands.ts';
 

@@ -1,13 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { z } from 'zod';
-import { createKafka } from '#libs/kafka/client.ts';
-import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
-import { createLogger } from '#libs/service/logger.ts';
-import { eventRules } from './event-checks.ts';
-import { verifyEvents } from './verify-events.ts';
 
 /** What must hold, in words: the same everywhere. */
 export const bookRules = {
@@ -97,61 +89,4 @@ export async function verifyBooks(pool: Pool): Promise<Finding[]> {
     },
     'read only snapshot',
   );
-}
-
-function print(rules: string[], findings: Finding[]): void {
-  for (const rule of rules) {
-    const finding = findings.find((f) => f.rule === rule);
-    process.stdout.write(`${finding ? 'BROKEN' : 'ok    '} ${rule}\n`);
-    for (const row of finding?.rows ?? []) process.stdout.write(`         ${JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))}\n`);
-  }
-}
-
-export const verifyConfig = z.object({
-  ...kafkaConfig,
-  KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe('Brokers whose events are compared with the books; default: those of the bank in LOCAL_DIR, where DATABASE_URL is not set'),
-  DATABASE_URL: url('postgres', 'postgresql').optional().describe('Any role that may read the schema ledger; default: that of the bank in LOCAL_DIR'),
-  LOCAL_DIR: z.string().default('.local').describe('Where `npm start` keeps connection.json'),
-});
-
-type Config = z.output<typeof verifyConfig>;
-
-/** Database and brokers that are named, or those of the local bank. */
-function servers(config: Config): { databaseUrl: string; brokers: string[] | undefined } {
-  if (config.DATABASE_URL !== undefined) return { databaseUrl: config.DATABASE_URL, brokers: config.KAFKA_BROKERS };
-  const file = join(config.LOCAL_DIR, 'connection.json');
-  if (!existsSync(file)) throw new Error(`DATABASE_URL is not set, and no bank runs in ${config.LOCAL_DIR} (npm start)`);
-  const local = JSON.parse(readFileSync(file, 'utf8')) as { database_url: string; kafka_brokers: string };
-  return { databaseUrl: local.database_url, brokers: config.KAFKA_BROKERS ?? local.kafka_brokers.split(',') };
-}
-
-async function main(): Promise<boolean> {
-  const config = loadToolConfig(verifyConfig);
-  const { databaseUrl, brokers } = servers(config);
-  const logger = createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' });
-  const pool = createPool({ application_name: 'verify-books', schema: 'ledger', max: 2, idle_in_transaction_session_timeout_ms: 0, url: databaseUrl }, logger);
-  try {
-    const findings = await verifyBooks(pool);
-    print(Object.keys(rules), findings);
-    if (brokers === undefined) process.stdout.write('       events not compared: KAFKA_BROKERS is not set\n');
-    else {
-      const kafka = createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'verify-books'), logger);
-      const told = await verifyEvents(pool, kafka, config.TOPIC_PREFIX, logger);
-      print(Object.values(eventRules), told);
-      findings.push(...told);
-    }
-    process.stdout.write(findings.length === 0 ? 'the books balance\n' : `${findings.length} rules are broken\n`);
-    return findings.length === 0;
-  } finally {
-    await pool.end();
-  }
-}
-
-if (import.meta.main) {
-  try {
-    process.exitCode = (await main()) ? 0 : 1;
-  } catch (error) {
-    process.stderr.write(`verify-books cannot run: ${error instanceof Error ? error.message : String(error)}\n`);
-    process.exitCode = 2;
-  }
 }

@@ -124,7 +124,7 @@ describe('a clean bank', () => {
 
 describe('the command', () => {
   /** What it prints; rejects where it ends with another code than 0. */
-  const run = async (env: Record<string, string>) => (await promisify(execFile)(process.execPath, [join(import.meta.dirname, 'verify-books.ts')], { env: { DATABASE_URL: database.url, ...env }, timeout: 110_000 })).stdout;
+  const run = async (env: Record<string, string>) => (await promisify(execFile)(process.execPath, [join(import.meta.dirname, '../../verify-books.ts')], { env: { DATABASE_URL: database.url, ...env }, timeout: 110_000 })).stdout;
 
   it('says that events were not compared where no broker is named', async () => {
     const printed = await run({});
