@@ -76,11 +76,3 @@ it('rights that are no longer meant go with the next migration', async () => {
   );
   expect(rows.map(({ column_name }) => column_name)).toEqual(['balance_minor', 'last_sequence', 'status', 'status_version']);
 });
-
-it('a balance changes together with an entry that says so, and never back', async () => {
-  for (const change of ['balance_minor = balance_minor + 1', 'last_sequence = last_sequence + 1', 'balance_minor = 0, last_sequence = 0']) {
-    await expect(role.query(`update accounts set ${change} where account_id = $1`, [account_id]), change).rejects.toMatchObject({ code: '23514', constraint: 'accounts_balance' });
-  }
-  const [reply] = await ledger.book([ledger.cash('Deposit', `acc_${account_id}`, '5')]);
-  expect(reply).toMatchObject({ ok: true });
-});
