@@ -12,7 +12,7 @@ test('consumers read the topics of events, and nothing else', () => {
 });
 
 test('a gateway asks and reads answers; it writes nothing that says what has happened', () => {
-  expect(may('gateway', 'Write')).toEqual(['accounts.commands', 'accounts.queries', 'ledger.commands', 'ledger.queries', 'replies', 'sessions']);
+  expect(may('gateway', 'Write')).toEqual(['accounts.commands', 'accounts.queries', 'ledger.commands', 'ledger.queries', 'replies', 'security', 'sessions']);
   expect(may('gateway', 'Read')).toEqual(['api-keys', 'replies', 'sessions']);
 });
 
