@@ -6,8 +6,8 @@ import type { MessageName } from '#libs/contracts/messages.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Answer } from './replies.ts';
-import { signedForTest, testKeys } from './test/keys.ts';
 import { createQueryConsumer } from './query-consumer.ts';
+import { signedForTest, testKeys } from './test/keys.ts';
 
 let ids = 0;
 function query(name: MessageName, replyBy = Date.now() + 5_000): ReceivedMessage {
@@ -15,7 +15,7 @@ function query(name: MessageName, replyBy = Date.now() + 5_000): ReceivedMessage
   const headers = toHeaders({
     message_id: id, type: messageType(name), source: '', time: new Date().toISOString(), subject: '', request_id: id, actor: 'a', reply_by: new Date(replyBy).toISOString(), correlation_id: id, reply_topic: 'replies', reply_partition: 1,
   });
-  return { topic: 'ledger.queries', partition: 0, offset: BigInt(ids), key: null, value: Buffer.from('{}'), headers: signedForTest({ headers, value: '{}' }).headers, timestamp_ms: 0 };
+  return signedForTest({ topic: 'ledger.queries', partition: 0, offset: BigInt(ids), key: null, value: Buffer.from('{}'), headers, timestamp_ms: 0 });
 }
 
 /** Trial balances are answered apart, two at a time, when `free` says so; everything else at once. */
