@@ -43,15 +43,6 @@ test('a message that died is listed once, whether its copy is read again or it d
   expect(rows.rows).toEqual([{ dead_letter_id: letter.dead_letter_id }]);
 });
 
-test('whoever sees what is in a dead letter is recorded; of one that is not there nothing', async () => {
-  const { dead_letter_id } = await listed(dead());
-  const records = async () => (await bank.pool.query("select actor, action, outcome from audit where resource_id = $1 and action = 'get_dead_letter'", [dead_letter_id])).rows;
-  expect(await records()).toEqual([{ actor: 'key:key_tester', action: 'get_dead_letter', outcome: 'success' }]);
-  await bank.send('get_dead_letter', { dead_letter_id }, { actor: 'jwt:issuer|ops', staff: 'true' });
-  await bank.send('list_dead_letters', { limit: 10, order: 'desc' }, { staff: 'true' });
-  expect((await records()).map(({ actor }) => actor).sort()).toEqual(['jwt:issuer|ops', 'key:key_tester']);
-});
-
 test('another message at the same place is another dead letter: the topic was made anew', async () => {
   const message = dead();
   const letter = await listed(message);
