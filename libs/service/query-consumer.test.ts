@@ -10,7 +10,8 @@ import { createQueryConsumer } from './query-consumer.ts';
 import { signedForTest, testKeys } from './test/keys.ts';
 
 let ids = 0;
-function query(name: MessageName, replyBy = Date.now() + 5_000): ReceivedMessage {
+const clock = { now: Date.now() };
+function query(name: MessageName, replyBy = clock.now + 5_000): ReceivedMessage {
   const id = `qry_${++ids}`;
   const headers = toHeaders({
     message_id: id, type: messageType(name), source: '', time: new Date().toISOString(), subject: '', request_id: id, actor: 'a', reply_by: new Date(replyBy).toISOString(), correlation_id: id, reply_topic: 'replies', reply_partition: 1,
@@ -23,7 +24,7 @@ function start() {
   const sent: string[] = [];
   const begun: (() => void)[] = [];
   const handle = createQueryConsumer({
-    takes: () => true, isBatched: () => false, concurrency: 1, prefix: '', keys: testKeys, logger: pino({ level: 'silent' }), now: Date.now,
+    takes: () => true, isBatched: () => false, concurrency: 1, prefix: '', keys: testKeys, logger: pino({ level: 'silent' }), now: () => clock.now,
     apart: { takes: ({ name }) => name === 'get_trial_balance', concurrency: 2 },
     answer: async ([item]) => {
       if (item?.content.name === 'get_trial_balance') await new Promise<void>((resolve) => void begun.push(resolve));
@@ -48,9 +49,9 @@ test('what is dear is answered apart: nothing waits behind it, and no more than 
 
 test('beyond a hundred that wait, more are refused; those for which nobody waits any more are dropped', async () => {
   const { handle, sent, begun } = start();
-  await handle([query('get_trial_balance'), query('get_trial_balance'), query('get_trial_balance', Date.now() + 50), ...Array.from({ length: 101 }, () => query('get_trial_balance'))]);
+  await handle([query('get_trial_balance'), query('get_trial_balance'), query('get_trial_balance', clock.now + 50), ...Array.from({ length: 101 }, () => query('get_trial_balance'))]);
   expect(sent).toEqual(['service_unavailable', 'service_unavailable']);
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  clock.now += 100;
   for (let i = 0; i < begun.length; i++) {
     begun[i]?.();
     await turn();

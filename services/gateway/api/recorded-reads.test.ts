@@ -56,6 +56,18 @@ test('reads by keys, by machines with tokens and by customers leave none, nor do
   expect([statuses, records()]).toEqual([[200, 200, 200, 200], []]);
 });
 
+test('whoever sees what is in a dead letter is recorded, a machine too', async () => {
+  const dead_letter_id = `dlt_${'a'.repeat(32)}`;
+  const letter = {
+    dead_letter_id, topic: 'ledger.commands.dlq', partition: 0, offset: 1, source_topic: 'ledger.commands', source_partition: 0, source_offset: 1, key: null, code: null, reason: null, size_bytes: 1, message: null, request_id: null,
+    dead_at: samples.client.created_at, state: 'open', decided_by: null, decided_at: null, drop_reason: null, available: true, headers: {}, value: 'x', encoding: 'utf-8', truncated: false,
+  };
+  const { get, records, keyHeader } = await start(() => ok(letter));
+  const key = keyHeader();
+  for (const headers of [key, token()]) expect((await get(`/admin/dead-letters/${dead_letter_id}`, headers)).statusCode).toBe(200);
+  expect(records().map(({ actor, action, resource_id }) => [actor.slice(0, 4), action, resource_id])).toEqual([['key:', 'get_dead_letter', dead_letter_id], ['jwt:', 'get_dead_letter', dead_letter_id]]);
+});
+
 test('what cannot be recorded is not shown', async () => {
   const { get, auditRecords } = await start(service);
   auditRecords.record = () => Promise.reject(new Error('away'));
