@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
-import { type Bank, BankError, type BankOptions, createBank, NoAnswerError } from '../clients/typescript/index.ts';
+import { ApprovalNeededError, type Bank, BankError, type BankOptions, createBank, NoAnswerError } from '../clients/typescript/index.ts';
 
 /** Why a command did not do what it was asked; ends the process with that code. */
 export class Failure extends Error {
@@ -22,6 +22,7 @@ const cliConfig = z.object({
   KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe('Brokers whose events are shown; default: those of the local bank, where BANK_URL is not set'),
   BANK_URL: url('http', 'https').optional().describe('Base URL of the bank'),
   BANK_API_KEY: z.string().optional().describe('API key that the command line uses'),
+  BANK_TOKEN: z.string().optional().describe('Access token of a person, which the command line uses in the place of an API key'),
   DATABASE_URL: databaseConfig.DATABASE_URL.optional().describe('Database whose outboxes are worked on; default: that of the local bank, where BANK_URL is not set'),
   LOCAL_DIR: z.string().default(join(import.meta.dirname, '..', '.local')).describe('Where the local bank keeps connection.json'),
 });
@@ -52,17 +53,18 @@ function readLocalBank({ LOCAL_DIR }: { LOCAL_DIR: string }): LocalBank {
 /** The bank to talk to, its key, and its brokers where they are known. Throws a Failure that says what is missing. */
 function connection() {
   const config = readConfig();
-  const { BANK_URL: base_url, BANK_API_KEY: api_key, KAFKA_BROKERS: brokers } = config;
-  if (base_url !== undefined && api_key !== undefined) return { base_url, api_key, brokers, config };
-  if (base_url !== undefined || api_key !== undefined) throw new Failure(2, 'BANK_URL and BANK_API_KEY are given together, or neither');
+  const { BANK_URL: base_url, BANK_API_KEY: apiKey, BANK_TOKEN: token, KAFKA_BROKERS: brokers } = config;
+  const given = token !== undefined ? { token } : apiKey !== undefined ? { apiKey } : undefined;
+  if (base_url !== undefined && given) return { base_url, credentials: given, brokers, config };
+  if (base_url !== undefined || apiKey !== undefined) throw new Failure(2, 'BANK_URL and BANK_API_KEY (or BANK_TOKEN) are given together, or neither');
   const local = readLocalBank(config);
-  return { base_url: local.base_url, api_key: local.api_key, brokers: brokers ?? local.kafka_brokers.split(','), config };
+  return { base_url: local.base_url, credentials: given ?? { apiKey: local.api_key }, brokers: brokers ?? local.kafka_brokers.split(','), config };
 }
 
 /** A client of the bank to talk to. Throws a Failure that says what is missing. */
 export function openBank(options: Pick<BankOptions, 'attempts' | 'deadlineMs'> = {}): Bank {
-  const { base_url, api_key } = connection();
-  return createBank({ baseUrl: base_url, apiKey: api_key, attempts: 3, deadlineMs: 30_000, ...options });
+  const { base_url, credentials } = connection();
+  return createBank({ baseUrl: base_url, ...credentials, attempts: 3, deadlineMs: 30_000, ...options });
 }
 
 type Logger = ReturnType<typeof createLogger>;
@@ -88,6 +90,7 @@ export function openDatabase(): { url: string; logger: Logger } {
 /** What a call of the bank threw, as a Failure with the bank's own words; anything else as it is. */
 export function failureOf(error: unknown): unknown {
   if (error instanceof BankError) return new Failure(error.status < 500 ? 1 : 3, printable(`${error.status} ${error.code}: ${error.message}`));
+  if (error instanceof ApprovalNeededError) return new Failure(1, printable(`${error.message} (${error.approval.approval_id})`));
   return error instanceof NoAnswerError ? new Failure(3, error.message) : error;
 }
 

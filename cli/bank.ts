@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { Failure, failureOf } from './api.ts';
+import { addApprovals } from './approvals.ts';
 import { addDeadLetters } from './dead-letters.ts';
 import { addDemo } from './demo.ts';
 import { addKeys } from './keys.ts';
@@ -17,13 +18,13 @@ import { addTail } from './tail.ts';
 const program = new Command('bank')
   .description('Operates a bank over its REST interface')
   .addHelpText('after', `
-The bank is that of BANK_URL and BANK_API_KEY (and, for events, KAFKA_BROKERS and TOPIC_PREFIX), else the local one
+The bank is that of BANK_URL and BANK_API_KEY or BANK_TOKEN (and, for events, KAFKA_BROKERS and TOPIC_PREFIX), else the local one
 (LOCAL_DIR/connection.json). Results go to stdout, as JSON with --json; progress to stderr.
 Exit codes: 0 done, 1 refused by the bank, 2 wrong usage or configuration, 3 no answer.`)
   .showHelpAfterError('(--help tells more)')
   .exitOverride();
 
-for (const add of [addSeed, addDemo, addKeys, addOperations, addDeadLetters, addRepublish, addTail, addLoad]) add(program);
+for (const add of [addSeed, addDemo, addKeys, addApprovals, addOperations, addDeadLetters, addRepublish, addTail, addLoad]) add(program);
 
 // Who reads no further (`| head`) has had enough.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

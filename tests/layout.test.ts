@@ -117,8 +117,9 @@ describe('layout', () => {
       'api-keys': ['outcome.ts', 'audit/', 'clients/'],
       sagas: ['outcome.ts', 'clients/'],
       'dead-letters': ['outcome.ts'],
-      commands: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/'],
-      queries: ['outcome.ts', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/'],
+      approvals: ['outcome.ts', 'audit/', 'api-keys/'],
+      commands: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/', 'approvals/'],
+      queries: ['outcome.ts', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/', 'approvals/'],
     });
   });
 

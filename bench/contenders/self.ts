@@ -57,6 +57,7 @@ const app = await createApp({
   maxConnections: 10_000,
   corsOrigins: ['*'],
   routes: ['api'],
+  fourEyes: { actions: new Set(), keys: false, limits: new Map() },
   logger,
   metrics,
 });

@@ -1,7 +1,7 @@
 import type { TokenProvider } from './credentials.ts';
-import { BankError, NoAnswerError } from './errors.ts';
+import { ApprovalNeededError, BankError, NoAnswerError } from './errors.ts';
 import { operations } from './operations.ts';
-import type { Calls, Operation } from './operations.ts';
+import type { Approval, Calls, Operation } from './operations.ts';
 import { createPages } from './pages.ts';
 import { pathOf, pause, retryAfterMs, send } from './send.ts';
 import type { Answer, Patience, Request, Sender } from './send.ts';
@@ -32,7 +32,7 @@ export interface CallOptions {
   deadlineMs?: number;
 }
 
-/** A client of the bank. Its calls reject with a BankError, a NoAnswerError or the reason of their signal. */
+/** A client of the bank. Its calls reject with a BankError, an ApprovalNeededError, a NoAnswerError or the reason of their signal. */
 export function createBank(options: BankOptions): Bank {
   const { baseUrl, attempts = 5, attemptTimeoutMs = 15_000, deadlineMs = 60_000, ...credentials } = options;
   const sender: Sender = { baseUrl: new URL(baseUrl).href.replace(/\/$/, ''), credentials, attempts, attemptTimeoutMs };
@@ -79,6 +79,8 @@ function dataOf(body: unknown): unknown {
 async function one(sender: Sender, operation: Operation, request: Request, patience: Patience): Promise<unknown> {
   let answer = await send(sender, request, patience);
   if (answer.status !== 202) return operation.bare ? answer.body : dataOf(answer.body);
+  const approval = approvalIn(answer.body);
+  if (approval) throw new ApprovalNeededError(approval, request.idempotencyKey);
   const pending = operation.bare ? answer.body : dataOf(answer.body);
   const location = pathOf(answer.headers.get('location') ?? '');
   while (answer.status === 202) {
@@ -91,6 +93,12 @@ async function one(sender: Sender, operation: Operation, request: Request, patie
     if (resource?.status !== 'Pending') answer = await send(sender, request, patience);
   }
   return operation.bare ? answer.body : dataOf(answer.body);
+}
+
+/** What a 202 holds of a request that a second person must approve. */
+function approvalIn(body: unknown): Approval | undefined {
+  const data = dataOf(body);
+  return typeof data === 'object' && data !== null && 'approval_id' in data ? (data as Approval) : undefined;
 }
 
 /** The resource as it is now, Pending where the bank cannot tell yet; undefined for a caller who may write but not read. */

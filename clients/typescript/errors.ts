@@ -1,4 +1,4 @@
-import type { ErrorBody, ErrorCode } from './operations.ts';
+import type { Approval, ErrorBody, ErrorCode } from './operations.ts';
 
 /** The bank refused, or could not: its error body, and what to do is told by `code`. */
 export class BankError extends Error {
@@ -24,6 +24,20 @@ export class BankError extends Error {
     this.errors = body.errors ?? [];
     this.details = body.details ?? {};
     this.retryAfterMs = retryAfterMs;
+    this.idempotencyKey = idempotencyKey;
+  }
+}
+
+/** A second person must approve the request: nothing has happened. Repeat the call with `idempotencyKey` for its outcome, once there is one. */
+export class ApprovalNeededError extends Error {
+  override name = 'ApprovalNeededError';
+  /** As it is now: Waiting, unless the call was a repeat. */
+  readonly approval: Approval;
+  readonly idempotencyKey: string | undefined;
+
+  constructor(approval: Approval, idempotencyKey?: string) {
+    super(`${approval.summary}: ${approval.status === 'Waiting' ? 'waits for approval' : approval.status}`);
+    this.approval = approval;
     this.idempotencyKey = idempotencyKey;
   }
 }

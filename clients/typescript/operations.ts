@@ -51,6 +51,10 @@ export const operations = {
   getDeadLetter: { method: 'GET', path: '/admin/dead-letters/:dead_letter_id' },
   redriveDeadLetter: { method: 'POST', path: '/admin/dead-letters/:dead_letter_id/redrive' },
   dropDeadLetter: { method: 'POST', path: '/admin/dead-letters/:dead_letter_id/drop' },
+  listApprovals: { method: 'GET', path: '/admin/approvals', paged: 'items' },
+  getApproval: { method: 'GET', path: '/admin/approvals/:approval_id' },
+  approveRequest: { method: 'POST', path: '/admin/approvals/:approval_id/approval' },
+  rejectRequest: { method: 'POST', path: '/admin/approvals/:approval_id/rejection' },
 } as const satisfies Record<string, Operation>;
 
 export type Client =
@@ -343,6 +347,61 @@ export interface DeadLetterContent {
   truncated: boolean;
 }
 
+export interface Approval {
+  approval_id: string;
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above';
+  summary: string;
+  request: {
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'redrive_dead_letter' | 'create_transaction' | 'create_transfer' | 'open_account';
+    method: string;
+    path: string;
+    body: Record<string, unknown>;
+  };
+  changes: { field: string; before: string | null; after: string | null }[];
+  requested_by: string;
+  requested_at: string;
+  expires_at: string;
+  status: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
+  decided_by: string | null;
+  decided_at: string | null;
+  reason: string | null;
+  outcome?: { status: 'success'; data: Record<string, unknown> } | {
+    status: 'error';
+    code: ErrorCode;
+    message: string;
+    errors?: { field: string; code: ErrorCode; message: string }[];
+    details?: Record<string, unknown>;
+  };
+}
+
+export interface ApprovalWithKey {
+  approval_id: string;
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above';
+  summary: string;
+  request: {
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'redrive_dead_letter' | 'create_transaction' | 'create_transfer' | 'open_account';
+    method: string;
+    path: string;
+    body: Record<string, unknown>;
+  };
+  changes: { field: string; before: string | null; after: string | null }[];
+  requested_by: string;
+  requested_at: string;
+  expires_at: string;
+  status: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
+  decided_by: string | null;
+  decided_at: string | null;
+  reason: string | null;
+  outcome?: { status: 'success'; data: Record<string, unknown> } | {
+    status: 'error';
+    code: ErrorCode;
+    message: string;
+    errors?: { field: string; code: ErrorCode; message: string }[];
+    details?: Record<string, unknown>;
+  };
+  api_key?: string;
+}
+
 export interface ErrorBody {
   status: 'error';
   message: string;
@@ -376,19 +435,23 @@ export type ErrorCode =
   | 'duplicate_ussd_phone'
   | 'not_reversible'
   | 'already_reversed'
+  | 'approval_required'
   | 'missing_credentials'
   | 'invalid_credentials'
   | 'ambiguous_credentials'
   | 'insufficient_scope'
+  | 'own_approval'
   | 'client_not_found'
   | 'account_not_found'
   | 'transaction_not_found'
   | 'transfer_not_found'
   | 'api_key_not_found'
   | 'dead_letter_not_found'
+  | 'approval_not_found'
   | 'route_not_found'
   | 'method_not_allowed'
   | 'deadline_exceeded'
+  | 'approval_decided'
   | 'dead_letter_expired'
   | 'request_timeout'
   | 'body_too_large'
@@ -517,7 +580,7 @@ export interface Calls {
   /** Create an API key. It ends after KEY_MAX_LIFETIME_DAYS at the latest, and not after the key that makes it; so it does where `expires_at` is not given. Bound to one client, it cannot have scopes that belong to the bank. Scope: keys:manage. */
   createApiKey(input: {
     name: string;
-    scopes: ('clients:read' | 'clients:write' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage')[];
+    scopes: ('clients:read' | 'clients:write' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write')[];
     expires_at?: string | null;
     client_id?: string | null;
     environment?: 'live' | 'test';
@@ -573,4 +636,18 @@ export interface Calls {
   redriveDeadLetter(input: { dead_letter_id: string; renew_deadline?: boolean }, options?: CallOptions): Promise<DeadLetter>;
   /** Decide that a dead letter is never executed. Scope: ops:manage. */
   dropDeadLetter(input: { dead_letter_id: string; reason?: string | null }, options?: CallOptions): Promise<DeadLetter>;
+  /** List what waits for a second person, or did. With `approvals:write` those that the caller has the scope of the action for, and always their own. Any authenticated caller. */
+  listApprovals(input?: {
+    status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
+    action?: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above';
+    limit?: number;
+    cursor?: string;
+    order?: 'asc' | 'desc';
+  }, options?: CallOptions): Pages<Approval>;
+  /** Get an approval. For those who may decide about it, and for whoever asked for it. Where it has made an API key, the first GET of whoever asked holds `api_key`: the key itself, shown this once. Any authenticated caller. */
+  getApproval(input: { approval_id: string }, options?: CallOptions): Promise<ApprovalWithKey>;
+  /** Approve what somebody else has asked for. Needs the scope of the action besides. The command runs in the name of whoever asked; its outcome stands in the approval, as soon as there is one. Scope: approvals:write. */
+  approveRequest(input: { approval_id: string; reason?: string | null }, options?: CallOptions): Promise<Approval>;
+  /** Reject what somebody else has asked for. Needs the scope of the action besides. Scope: approvals:write. */
+  rejectRequest(input: { approval_id: string; reason: string }, options?: CallOptions): Promise<Approval>;
 }

@@ -22,6 +22,7 @@ const about: Partial<Record<TopicName, { title: string; key: string; rule?: stri
   transfers: { title: 'One event per transfer', key: 'transfer_id' },
   accounts: { title: 'Openings and changes of status', key: 'account_id' },
   clients: { title: 'Clients, without personal data', key: 'client_id' },
+  approvals: { title: 'What waits for a second person, and what became of it', key: 'approval_id' },
   balances: {
     title: 'The latest balance of each account: compacted, read it from the beginning for the present state',
     key: 'account_id',
@@ -146,6 +147,8 @@ const meanings: Record<keyof typeof headerNames, string> = {
   staff: 'true where a member of staff asks in person',
   address: "The caller's network address",
   bound_client_id: 'The client that the caller is bound to',
+  approved_by: 'The second person, where one had to approve the command',
+  approval_id: 'The approval, where one was needed',
   traceparent: 'W3C trace context',
   correlation_id: 'Of the reply that is waited for',
   reply_topic: 'Where the reply goes; absent where nobody waits',

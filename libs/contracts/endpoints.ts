@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { administrationBodies, administrationParameters, auditRecordSchema, deadLetterContentSchema, deadLetterSchema, operationsSchema, postingStatisticsSchema, searchHitSchema, timelineSchema, verificationSchema } from './administration.ts';
+import { approvalAction, approvalBodies, approvalSchema, approvalStatus } from './approvals.ts';
 import type { ErrorCode } from './errors.ts';
-import { bodies, parameters } from './fields.ts';
+import { bodies, page, parameters } from './fields.ts';
 import type { MessageName } from './messages.ts';
 import {
   accountBalanceSchema,
@@ -40,6 +41,8 @@ export interface Endpoint {
   success: 200 | 201;
   /** Answered 202 with a Pending resource when no reply comes in time. */
   pending?: true;
+  /** Answered 202 with an Approval where a second person must approve it. */
+  approval?: true;
   /** The message that carries it; composed reads name their first one. */
   message: MessageName | null;
   /** Codes beyond those that every endpoint can answer. */
@@ -105,11 +108,11 @@ export const endpoints = {
   open_account: {
     method: 'POST', path: '/accounts', tag: 'Accounts', summary: 'Open an account for a client', scope: 'accounts:write', query: none, body: bodies.openAccount,
     description: 'An `initial_deposit` above 0 is cash, and needs `transactions:write` besides.',
-    result: accountSchema, shape: 'one', success: 201, message: 'open_account', errors: [...moneyErrors, 'client_not_found', ...writeErrors],
+    result: accountSchema, shape: 'one', success: 201, approval: true, message: 'open_account', errors: [...moneyErrors, 'client_not_found', ...writeErrors],
   },
   change_account_status: {
     method: 'POST', path: '/accounts/:account_id/status-transitions', tag: 'Accounts', summary: 'Activate, deactivate or freeze an account', scope: 'accounts:status', query: none, body: bodies.changeStatus,
-    result: accountSchema, shape: 'one', success: 200, message: 'change_account_status', errors: ['account_not_found', ...writeErrors],
+    result: accountSchema, shape: 'one', success: 200, approval: true, message: 'change_account_status', errors: ['account_not_found', 'approval_required', ...writeErrors],
   },
   list_status_transitions: {
     method: 'GET', path: '/accounts/:account_id/status-transitions', tag: 'Accounts', summary: 'Status history of an account', scope: 'accounts:read', query: parameters.page,
@@ -135,11 +138,11 @@ export const endpoints = {
   },
   create_transaction: {
     method: 'POST', path: '/transactions', tag: 'Transactions', summary: 'Deposit or withdraw', scope: 'transactions:write', query: none, body: bodies.createTransaction,
-    result: transactionSchema, shape: 'bare', success: 201, pending: true, message: 'create_transaction', errors: ['invalid_transaction_type', ...postingErrors],
+    result: transactionSchema, shape: 'bare', success: 201, pending: true, approval: true, message: 'create_transaction', errors: ['invalid_transaction_type', ...postingErrors],
   },
   reverse_transaction: {
     method: 'POST', path: '/transactions/:transaction_id/reversal', tag: 'Transactions', summary: 'Reverse a transaction', scope: 'transactions:reverse', query: none, body: bodies.reverse,
-    result: transactionSchema, shape: 'one', success: 201, message: 'reverse_transaction',
+    result: transactionSchema, shape: 'one', success: 201, approval: true, message: 'reverse_transaction',
     errors: ['transaction_not_found', 'not_reversible', 'already_reversed', 'insufficient_funds', 'inactive_account', 'balance_limit_exceeded', 'amount_exceeds_outstanding', ...writeErrors],
   },
   list_transfers: {
@@ -153,12 +156,12 @@ export const endpoints = {
   },
   create_transfer: {
     method: 'POST', path: '/transfers', tag: 'Transfers', summary: 'Move funds between two accounts', scope: 'transfers:write', query: none, body: bodies.createTransfer,
-    result: transferSchema, shape: 'one', success: 201, pending: true, message: 'create_transfer', errors: ['same_account', 'amount_exceeds_outstanding', 'destination_refused', ...postingErrors],
+    result: transferSchema, shape: 'one', success: 201, pending: true, approval: true, message: 'create_transfer', errors: ['same_account', 'amount_exceeds_outstanding', 'destination_refused', ...postingErrors],
   },
   create_api_key: {
     method: 'POST', path: '/admin/api-keys', tag: 'Administration', summary: 'Create an API key', scope: 'keys:manage', query: none, body: bodies.createKey,
     description: 'It ends after KEY_MAX_LIFETIME_DAYS at the latest, and not after the key that makes it; so it does where `expires_at` is not given. Bound to one client, it cannot have scopes that belong to the bank.',
-    result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, message: 'create_api_key', errors: ['client_not_found', ...writeErrors],
+    result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, approval: true, message: 'create_api_key', errors: ['client_not_found', ...writeErrors],
   },
   list_api_keys: {
     method: 'GET', path: '/admin/api-keys', tag: 'Administration', summary: 'List API keys', scope: 'keys:manage', query: parameters.page,
@@ -171,7 +174,7 @@ export const endpoints = {
   rotate_api_key: {
     method: 'POST', path: '/admin/api-keys/:key_id/rotation', tag: 'Administration', summary: 'Replace an API key, the old one staying valid for a while', scope: 'keys:manage', query: none, body: bodies.rotateKey,
     description: 'The new key ends when the old one would have ended, and not after the key that rotates it.',
-    result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, message: 'rotate_api_key', errors: ['api_key_not_found', 'invalid_status_transition', ...writeErrors],
+    result: apiKeySchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 201, approval: true, message: 'rotate_api_key', errors: ['api_key_not_found', 'invalid_status_transition', ...writeErrors],
   },
   revoke_api_key: {
     method: 'POST', path: '/admin/api-keys/:key_id/revocation', tag: 'Administration', summary: 'Revoke an API key and its family', scope: 'keys:manage', query: none, body: bodies.revokeKey,
@@ -228,11 +231,35 @@ export const endpoints = {
   },
   redrive_dead_letter: {
     method: 'POST', path: '/admin/dead-letters/:dead_letter_id/redrive', tag: 'Administration', summary: 'Send a dead letter to its topic again, its very bytes', scope: 'ops:manage', query: none, body: administrationBodies.redriveDeadLetter,
-    result: deadLetterSchema, shape: 'one', success: 200, message: 'redrive_dead_letter', errors: ['dead_letter_not_found', 'invalid_status_transition', 'dead_letter_expired', ...writeErrors],
+    result: deadLetterSchema, shape: 'one', success: 200, approval: true, message: 'redrive_dead_letter', errors: ['dead_letter_not_found', 'invalid_status_transition', 'dead_letter_expired', ...writeErrors],
   },
   drop_dead_letter: {
     method: 'POST', path: '/admin/dead-letters/:dead_letter_id/drop', tag: 'Administration', summary: 'Decide that a dead letter is never executed', scope: 'ops:manage', query: none, body: administrationBodies.dropDeadLetter,
     result: deadLetterSchema, shape: 'one', success: 200, message: 'drop_dead_letter', errors: ['dead_letter_not_found', 'invalid_status_transition', ...writeErrors],
+  },
+  list_approvals: {
+    method: 'GET', path: '/admin/approvals', tag: 'Administration', summary: 'List what waits for a second person, or did', scope: null,
+    query: z.strictObject({ status: approvalStatus.optional(), action: approvalAction.optional(), ...page }),
+    description: 'With `approvals:write` those that the caller has the scope of the action for, and always their own.',
+    result: approvalSchema, shape: 'page', success: 200, message: 'list_approvals', errors: ['invalid_cursor'],
+  },
+  get_approval: {
+    method: 'GET', path: '/admin/approvals/:approval_id', tag: 'Administration', summary: 'Get an approval', scope: null, query: none,
+    description:
+      'For those who may decide about it, and for whoever asked for it. Where it has made an API key, the first GET of whoever asked holds `api_key`: the key itself, shown this once.',
+    result: approvalSchema.extend({ api_key: z.string().optional() }), shape: 'one', success: 200, message: 'get_approval', errors: ['approval_not_found', 'insufficient_scope', 'outcome_unknown'],
+  },
+  approve_request: {
+    method: 'POST', path: '/admin/approvals/:approval_id/approval', tag: 'Administration', summary: 'Approve what somebody else has asked for', scope: 'approvals:write', query: none,
+    body: approvalBodies.approve,
+    description: 'Needs the scope of the action besides. The command runs in the name of whoever asked; its outcome stands in the approval, as soon as there is one.',
+    result: approvalSchema, shape: 'one', success: 200, message: 'approve_request', errors: ['approval_not_found', 'own_approval', 'approval_decided', ...writeErrors],
+  },
+  reject_request: {
+    method: 'POST', path: '/admin/approvals/:approval_id/rejection', tag: 'Administration', summary: 'Reject what somebody else has asked for', scope: 'approvals:write', query: none,
+    body: approvalBodies.reject,
+    description: 'Needs the scope of the action besides.',
+    result: approvalSchema, shape: 'one', success: 200, message: 'reject_request', errors: ['approval_not_found', 'own_approval', 'approval_decided', ...writeErrors],
   },
 } satisfies Record<string, Endpoint>;
 

@@ -34,6 +34,9 @@ export interface MessageContext {
   address?: string;
   /** The client that the caller is bound to. */
   bound_client_id?: string;
+  /** Who approved the command, where a second person had to, and the approval: the reply goes to its saga. */
+  approved_by?: string;
+  approval_id?: string;
   traceparent?: string;
   correlation_id?: string;
   reply_topic?: string;
@@ -56,6 +59,8 @@ export const headerNames = {
   staff: 'staff',
   address: 'caller-address',
   bound_client_id: 'bound-client-id',
+  approved_by: 'approved-by',
+  approval_id: 'approval-id',
   traceparent: 'traceparent',
   correlation_id: 'correlation-id',
   reply_topic: 'reply-topic',

@@ -42,6 +42,12 @@ export const eventExamples: { [T in EventType]: EventData<T> } = {
   },
   'corebanking.client.created.v1': { client_id, client_type: 'Retail', created_at: at },
   'corebanking.client.updated.v1': { client_id, client_type: 'Retail', changed_fields: ['email'], updated_at: at },
+  'corebanking.approval.requested.v1': {
+    approval_id: `apr_${bits}`, action: 'reverse', operation: 'reverse_transaction', requested_by: 'jwt:https://issuer.example|alice', requested_at: at, expires_at: '2026-01-03T03:04:05.678Z',
+  },
+  'corebanking.approval.decided.v1': {
+    approval_id: `apr_${bits}`, action: 'reverse', operation: 'reverse_transaction', requested_by: 'jwt:https://issuer.example|alice', status: 'Approved', decided_by: 'jwt:https://issuer.example|bob', decided_at: booked,
+  },
   'corebanking.balance.v1': { account_id, account_number: 'SAV-1234567897', account_type: 'Savings', currency: 'USD', status: 'Active', status_version: 1, balance: '125.50', sequence: 12, updated_at: booked },
   'corebanking.audit.recorded.v1': {
     audit_id: `aud_${bits}`, created_at: at, actor: 'jwt:https://issuer.example|alice', action: 'change_account_status', resource_id: account_id, outcome: 'success', request_id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',

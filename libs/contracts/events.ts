@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { auditRecordSchema, securityActivitySchema } from './administration.ts';
+import { approvalAction, approvalStatus } from './approvals.ts';
 import { accountMasterSchema, accountStatus, accountType, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
 import type { TopicName } from './topics.ts';
 
@@ -47,6 +48,24 @@ export const events = {
   'corebanking.client.updated.v1': event(
     'clients',
     z.object({ client_id: z.string(), client_type: z.string(), changed_fields: z.array(z.string()), updated_at: z.string() }),
+  ),
+  /** Ids and words of the table alone: what was asked for is read by those who may decide it. */
+  'corebanking.approval.requested.v1': event(
+    'approvals',
+    z.object({ approval_id: z.string(), action: approvalAction, operation: z.string(), requested_by: z.string(), requested_at: z.string(), expires_at: z.string() }),
+  ),
+  /** Approved, Rejected, or Expired, which nobody decided. */
+  'corebanking.approval.decided.v1': event(
+    'approvals',
+    z.object({
+      approval_id: z.string(),
+      action: approvalAction,
+      operation: z.string(),
+      requested_by: z.string(),
+      status: approvalStatus.exclude(['Waiting']),
+      decided_by: z.string().nullable(),
+      decided_at: z.string(),
+    }),
   ),
   /** The latest state of an account, from its opening on, after every posting and change of status; the topic is compacted. */
   'corebanking.balance.v1': event(

@@ -46,10 +46,10 @@ function bad(code: string, reason: string, address?: ReplyAddress): DecodedReque
   return { kind: 'bad', code, reason, address };
 }
 
-/** A step of a saga is answered under its own id, and not to another step. */
-function maySendTo({ topic, partition, correlation_id }: ReplyAddress, { message_id }: MessageContext, prefix: string): boolean {
+/** A step of a saga is answered under its own id, an approved command under its approval's, and not to another step. */
+function maySendTo({ topic, partition, correlation_id }: ReplyAddress, { message_id, approval_id = message_id }: MessageContext, prefix: string): boolean {
   if (topic === topicName(prefix, 'replies')) return partition < replyPartitions;
-  return topic === topicName(prefix, 'accounts.commands') && partition < commandPartitions && correlation_id === message_id;
+  return topic === topicName(prefix, 'accounts.commands') && partition < commandPartitions && correlation_id === approval_id;
 }
 
 /** undefined for what is no JSON. */

@@ -18,6 +18,7 @@ export const idPrefix = {
   audit: 'aud',
   deadLetter: 'dlt',
   verification: 'ver',
+  approval: 'apr',
 } as const;
 
 export type IdKind = keyof typeof idPrefix;

@@ -11,6 +11,7 @@ import {
   timelineSchema,
   verificationSchema,
 } from './administration.ts';
+import { approvableCommand, approvalAction, approvalRequestSchema, approvalSchema, approvalStatus } from './approvals.ts';
 import { bodies } from './fields.ts';
 import type { Signer } from './mac.ts';
 import { isCurrency, maxDecimalLength } from './money.ts';
@@ -75,6 +76,14 @@ function query<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data:
   return { kind: 'query' as const, topic, data, result };
 }
 
+const secretHash = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** True where leaving Frozen needs an approval that this command does not have: then it is refused. */
+const keepFrozen = z.boolean().optional();
+
+/** `scopes`: those of whoever decides. */
+const verdict = z.object({ approval_id: id, reason: text, scopes: z.array(z.string()) });
+
 const keyData = z.object({
   key_id: id,
   name: z.string(),
@@ -88,7 +97,7 @@ const keyData = z.object({
   /** The API key that makes it, where it is one. */
   maker_key_id: id.nullish(),
   /** HMAC-SHA-256 of the whole key under the pepper, hex. The secret itself never travels. */
-  secret_hash: z.string().regex(/^[0-9a-f]{64}$/),
+  secret_hash: secretHash,
 });
 
 export const messages = {
@@ -102,7 +111,7 @@ export const messages = {
   ),
   change_account_status: command(
     'accounts.commands',
-    z.object({ transition_id: id, account_id: id, status: accountStatus, reason: freezeReason.nullable(), note: text }),
+    z.object({ transition_id: id, account_id: id, status: accountStatus, reason: freezeReason.nullable(), note: text, keep_frozen: keepFrozen }),
     accountSchema,
   ),
   create_api_key: command('accounts.commands', keyData, apiKeySchema),
@@ -120,6 +129,12 @@ export const messages = {
   record_audit: command('accounts.commands', auditRecordSchema, z.null()),
   redrive_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, renew_deadline: z.boolean() }), deadLetterSchema),
   drop_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, reason: text }), deadLetterSchema),
+  /** In the place of a command that a second person must approve. */
+  request_approval: command('accounts.commands', approvalRequestSchema, approvalSchema),
+  approve_request: command('accounts.commands', verdict, approvalSchema),
+  reject_request: command('accounts.commands', verdict, approvalSchema),
+  /** Gives the key that an approval has made the secret that is shown to whoever asked for it: once. */
+  claim_approved_key: command('accounts.commands', z.object({ approval_id: id, key_id: id, secret_hash: secretHash }), apiKeySchema),
 
   // accounts: queries
   list_clients: query('accounts.queries', z.object({ client_type: z.string().optional(), ussd_phone: z.string().optional(), ...page }), pageOf(clientSchema)),
@@ -156,6 +171,17 @@ export const messages = {
     pageOf(deadLetterSchema),
   ),
   get_dead_letter: query('accounts.queries', z.object({ dead_letter_id: id }), deadLetterContentSchema),
+  /** `scopes`: those of whoever asks, who sees what they may decide, and their own. */
+  list_approvals: query(
+    'accounts.queries',
+    z.object({ status: approvalStatus.optional(), action: approvalAction.optional(), scopes: z.array(z.string()), ...page }),
+    pageOf(approvalSchema),
+  ),
+  get_approval: query(
+    'accounts.queries',
+    z.object({ approval_id: id, scopes: z.array(z.string()) }),
+    z.object({ approval: approvalSchema, /** It has made a key whose secret nobody has been shown. */ has_unread_key: z.boolean() }),
+  ),
 
   // ledger: commands
   create_transaction: command(
@@ -178,7 +204,7 @@ export const messages = {
   /** A step of the status saga: the ledger decides from, to, no-op and order. */
   change_ledger_account_status: command(
     'ledger.commands',
-    z.object({ transition_id: id, account_id: accountId, status: accountStatus }),
+    z.object({ transition_id: id, account_id: accountId, status: accountStatus, keep_frozen: keepFrozen }),
     z.object({
       account_id: id,
       from_status: accountStatus,
@@ -245,6 +271,8 @@ const senders: Partial<Record<MessageName, readonly Signer[]>> = {
   open_ledger_account: ['accounts'],
   change_ledger_account_status: ['accounts'],
   record_audit: ['gateway', 'ledger'],
+  // Once somebody has approved them.
+  ...Object.fromEntries(approvableCommand.options.map((name) => [name, ['gateway', 'accounts'] as const])),
 };
 
 /** Whether this service may ask for that. */

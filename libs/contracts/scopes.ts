@@ -16,6 +16,7 @@ const holders = {
   'audit:read': 'bank',
   'books:read': 'bank',
   'ops:manage': 'bank',
+  'approvals:write': 'bank',
 } as const satisfies Record<string, 'anyone' | 'bank'>;
 
 export type Scope = keyof typeof holders;

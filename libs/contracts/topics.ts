@@ -58,7 +58,7 @@ function events(writer: TopicUser, settings: TopicSettings): TopicDefinition {
 export const deadLetterTopics = ['ledger.commands.dlq', 'ledger.audit.dlq', 'accounts.commands.dlq', 'ledger.queries.dlq', 'accounts.queries.dlq'] as const;
 
 /** What consumers read; the rest of what outboxes hold is between services. */
-export const eventTopics = ['transactions', 'transfers', 'balances', 'accounts', 'clients', 'audit', 'security'] as const;
+export const eventTopics = ['transactions', 'transfers', 'balances', 'accounts', 'clients', 'approvals', 'audit', 'security'] as const;
 export type EventTopic = (typeof eventTopics)[number];
 
 export function isEventTopic(topic: string): topic is EventTopic {
@@ -82,6 +82,7 @@ export const topics = {
   transfers: events('ledger', kept(12)),
   accounts: events('accounts', kept(12)),
   clients: events('accounts', kept(12)),
+  approvals: events('accounts', kept(1)),
   balances: events('ledger', compacted(12)),
   'api-keys': between(['accounts'], ['gateway'], compacted(1)),
   /** Of the dashboard: which sessions were ended by signing out. Read from its beginning, like a compacted one; no session lasts as long as it keeps. */

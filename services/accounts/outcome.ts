@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ApprovableCommand } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
@@ -41,38 +42,43 @@ export interface Asked<D> {
   data: D;
 }
 
-/** A step with the ledger's answer to it. */
+/** A step with the answer to it. */
 export interface Finished {
   step: Step;
   body: ReplyBody;
 }
 
-export type StepMessage = 'open_ledger_account' | 'change_ledger_account_status';
-
-/** What a saga asks of the ledger; finished when the ledger's reply with correlation id step_id has been applied. */
+/** What a saga asks for; finished when the reply with correlation id step_id has been applied. */
 export interface Step {
-  /** account_id or transition_id. */
+  /** account_id, transition_id or approval_id. */
   step_id: string;
-  message: StepMessage;
+  message: 'open_ledger_account' | 'change_ledger_account_status' | ApprovableCommand;
+  /** Key of the message: account_id, but for approved commands. */
   account_id: string;
-  payload: MessageData<'open_ledger_account'> | MessageData<'change_ledger_account_status'>;
+  payload: object;
   /** The context of the command that began the saga. */
   context: MessageContext;
   /** What accounts alone must remember until the reply. */
-  detail: Partial<Pick<MessageData<'change_account_status'>, 'reason' | 'note'>>;
+  detail: Partial<Pick<MessageData<'change_account_status'>, 'reason' | 'note'>> & { approved?: ApprovedCommand };
+}
+
+/** How an approved command is sent: under its own id, in the name of whoever asked for it. */
+export interface ApprovedCommand {
+  bucket: number;
+  context: Pick<MessageContext, 'message_id' | 'time' | 'request_id' | 'actor' | 'approved_by'> & Partial<MessageContext>;
 }
 
 export type Outcome =
   | { kind: 'decided'; body: ReplyBody; events: OutboxEvent[]; kept: boolean; details: AuditDetails }
-  | { kind: 'begun'; step: Step };
+  | { kind: 'begun'; step: Step; events: OutboxEvent[] };
 
 /** `details` are for the audit. */
 export function done(data: unknown, written: OutboxEvent[], details: AuditDetails): Outcome {
   return { kind: 'decided', body: { ok: true, data }, events: written, kept: true, details };
 }
 
-export function begun(step: Step): Outcome {
-  return { kind: 'begun', step };
+export function begun(step: Step, written: OutboxEvent[] = []): Outcome {
+  return { kind: 'begun', step, events: written };
 }
 
 /**

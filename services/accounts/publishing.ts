@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { source } from '#libs/contracts/envelope.ts';
+import { replyType, source } from '#libs/contracts/envelope.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
 import { createSigner, signatureHeader } from '#libs/contracts/signature.ts';
 import { type TopicName, topicName, topicTable } from '#libs/contracts/topics.ts';
@@ -35,7 +35,7 @@ export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { k
   const prefix = config.TOPIC_PREFIX;
   const topics = topicTable(prefix);
   const publishers = {
-    replies: createPublisher(kafka, { logger, name: 'replies', topics }),
+    replies: createPublisher(kafka, { logger, name: 'replies', topics, sign: replySigner(prefix, keys) }),
     events: createPublisher(kafka, { logger, name: 'events', topics, sign: eventSigner(config, keys) }),
   };
   const tracePublished = publishTracer(tracing, prefix);
@@ -48,12 +48,19 @@ export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { k
   return { publishers, replies, deadLetters: deadLetterTopicsOf(kafka, publishers.replies, logger), relay };
 }
 
-/** Of what the outbox holds: steps of sagas, which the ledger acts upon, and states of API keys, which gateways believe. */
+/** Replies to itself: accounts carries out some of what was approved, and ends the saga by the reply. */
+function replySigner(prefix: string, keys: MacKeys): (message: OutgoingMessage) => void {
+  const forAccounts = topicName(prefix, 'accounts.commands');
+  return (message) => void (message.topic === forAccounts && message.headers['ce_type'] === replyType && keys.sign('accounts', message));
+}
+
+/** Of what the outbox holds: steps of sagas, which the ledger and accounts act upon, and states of API keys, which gateways believe. */
 function eventSigner({ TOPIC_PREFIX: prefix, API_KEY_SIGNING_KEY: signingKey }: AccountsConfig, keys: MacKeys): (message: OutgoingMessage) => void {
   const signState = createSigner(signingKey);
-  const [steps, states] = [topicName(prefix, 'ledger.commands'), topicName(prefix, 'api-keys')];
+  const steps = [topicName(prefix, 'ledger.commands'), topicName(prefix, 'accounts.commands')];
+  const states = topicName(prefix, 'api-keys');
   return (message) => {
-    if (message.topic === steps) keys.sign('accounts', message);
+    if (steps.includes(message.topic)) keys.sign('accounts', message);
     if (message.topic === states) message.headers[signatureHeader] = signState(String(message.value));
   };
 }

@@ -10,10 +10,12 @@ function grants(role: string): string[] {
   return [
     `grant select, insert, update (email, contact_number, address, ussd_phone_number, ussd_status, updated_at) on clients to ${role}`,
     `grant select, insert, update (state, status, status_version, updated_at) on accounts to ${role}`,
-    `grant select, insert, update (expires_at, revoked_at, last_used_at, version) on api_keys to ${role}`,
+    `grant select, insert, update (secret_hash, expires_at, revoked_at, last_used_at, version) on api_keys to ${role}`,
     `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,
     `grant select, insert on status_transitions, audit to ${role}`,
     `grant select on audit_chain to ${role}`,
+    // What was asked for stays as it was asked for.
+    `grant select, insert, update (status, decided_by, decided_at, reason, outcome, key_claimed_at) on approvals to ${role}`,
     `grant select, insert, update (reply), delete on commands to ${role}`,
     `grant select, insert, delete on waiting_replies to ${role}`,
     `grant select, insert, update (attempts, next_attempt_at), delete on saga_steps to ${role}`,

@@ -6,7 +6,10 @@ import type { Scope } from '#libs/contracts/scopes.ts';
 import { keyVerifyingConfig, macConfig } from '#libs/service/signing.ts';
 import { tracingConfig } from '#libs/service/tracing.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+import { approvalActions } from '#libs/contracts/approvals.ts';
+import { isCurrency, toMinor } from '#libs/contracts/money.ts';
 import { createCursors } from './api/cursor.ts';
+import type { FourEyes } from './access/four-eyes.ts';
 import { createKeySet } from './access/jwks.ts';
 import { asymmetricAlgorithms } from './access/tokens.ts';
 
@@ -24,6 +27,17 @@ export const routeGroups = ['api', 'admin', 'docs'] as const;
 export type RouteGroup = (typeof routeGroups)[number];
 
 const secret = z.string().min(16, 'must have at least 16 characters');
+
+/** `KES:1000000 USD:10000` */
+const amountLimits = z.string().transform((text, ctx) => {
+  const limits = new Map<string, string>();
+  for (const part of text.split(/[\s,]+/).filter((one) => one !== '')) {
+    const [, currency = '', amount = ''] = /^([A-Z]{3}):(\d{1,15}(?:\.\d{1,4})?)$/.exec(part) ?? [];
+    if (isCurrency(currency) && typeof toMinor(amount, currency) === 'bigint') limits.set(currency, amount);
+    else ctx.addIssue({ code: 'custom', message: `must be currencies with amounts, such as "KES:1000000 USD:10000": ${part} is none` });
+  }
+  return limits as ReadonlyMap<string, string>;
+}).meta({ title: 'currencies with amounts' });
 
 export const gatewayConfig = z
   .object({
@@ -60,6 +74,12 @@ export const gatewayConfig = z
     SECURITY_SUMMARY_SECONDS: wholeNumber(1, 3600).prefault('60').describe('How often refused credentials and permissions, as they were counted, are recorded in the audit and published to the topic security'),
     MAX_CONNECTIONS: wholeNumber(10, 1_000_000).prefault('10000').describe('Connections that a gateway holds at most, a tenth of them of one address; the proxies of TRUST_PROXY may have them all'),
     SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000).prefault('300').describe('How long requests are still taken after the readiness probe says no; behind a load balancer, as long as it takes to notice'),
+    FOUR_EYES: list
+      .pipe(z.array(z.enum(['all', 'none', ...approvalActions])))
+      .prefault('all')
+      .describe('What people do only after a second person has approved it: all, none, or some of reverse, unfreeze, create_key, redrive, post_above'),
+    FOUR_EYES_KEYS: z.enum(['on', 'off']).default('off').describe('on: what API keys do needs approval as well, and keys with approvals:write may approve'),
+    FOUR_EYES_LIMITS: amountLimits.optional().describe('For post_above: the largest amount of a posting that needs no approval, by currency, such as "KES:1000000 USD:10000"; other currencies have no limit'),
     DASHBOARD_CLIENT_ID: z.string().optional().describe('The OAuth client by which staff sign in to the dashboard at JWT_ISSUER; needs the three that follow, and without them there is no dashboard'),
     DASHBOARD_CLIENT_SECRET: secret.optional().describe('Its secret'),
     SESSION_SECRET: secret.optional().describe('Secret from which the keys of session cookies are derived; the same for every gateway, and whoever changes it signs everybody out'),
@@ -72,11 +92,21 @@ export const gatewayConfig = z
   .refine((config) => (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) || (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined), {
     message: 'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
   })
+  .refine(({ FOUR_EYES: named }) => named.length > 0 && (named.length === 1 || !named.some((one) => one === 'all' || one === 'none')), {
+    message: 'FOUR_EYES must be all, none, or names of actions',
+  })
   .refine((config) => config.JWT_ROLE_SCOPES === undefined || config.JWT_SCOPES_CLAIM !== undefined, { message: 'JWT_ROLE_SCOPES needs JWT_SCOPES_CLAIM' })
   .refine((config) => {
     const given = [config.DASHBOARD_CLIENT_ID, config.DASHBOARD_CLIENT_SECRET, config.SESSION_SECRET, config.PUBLIC_URL].filter((value) => value !== undefined).length;
     return given === 0 || (given === 4 && config.JWKS_URL !== undefined);
   }, { message: 'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET and PUBLIC_URL belong together, and need JWKS_URL' });
+
+/** The settings of four eyes, as the API asks for them. */
+export function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS'>): FourEyes {
+  const named = config.FOUR_EYES;
+  const actions = new Set(approvalActions.filter((action) => named.includes('all') || named.includes(action)));
+  return { actions, keys: config.FOUR_EYES_KEYS === 'on', limits: config.FOUR_EYES_LIMITS ?? new Map() };
+}
 
 export type GatewayConfig = z.output<typeof gatewayConfig>;
 
@@ -109,5 +139,6 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     maxConnections: config.MAX_CONNECTIONS,
     corsOrigins: config.CORS_ORIGINS,
     routes: config.ROUTES,
+    fourEyes: fourEyesOf(config),
   };
 }

@@ -11,7 +11,7 @@ import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Nobody acts unseen: every write by a person of the staff, and every refused call of what only staff may do, is in the audit. */
-const world = useBank({ env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1' } });
+const world = useBank({ env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1', FOUR_EYES: 'redrive' } });
 const { api } = world;
 let staff: Api;
 let client: RestClient;
@@ -22,15 +22,20 @@ beforeAll(async () => {
   client = await api.client();
   account = await api.account(client.client_id, { initial_deposit: 100 });
   const dead = (id: string) => ({ topic: topicName(world.bank.topic_prefix, 'ledger.commands'), partition: 0, key: id, value: 'no JSON', headers: { ce_id: id, ce_type: messageType('create_transaction'), ce_time: new Date().toISOString() } });
-  await publish(world.bank, [dead(randomUUID()), dead(randomUUID())]);
+  await publish(world.bank, [dead(randomUUID()), dead(randomUUID()), dead(randomUUID())]);
   letters = await eventually(async () => {
     const listed = (await api.get('/admin/dead-letters')).list<DeadLetter>();
-    return listed.length === 2 && listed;
+    return listed.length === 3 && listed;
   });
 });
 
 type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extends 'GET' ? never : Name }[EndpointName];
 const newKeyId = async () => (await api.key({ scopes: ['clients:read'] })).key_id;
+/** What somebody else has asked for. */
+async function waitingApproval(): Promise<string> {
+  const asked = await api.withToken(staffToken(world.bank, 'bob')).post(`/admin/dead-letters/${letters[2]?.dead_letter_id}/redrive`, { renew_deadline: true });
+  return asked.data<{ approval_id: string }>().approval_id;
+}
 /** One good request for each endpoint that writes; a new endpoint does not compile without one. */
 const writes: Record<Write, () => Promise<Answer>> = {
   create_client: () => staff.post('/clients', retail()),
@@ -46,6 +51,8 @@ const writes: Record<Write, () => Promise<Answer>> = {
   redrive_dead_letter: () => staff.post(`/admin/dead-letters/${letters[0]?.dead_letter_id}/redrive`),
   verify_books: () => staff.post('/admin/verifications'),
   drop_dead_letter: () => staff.post(`/admin/dead-letters/${letters[1]?.dead_letter_id}/drop`, { reason: 'poison' }),
+  reject_request: async () => staff.post(`/admin/approvals/${await waitingApproval()}/rejection`, { reason: 'x' }),
+  approve_request: async () => staff.post(`/admin/approvals/${await waitingApproval()}/approval`),
 };
 
 function recordOf(answer: Answer): Promise<AuditRecord> {

@@ -28,7 +28,7 @@ describe('Scopes × routes', () => {
 
   it('the scopes are those of the contract', () => {
     expect([...scopes].sort()).toEqual(
-      ['accounts:read', 'accounts:status', 'accounts:write', 'audit:read', 'books:read', 'clients:read', 'clients:write', 'keys:manage', 'ops:manage', 'transactions:read', 'transactions:reverse', 'transactions:write', 'transfers:write'],
+      ['accounts:read', 'accounts:status', 'accounts:write', 'approvals:write', 'audit:read', 'books:read', 'clients:read', 'clients:write', 'keys:manage', 'ops:manage', 'transactions:read', 'transactions:reverse', 'transactions:write', 'transfers:write'],
     );
   });
 

@@ -42,8 +42,9 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
     });
 
     it.each([
-      ['admin', ['Home', 'Clients', 'Accounts', 'Books', 'Operations', 'API keys', 'Audit']],
-      ['officer', ['Home', 'Clients', 'Accounts']],
+      ['admin', ['Home', 'Clients', 'Accounts', 'Approvals', 'Books', 'Operations', 'API keys', 'Audit']],
+      ['officer', ['Home', 'Clients', 'Accounts', 'Approvals']],
+      ['manager', ['Home', 'Clients', 'Accounts', 'Approvals', 'Books', 'Operations', 'API keys', 'Audit']],
       ['auditor', ['Home', 'Clients', 'Accounts', 'Books', 'Operations', 'Audit']],
     ] as const)('%s sees what their scopes allow', async (user, sections) => {
       const { page, complaints } = await as(user);
@@ -51,7 +52,7 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
       await look(page, `home-${user}`);
       expect(await page.getByRole('navigation', { name: 'Sections' }).getByRole('link').allInnerTexts()).toEqual(sections);
       expect(complaints).toEqual([]);
-      if (user === 'admin') return;
+      if (user === 'admin' || user === 'manager') return;
       await page.goto(ui('/api-keys/new'));
       expect(await heading(page)).toBe('You may not do this');
       const refused = await eventually(async () => (await world.api.all<AuditRecord>('/admin/audit?action=page:api-keys/new')).find(({ actor }) => actor.endsWith(`|${user}`)));

@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { unknownId } from '../support/client.ts';
+import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Every command of `npm run bank --`, as a process, against one bank. */
-const world = useBank();
+const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 
 const script = join(import.meta.dirname, '../../cli/bank.ts');
@@ -64,6 +65,22 @@ describe('bank', () => {
     expect((await bank(`keys revoke ${key_id}`)).out).toBe(`${key_id} revoked\n`);
     await eventually(async () => (await api.withKey(api_key).get('/accounts?limit=1')).status === 401);
     expect((await bank('keys list --limit 2')).out.split('\n')).toHaveLength(3);
+  });
+
+  it('approvals: listed, shown, approved and rejected, by a person', async () => {
+    const { account_id } = await api.newAccount();
+    const asked = await Promise.all([5, 6].map(async (amount) => {
+      const { transaction_id } = await api.transact(account_id, 'Deposit', amount);
+      return (await api.withToken(staffToken(world.bank, 'alice')).post(`/transactions/${transaction_id}/reversal`, { reason: 'x' })).data<{ approval_id: string }>().approval_id;
+    }));
+    const [first = '', second = ''] = asked;
+    const bob = { BANK_TOKEN: staffToken(world.bank, 'bob') };
+    expect((await bank('approvals list --status Waiting', bob)).out.split('\n')).toHaveLength(3);
+    expect((await bank(`approvals show ${first}`, bob)).out).toMatch(/^apr_\w+  Waiting .*\n  transaction txn_\w+: Completed -> reversed\n/);
+    expect((await bank(`approvals approve ${first}`, bob)).out).toBe(`${first} Approved done\n`);
+    expect((await bank(`approvals reject ${second} --reason no`, bob)).out).toBe(`${second} Rejected\n`);
+    expect(await bank(`approvals approve ${second}`, bob)).toMatchObject({ code: 1, err: expect.stringContaining('409 approval_decided') });
+    expect(await bank(`approvals approve ${second}`)).toMatchObject({ code: 1, err: expect.stringContaining('403 insufficient_scope') });
   });
 
   it('tail: events as they come, until it is told to stop; then the same ones, from a moment before them', async () => {

@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestProxy, type TestProxy } from '#libs/postgres/test/test-proxy.ts';
-import { type Bank, BankError, clientCredentials, createBank, NoAnswerError } from '../../clients/typescript/index.ts';
+import { ApprovalNeededError, type Bank, BankError, clientCredentials, createBank, NoAnswerError } from '../../clients/typescript/index.ts';
 import { MAIN_CLIENT } from '../../tools/local/bank.ts';
 import { retail, type RestTransaction } from '../support/client.ts';
+import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** clients/typescript against a real bank, through a proxy that loses answers, and as the package that others install. */
-const world = useBank();
+const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 
 let proxy: TestProxy;
@@ -51,6 +52,17 @@ describe('a call is done once', () => {
     const { idempotencyKey } = tooLate as NoAnswerError;
     expect(await bank.createTransaction(deposit(7), { idempotencyKey: idempotencyKey ?? '' })).toMatchObject({ status: 'Completed' });
     expect([await booked(6), await booked(7)]).toEqual([1, 1]);
+  });
+
+  it('says that a second person must approve it, and what became of it when it is repeated', async () => {
+    const [alice, bob] = ['alice', 'bob'].map((name) => createBank({ baseUrl: proxy.url, token: staffToken(world.bank, name) }));
+    const { transaction_id } = await bank.createTransaction(deposit(9));
+    const reversal = (idempotencyKey?: string) => alice?.reverseTransaction({ transaction_id, reason: 'x' }, idempotencyKey === undefined ? {} : { idempotencyKey });
+    const waits = await failure(reversal() ?? Promise.resolve());
+    expect(waits).toMatchObject({ name: 'ApprovalNeededError', approval: { action: 'reverse', status: 'Waiting' }, idempotencyKey: expect.any(String) });
+    const { approval, idempotencyKey } = waits as ApprovalNeededError;
+    expect(await bob?.approveRequest({ approval_id: approval.approval_id })).toMatchObject({ status: 'Approved', outcome: { status: 'success' } });
+    expect(await reversal(idempotencyKey)).toMatchObject({ amount: 9, reverses_transaction_id: transaction_id });
   });
 
   it('sends a 504 again with the same key until the outcome is known', async () => {

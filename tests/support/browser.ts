@@ -34,7 +34,7 @@ export interface Dashboard {
   /** A window of nobody. `origins`: where its requests may go, besides the bank and its issuer. */
   open(origins?: readonly string[]): Promise<Window>;
   /** A window of somebody who is signed in. Everybody signs in once, and has one session in all of their windows. */
-  as(user: 'admin' | 'officer' | 'auditor'): Promise<Window>;
+  as(user: 'admin' | 'officer' | 'auditor' | 'manager'): Promise<Window>;
 }
 
 /** One browser for all tests of a file, in front of its bank. */

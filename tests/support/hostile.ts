@@ -50,7 +50,7 @@ export function expectViolations(answer: Answer, expected: [field: string, code:
 
 const counted = [
   'v_accounts', 'v_transactions', 'v_entries', 'commands',
-  'accounts.clients', 'accounts.accounts', 'accounts.status_transitions', 'accounts.api_keys', 'accounts.commands',
+  'accounts.clients', 'accounts.accounts', 'accounts.status_transitions', 'accounts.api_keys', 'accounts.approvals', 'accounts.commands',
 ];
 
 /** Everything that a request can leave behind, as numbers. */

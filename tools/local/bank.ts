@@ -158,6 +158,7 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     IDEMPOTENCY_SECRET: settings.idempotencySecret,
     RATE_LIMIT_PER_MINUTE: process.env['RATE_LIMIT_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
     AUTH_FAILURES_PER_MINUTE: process.env['AUTH_FAILURES_PER_MINUTE'] ?? String(UNLIMITED_PER_MINUTE),
+    FOUR_EYES: process.env['FOUR_EYES'] ?? 'none',
     ...(settings.dashboard && {
       DASHBOARD_CLIENT_ID: DASHBOARD_CLIENT,
       DASHBOARD_CLIENT_SECRET: settings.dashboard.clientSecret,

@@ -18,6 +18,15 @@ export const users: readonly User[] = [
     role: 'back office: clients, accounts, transactions',
     scopes: ['clients:read', 'clients:write', 'accounts:read', 'accounts:write', 'accounts:status', 'transactions:read', 'transactions:write', 'transactions:reverse', 'transfers:write'],
   },
+  {
+    user_name: 'manager',
+    name: 'Mary Manager',
+    role: 'management: approves what others ask for',
+    scopes: [
+      'clients:read', 'accounts:read', 'accounts:write', 'accounts:status', 'transactions:read', 'transactions:write', 'transactions:reverse', 'transfers:write',
+      'keys:manage', 'audit:read', 'books:read', 'ops:manage', 'approvals:write',
+    ],
+  },
   { user_name: 'auditor', name: 'Aisha Auditor', role: 'audit: reads clients, accounts, books and the audit', scopes: ['clients:read', 'accounts:read', 'transactions:read', 'audit:read', 'books:read'] },
 ];
 

@@ -15,7 +15,7 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf, writeAudit } from '../audit/audit.ts';
 import { clientNotFound } from '../clients/clients.ts';
-import { expireKey, insertKey, keyColumns, keyOf, lockKey, revokeFamily } from './key-store.ts';
+import { changeSecret, expireKey, insertKey, keyColumns, keyOf, lockKey, revokeFamily } from './key-store.ts';
 import type { KeyRow } from './key-store.ts';
 import { done, eventOf, refused } from '../outcome.ts';
 import type { Outcome, Work } from '../outcome.ts';
@@ -99,6 +99,17 @@ export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key
   const ended = await expireKey(client, old.key_id, earlier(old.expires_at, later(now, data.overlap_seconds * 1000)));
   await insertKey(client, row);
   return done(keyOf(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], { new_key_id: key_id, expires_at: row.expires_at, old_key_ends_at: ended.expires_at });
+}
+
+/** Gives a key another secret, under which every gateway knows it from then on. */
+export async function replaceSecret(work: KeyWork, keyId: string, secretHash: string): Promise<Outcome> {
+  const { client, now } = work;
+  const row = await lockKey(client, keyId);
+  if (!row) return refused(keyNotFound(keyId));
+  const { status } = keyOf(row, now);
+  if (status !== 'active') return refused(refusal('invalid_status_transition', `the API key is ${status}`));
+  const changed = await changeSecret(client, keyId, secretHash);
+  return done(keyOf(changed, now), stateEvents(work, changed), {});
 }
 
 /** Ids that the audit names of one revocation. */

@@ -31,7 +31,15 @@ export async function lockKey(client: Queries, keyId: string): Promise<KeyRow | 
 }
 
 export async function expireKey(client: Queries, keyId: string, expiresAt: string): Promise<KeyRow> {
-  const updated = await client.query<KeyRow>(`update api_keys set expires_at = $2, version = version + 1 where key_id = $1 returning ${keyColumns}`, [keyId, expiresAt]);
+  return changed(client, 'update api_keys set expires_at = $2, version = version + 1 where key_id = $1', keyId, expiresAt);
+}
+
+export async function changeSecret(client: Queries, keyId: string, secretHash: string): Promise<KeyRow> {
+  return changed(client, 'update api_keys set secret_hash = $2, version = version + 1 where key_id = $1', keyId, secretHash);
+}
+
+async function changed(client: Queries, statement: string, keyId: string, value: string): Promise<KeyRow> {
+  const updated = await client.query<KeyRow>(`${statement} returning ${keyColumns}`, [keyId, value]);
   const row = updated.rows[0];
   if (!row) throw new TypeError(`API key ${keyId} is gone`);
   return row;

@@ -27,7 +27,7 @@ export function auditOf(context: MessageContext, body: ReplyBody, details: Audit
     resource_id: context.subject || null,
     outcome: body.ok ? 'success' : body.refusal.code,
     request_id: context.request_id,
-    details,
+    details: context.approved_by === undefined ? details : { ...details, approved_by: context.approved_by },
     address: context.address ?? null,
   });
 }

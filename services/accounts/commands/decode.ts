@@ -8,14 +8,15 @@ import type { Unreadable } from '#libs/service/replies.ts';
 import { deadLetterRow, isDeadLetterTopic } from '../dead-letters/dead-letters.ts';
 import type { NewDeadLetter } from '../dead-letters/dead-letter-store.ts';
 
-/** PURE: what a message says that waits for accounts: a command, a reply of the ledger, a dead letter to be listed. */
+/** PURE: what a message says that waits for accounts: a command, a reply to a step, a dead letter to be listed. */
 export type Decoded = Request | { kind: 'ledger_reply'; step_id: string; body: ReplyBody } | { kind: 'dead_letter'; row: NewDeadLetter };
 
-/** Reads a message of accounts.commands, where the ledger's replies arrive too, or of a dead-letter topic. Never throws. */
+/** Reads a message of accounts.commands, where replies to steps of sagas arrive too, or of a dead-letter topic. Never throws. */
 export function decode(message: ReceivedMessage, reader: Reader): Decoded | Unreadable {
   if (isDeadLetterTopic(message.topic)) return { kind: 'dead_letter', row: deadLetterRow(message, reader.prefix) };
   if (message.headers['ce_type'] !== replyType) return decodeRequest(message, (name) => messages[name].topic === 'accounts.commands', reader);
-  if (reader.keys.signerOf(message) !== 'ledger') return notAuthentic;
+  const signer = reader.keys.signerOf(message);
+  if (signer !== 'ledger' && signer !== 'accounts') return notAuthentic;
   const step_id = message.headers['ce_id'];
   const body = replySchema.safeParse(parseJson(message.value));
   if (step_id !== undefined && body.success) return { kind: 'ledger_reply', step_id, body: body.data };

@@ -1,12 +1,13 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
 import { errorCodes, refusal } from '#libs/contracts/errors.ts';
-import type { MessageName } from '#libs/contracts/messages.ts';
+import { messageOfType, type MessageName } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { outcomeOf } from '#libs/service/measures.ts';
 import type { Answer } from '#libs/service/replies.ts';
+import { finishApproval } from '../approvals/finish.ts';
 import { auditOf } from '../audit/audit.ts';
 import { handle } from './handlers.ts';
 import type { Surroundings } from './handlers.ts';
@@ -14,7 +15,7 @@ import { addWaiter, claim, closeCommands, stepMessage, takeSteps, takeWaiters, w
 import type { Effects, KnownCommand } from './inbox.ts';
 import { finishOpenings } from '../sagas/opening.ts';
 import { refused } from '../outcome.ts';
-import type { Finished, Outcome } from '../outcome.ts';
+import type { Finished, Outcome, Step } from '../outcome.ts';
 import { finishStatusChange } from '../sagas/status.ts';
 
 export interface Executed {
@@ -84,7 +85,7 @@ function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surro
     if (outcome.kind === 'begun') {
       if (address) effects.waiters.push({ id, address });
       effects.steps.push(outcome.step);
-      effects.events.push(stepMessage(outcome.step, prefix));
+      effects.events.push(stepMessage(outcome.step, prefix), ...outcome.events);
       continue;
     }
     if (outcome.kept) {
@@ -113,8 +114,8 @@ function reply(answers: Answer[], { address, context }: Command, body: ReplyBody
 }
 
 /**
- * Applies replies of the ledger to their steps, each once, in one transaction, and returns the replies to everyone who
- * waits. A fault of the ledger (5xx) decides nothing: the step stays, to be sent again.
+ * Applies replies to their steps, those of the ledger and those of accounts itself to approved commands, each once, in one transaction, and returns the replies to everyone who
+ * waits. A fault (5xx) decides nothing: the step stays, to be sent again.
  */
 export async function applyLedgerReplies(replies: readonly { step_id: string; body: ReplyBody }[], { pool, now }: Pick<ExecuteOptions, 'pool' | 'now'>): Promise<Executed> {
   const decided = new Map(replies.filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500).map(({ step_id, body }) => [step_id, body]));
@@ -128,14 +129,18 @@ export async function applyLedgerReplies(replies: readonly { step_id: string; bo
     if (finished.length === 0) return { answers: [], wrote: false, outcomes: [] };
     const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
     const changes = finished.filter(({ step }) => step.message === 'change_ledger_account_status');
+    const approved = finished.filter(({ step }) => step.detail.approved !== undefined);
     const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
     for (const change of changes) outcomes.push(await finishStatusChange(client, change, now));
-    return conclude(client, [...openings, ...changes], outcomes, now);
+    for (const each of approved) outcomes.push(await finishApproval(client, each, now));
+    return conclude(client, [...openings, ...changes, ...approved], outcomes, now);
   });
 }
 
 /** The command whose saga a step belongs to. */
-const commandOf = { open_ledger_account: 'open_account', change_ledger_account_status: 'change_account_status' } as const;
+function commandOf({ context }: Step): string {
+  return messageOfType(context.type) ?? context.type;
+}
 
 async function conclude(client: Queries, finished: Finished[], outcomes: Outcome[], now: string): Promise<Executed> {
   const bodies = new Map<string, { body: ReplyBody; context: MessageContext }>();
@@ -149,7 +154,7 @@ async function conclude(client: Queries, finished: Finished[], outcomes: Outcome
     if (outcome?.kind !== 'decided') throw new TypeError('a saga of accounts has one step');
     const id = step.context.message_id;
     bodies.set(id, { body: outcome.body, context: step.context });
-    decided.push({ name: commandOf[step.message], outcome: outcomeOf(outcome.body) });
+    decided.push({ name: commandOf(step), outcome: outcomeOf(outcome.body) });
     if (outcome.kept) {
       kept.push({ id, body: outcome.body });
       audits.push(auditOf(step.context, outcome.body, outcome.details, now));

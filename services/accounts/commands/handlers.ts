@@ -1,6 +1,8 @@
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { createApiKey, revokeApiKey, rotateApiKey } from '../api-keys/api-keys.ts';
+import { claimApprovedKey } from '../approvals/claim-key.ts';
+import { approveRequest, rejectRequest, requestApproval } from '../approvals/decide.ts';
 import { createClients, updateClient } from '../clients/clients.ts';
 import { dropDeadLetter, redriveDeadLetter } from '../dead-letters/dead-letters.ts';
 import { openAccounts } from '../sagas/opening.ts';
@@ -18,6 +20,10 @@ export const commandHandlers = {
   revoke_api_key: revokeApiKey,
   redrive_dead_letter: redriveDeadLetter,
   drop_dead_letter: dropDeadLetter,
+  request_approval: requestApproval,
+  approve_request: approveRequest,
+  reject_request: rejectRequest,
+  claim_approved_key: claimApprovedKey,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
 /** Commands of which many are decided together, with an outcome for each, in order: those that come in bulk. */

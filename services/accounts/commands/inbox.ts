@@ -169,23 +169,21 @@ export async function takeDueSteps(client: Queries, limit: number): Promise<Step
   return due.rows;
 }
 
-/** The step as a message to the ledger: the same on every attempt, without a deadline, since a begun saga is finished. */
+/** The step as a message: the same on every attempt, without a deadline, since a begun saga is finished. */
 export function stepMessage(step: Step, prefix: string): OutboxEvent {
-  const { step_id, account_id, context } = step;
-  const partition = commandPartition(bucketOf(account_id));
+  const { step_id, account_id, context: { time, request_id, actor, traceparent }, detail: { approved } } = step;
+  const partition = commandPartition(approved?.bucket ?? bucketOf(account_id));
   const type = messageType(step.message);
+  const context = approved?.context ?? { message_id: step_id, time, request_id, actor };
   const headers = toHeaders({
-    message_id: step_id,
+    ...context,
     type,
     source: source.accounts,
-    time: context.time,
     subject: account_id,
-    request_id: context.request_id,
-    actor: context.actor,
-    traceparent: context.traceparent,
+    traceparent,
     correlation_id: step_id,
     reply_topic: topicName(prefix, 'accounts.commands'),
     reply_partition: partition,
   });
-  return { id: step_id, topic: messages[step.message].topic, key: account_id, type, time: context.time, headers, payload: JSON.stringify(step.payload), partition };
+  return { id: context.message_id, topic: messages[step.message].topic, key: account_id, type, time: context.time, headers, payload: JSON.stringify(step.payload), partition };
 }

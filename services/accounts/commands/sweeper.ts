@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { expireApprovals } from '../approvals/expire.ts';
 import { stepMessage, takeDueSteps } from './inbox.ts';
 
 export interface SweeperOptions {
@@ -32,7 +33,7 @@ export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'pre
   });
 }
 
-/** Sweeps every two seconds until stopped; a failed sweep is logged and the next one tries again. */
+/** Sends due steps again and records expired approvals every two seconds until stopped; a failed sweep is logged and the next one tries again. */
 export function createSweeper(options: SweeperOptions): { start(): void; stop(): Promise<void> } {
   const { intervalMs = 2000, logger, wakeRelay } = options;
   let timer: NodeJS.Timeout | undefined;
@@ -41,10 +42,9 @@ export function createSweeper(options: SweeperOptions): { start(): void; stop():
   const turn = async () => {
     try {
       const sent = await sweep(options);
-      if (sent > 0) {
-        wakeRelay();
-        logger.warn({ steps: sent }, 'saga steps sent again');
-      }
+      const expired = await expireApprovals(options.pool);
+      if (sent > 0) logger.warn({ steps: sent }, 'saga steps sent again');
+      if (sent + expired > 0) wakeRelay();
     } catch (error) {
       logger.warn({ err: error }, 'sweeping failed');
     }

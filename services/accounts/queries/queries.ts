@@ -7,6 +7,7 @@ import { listed } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
+import { getApproval, listApprovals } from './approval-queries.ts';
 import { clientNotFound } from '../clients/clients.ts';
 import { keyColumns, keyOf } from '../api-keys/key-store.ts';
 import type { KeyRow } from '../api-keys/key-store.ts';
@@ -44,6 +45,8 @@ export const queryHandlers = {
   get_accounts_operations: getOperations,
   list_dead_letters: listDeadLetters,
   get_dead_letter: getDeadLetter,
+  list_approvals: listApprovals,
+  get_approval: getApproval,
 } satisfies { [N in MessageName]?: (read: Read, data: MessageData<N>) => Promise<ReplyBody> };
 
 export interface BatchedQuery<D> {

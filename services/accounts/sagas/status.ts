@@ -19,11 +19,11 @@ export function accountNotFound(accountId: string): Refusal {
 export async function changeAccountStatuses(client: Queries, asked: Asked<MessageData<'change_account_status'>>[]): Promise<Outcome[]> {
   const accounts = await findAccounts(client, asked.map(({ data }) => data.account_id));
   return asked.map(({ context, data }) => {
-    const { transition_id, account_id, status, reason, note } = data;
+    const { transition_id, account_id, status, reason, note, keep_frozen } = data;
     const account = accounts.get(account_id);
     const bound = context.bound_client_id;
     if (!account || (bound !== undefined && bound !== account.client_id)) return refused(accountNotFound(account_id));
-    const payload = { transition_id, account_id, status };
+    const payload = { transition_id, account_id, status, keep_frozen };
     return begun({ step_id: transition_id, message: 'change_ledger_account_status', account_id, payload, context, detail: { reason, note } });
   });
 }

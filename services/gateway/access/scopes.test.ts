@@ -46,6 +46,11 @@ const table: Record<string, string[]> = {
   'GET /admin/dead-letters/:dead_letter_id': ['ops:manage', 'clients:read'],
   'POST /admin/dead-letters/:dead_letter_id/redrive': ['ops:manage'],
   'POST /admin/dead-letters/:dead_letter_id/drop': ['ops:manage'],
+  // What else these need is decided by what the approval is about.
+  'GET /admin/approvals': [],
+  'GET /admin/approvals/:approval_id': [],
+  'POST /admin/approvals/:approval_id/approval': ['approvals:write'],
+  'POST /admin/approvals/:approval_id/rejection': ['approvals:write'],
 };
 
 /** What a credential bound to one client never has, whatever it was given. */

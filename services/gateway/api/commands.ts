@@ -9,6 +9,9 @@ import { scopes as allScopes } from '#libs/contracts/scopes.ts';
 import type { ApiKeys } from '../access/api-keys.ts';
 import type { Caller } from '../access/caller.ts';
 import { refuse } from '../http/errors.ts';
+import { approvalPlanners } from './approval-decisions.ts';
+import type { FourEyes } from '../access/four-eyes.ts';
+import type { Forwarder, Origin, Outcome } from './forward.ts';
 import { knownForm } from './unknown-ids.ts';
 
 /** What a writing request becomes: one entry per command endpoint. */
@@ -27,9 +30,11 @@ export interface Plan<N extends MessageName = MessageName> {
   pending?(acceptedAt: Date): Transaction | Transfer;
   /** Runs before a success is answered, and may add to what is shown. */
   finish?(data: unknown, replayed: boolean): Promise<unknown>;
+  /** Where no reply came in time: the outcome as it can be read, if it can. */
+  otherwise?(origin: Origin): Promise<Outcome | undefined>;
 }
 
-interface Input<B = unknown> {
+export interface Input<B = unknown> {
   params: Record<string, string>;
   body: B;
   caller: Caller;
@@ -45,13 +50,15 @@ export interface CommandDependencies {
   apiKeys: ApiKeys;
   /** Longest life of a new key. */
   keyMaxLifetimeMs: number;
+  forwarder: Forwarder;
+  fourEyes: FourEyes;
 }
 
 /** How long a write of an API key waits until this gateway has seen it (contract: effective on every gateway within 2 s). */
-const seenWithinMs = 2_000;
+export const seenWithinMs = 2_000;
 
 export function createPlanners(dependencies: CommandDependencies) {
-  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...keyPlanners(dependencies) };
+  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...keyPlanners(dependencies), ...approvalPlanners(dependencies) };
 }
 
 const clientPlanners = {

@@ -25,6 +25,8 @@ export interface ReadInput {
   /** The place that the cursor names. */
   after: Position | undefined;
   origin: Origin;
+  /** Only the headers are asked for. */
+  isHead: boolean;
 }
 
 export interface Page {

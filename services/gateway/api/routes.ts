@@ -7,12 +7,13 @@ import type { Span } from '#libs/service/tracing.ts';
 import { Acceptances } from './acceptances.ts';
 import { outcomeUnknown, send } from './answer.ts';
 import type { Caller } from '../access/caller.ts';
+import { askForApproval, checkFourEyes, readApproval, readApprovals } from './approvals.ts';
 import { createPlanners } from './commands.ts';
 import type { CommandDependencies, Plan, Planner } from './commands.ts';
 import { listName } from './cursor.ts';
 import type { Cursors } from './cursor.ts';
 import { Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
-import { type Origin, type Outcome, replyWaitMs } from './forward.ts';
+import { type Forwarder, type Origin, type Outcome, replyWaitMs } from './forward.ts';
 import { derivedBits, fingerprint, freshBits } from './ids.ts';
 import { parseFields, parseQuery } from './input.ts';
 import { plainAddress } from '../http/network.ts';
@@ -93,7 +94,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & 
     const { caller } = origin;
     const record = async (data: unknown) => isOfCustomers && isRecordedFor(name, caller) && recordRead(deps.auditRecords, request, { name, endpoint, caller, query, data });
     if (!isPaged(endpoint)) {
-      const data = await ask({ params, query, after: undefined, origin }, deps);
+      const data = await ask({ params, query, after: undefined, origin, isHead: request.method === 'HEAD' }, deps);
       await record(data);
       const show = present && (endpoint.shape === 'list' ? (items: unknown) => (items as unknown[]).map(present) : present);
       return void send(reply, endpoint.success, show ? show(data) : data);
@@ -102,7 +103,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & 
     const list = listName(path, query);
     const cursor = query['cursor'];
     const after = typeof cursor === 'string' ? deps.cursors.read(list, cursor) : undefined;
-    const page = (await ask({ params, query, after, origin }, deps)) as Page | Document;
+    const page = (await ask({ params, query, after, origin, isHead: request.method === 'HEAD' }, deps)) as Page | Document;
     await record('item' in page ? page.item : page.items);
     if (page.next) reply.header('link', nextLink(path, request.url, deps.cursors.make(list, page.next)));
     if ('item' in page) return void send(reply, endpoint.success, present ? present(page.item) : page.item);
@@ -110,7 +111,7 @@ function read(name: EndpointName, endpoint: Endpoint, deps: RouteDependencies & 
   };
 }
 
-type Ask = (input: ReadInput, deps: ReadDependencies) => Promise<unknown>;
+type Ask = (input: ReadInput, deps: RouteDependencies & ReadDependencies) => Promise<unknown>;
 
 /** How an endpoint reads: the composed ones by hand, the rest by their message. */
 function reader(name: EndpointName, endpoint: Endpoint): Ask {
@@ -127,6 +128,10 @@ function reader(name: EndpointName, endpoint: Endpoint): Ask {
       return readOperations;
     case 'search':
       return search;
+    case 'list_approvals':
+      return readApprovals;
+    case 'get_approval':
+      return readApproval;
     case 'get_transfer':
       return (input, deps) => readPosting('transfer', input, deps);
   }
@@ -153,7 +158,7 @@ function collect<T>(wrong: Violation[], check: () => T): T | undefined {
   }
 }
 
-function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies & { acceptances: Acceptances }): Handler {
+function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies & ReadDependencies & { acceptances: Acceptances }): Handler {
   const route = `${endpoint.method} ${endpoint.path}`;
   const schema = endpoint.body;
   if (!schema) throw new TypeError(`${route} has no body`);
@@ -173,7 +178,9 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies & { ac
     const bits = idempotencyKey === undefined ? freshBits() : derivedBits(deps.idempotencySecret, caller.actor, route, idempotencyKey);
     const planned = plan({ params, body, caller, bits, acceptedAt });
     const origin = originOf(request, idempotencyKey, idempotencyKey === undefined ? undefined : fingerprint(params, body));
-    const outcome = await deps.forwarder.command({ ...planned, acceptedAt }, origin);
+    const { plan: checked, needed } = await checkFourEyes(planned, origin, deps);
+    if (needed) return askForApproval(reply, checked, needed, { endpoint, params, body, bits, acceptedAt }, origin, deps.forwarder);
+    const outcome = await command({ ...checked, acceptedAt }, origin, deps.forwarder);
     if (outcome.kind !== 'failed' && outcome.replayed && idempotencyKey !== undefined) reply.header('idempotent-replayed', 'true');
     if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
     if (outcome.kind === 'failed') {
@@ -185,6 +192,13 @@ function write(endpoint: Endpoint, plan: Planner, deps: RouteDependencies & { ac
     const data = planned.finish ? await planned.finish(outcome.data, outcome.replayed) : outcome.data;
     send(reply, endpoint.success, show(data), endpoint.shape === 'bare' ? 'bare' : {});
   };
+}
+
+/** Of a plan that knows what else to ask, the last second of the wait is for that. */
+async function command(plan: Plan & { acceptedAt: Date }, origin: Origin, forwarder: Forwarder): Promise<Outcome> {
+  if (!plan.otherwise) return forwarder.command(plan, origin);
+  const outcome = await forwarder.command(plan, { ...origin, answerBy: origin.answerBy - 1_000 });
+  return outcome.kind === 'failed' && outcome.stage === 'no_reply' ? ((await plan.otherwise(origin)) ?? outcome) : outcome;
 }
 
 interface FailedContext {

@@ -11,6 +11,7 @@ const notFoundCodes = {
   transfer: 'transfer_not_found',
   key: 'api_key_not_found',
   deadLetter: 'dead_letter_not_found',
+  approval: 'approval_not_found',
 } as const;
 
 export type ResourceKind = keyof typeof notFoundCodes;
@@ -23,6 +24,7 @@ export const kindOfField: Record<string, ResourceKind | undefined> = {
   transfer_id: 'transfer',
   key_id: 'key',
   dead_letter_id: 'deadLetter',
+  approval_id: 'approval',
 };
 
 const spoken: Partial<Record<ResourceKind, string>> = { key: 'API key', deadLetter: 'dead letter' };

@@ -5,6 +5,7 @@ import type { AuditRecords } from '../access/audit-records.ts';
 import type { Limiter } from '../access/limits.ts';
 import type { VerifyToken } from '../access/tokens.ts';
 import { addAccounts } from './pages/accounts.ts';
+import { addApprovals } from './pages/approvals.ts';
 import { addApiKeys } from './pages/api-keys.ts';
 import { addAssets } from './html/assets.ts';
 import { addAudit } from './pages/audit.ts';
@@ -77,6 +78,7 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
     addBooks(pages, { now, origin });
     addOperations(pages, { now });
     addDeadLetters(pages, { origin });
+    addApprovals(pages, { origin });
     addAudit(pages);
     addPage(pages, '/admin/ui/*', { title: 'Not found', scope: null }, () => {
       throw refuse('route_not_found', 'no page has this address');

@@ -6,7 +6,7 @@ import type { Json } from './openapi-schemas.ts';
 /** 32 hex digits as ids have them; `which` makes them differ. */
 const bits = (which = 0): string => `${which.toString(16)}195f0c2a1b27c3d8e4f5a6b7c8d9e0f`;
 export const exampleIds = {
-  client: `cli_${bits()}`, account: `acc_${bits()}`, otherAccount: `acc_${bits(1)}`, transaction: `txn_${bits()}`, transfer: `trf_${bits()}`, key: `key_${bits()}`, deadLetter: `dlt_${bits()}`, replay: `rpl_${bits()}`,
+  client: `cli_${bits()}`, account: `acc_${bits()}`, otherAccount: `acc_${bits(1)}`, transaction: `txn_${bits()}`, transfer: `trf_${bits()}`, key: `key_${bits()}`, deadLetter: `dlt_${bits()}`, approval: `apr_${bits(2)}`,
   request: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
 } as const;
 const { client: client_id, account: account_id, otherAccount, transaction: transaction_id, transfer: transfer_id, key: key_id, request: request_id } = exampleIds;
@@ -50,6 +50,19 @@ const deadLetter = {
   dead_letter_id: exampleIds.deadLetter, topic: 'ledger.commands.dlq', partition: 0, offset: 12, source_topic: 'ledger.commands', source_partition: 3, source_offset: 40_512, key: account_id, code: 'invalid_data', reason: 'amount: Invalid input', size_bytes: 214,
   message: 'create_transaction', request_id, dead_at: created_at, state: 'open', decided_by: null, decided_at: null, drop_reason: null,
 };
+
+const person = (name: string): string => `jwt:https://issuer.example|${name}`;
+const waiting = {
+  approval_id: exampleIds.approval, action: 'reverse', summary: `Reverse Deposit ${transaction_id} of 25.00 USD`,
+  request: { operation: 'reverse_transaction', method: 'POST', path: `/transactions/${transaction_id}/reversal`, body: { reason: 'booked twice' } },
+  changes: [{ field: `transaction ${transaction_id}`, before: 'Completed', after: 'reversed' }, { field: `balance of account ${account_id}`, before: null, after: '-25.00 USD' }],
+  requested_by: person('officer'), requested_at: created_at, expires_at: '2026-01-03T03:04:05.678Z', status: 'Waiting', decided_by: null, decided_at: null, reason: null,
+};
+const approved = { ...waiting, status: 'Approved', decided_by: person('manager'), decided_at: '2026-01-02T09:00:00.000Z', reason: 'seen the receipt', outcome: { status: 'success', data: reversal } };
+const rejected = { ...waiting, status: 'Rejected', decided_by: person('manager'), decided_at: '2026-01-02T09:00:00.000Z', reason: 'the customer keeps the money' };
+
+/** What waits for a second person, as it is answered to whoever asked. */
+export const waitingExample = waiting;
 
 /** One resource, or the items of a list. */
 const answers: Record<EndpointName, Record<string, Json>> = {
@@ -97,6 +110,10 @@ const answers: Record<EndpointName, Record<string, Json>> = {
   get_dead_letter: { poison: { ...deadLetter, available: true, headers: { ce_id: transaction_id, ce_type: 'corebanking.create_transaction.v1' }, value: '{"account_id":"…"}', encoding: 'utf-8', truncated: false } },
   redrive_dead_letter: { redrive: { ...deadLetter, state: 'redriven', decided_by: actor, decided_at: '2026-01-02T09:00:00.000Z' } },
   drop_dead_letter: { drop: { ...deadLetter, state: 'dropped', decided_by: actor, decided_at: '2026-01-02T09:00:00.000Z', drop_reason: 'a test message' } },
+  list_approvals: { waiting },
+  get_approval: { waiting, approved },
+  approve_request: { approve: approved },
+  reject_request: { reject: rejected },
 };
 
 /** Resources that the operation answers, by what the example shows. */

@@ -13,6 +13,7 @@ const examples: Record<string, string> = {
   transfer_id: exampleIds.transfer,
   key_id: exampleIds.key,
   dead_letter_id: exampleIds.deadLetter,
+  approval_id: exampleIds.approval,
   accountNumber: 'SAV-1234567897',
 };
 
@@ -42,6 +43,8 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   redrive_dead_letter: { redrive: {}, renewed: { renew_deadline: true } },
   verify_books: { verify: {} },
   drop_dead_letter: { drop: { reason: 'a test message' } },
+  approve_request: { approve: {}, reason: { reason: 'seen the receipt' } },
+  reject_request: { reject: { reason: 'the customer keeps the money' } },
 };
 
 export function requestExamples(name: EndpointName): Record<string, Json> {
@@ -81,19 +84,23 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   duplicate_ussd_phone: ['another client has this USSD phone number active'],
   not_reversible: [`transaction ${exampleIds.transaction} is Failed`],
   already_reversed: [`transaction ${exampleIds.transaction} was reversed by txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f`, { details: { reversal_transaction_id: 'txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f' } }],
+  approval_required: [`account ${account} is frozen: a second person must approve this`],
   missing_credentials: ['credentials are required: Authorization: Bearer <token>, or x-api-key'],
   invalid_credentials: ['the credentials are not valid'],
   ambiguous_credentials: ['send either Authorization or x-api-key, not both'],
   insufficient_scope: ['the scope accounts:read is required'],
+  own_approval: ['a second person must decide: nobody approves or rejects what they asked for'],
   client_not_found: [`client ${client} not found`],
   account_not_found: [`account_id ${account}: account not found`, { details: { field: 'account_id', account_id: account, ...transaction } }],
   transaction_not_found: [`transaction ${exampleIds.transaction} not found`],
   transfer_not_found: [`transfer ${exampleIds.transfer} not found`],
   api_key_not_found: [`API key ${exampleIds.key} not found`],
   dead_letter_not_found: [`dead letter ${exampleIds.deadLetter} not found`],
+  approval_not_found: [`approval ${exampleIds.approval} not found`],
   route_not_found: ['there is no such path'],
   method_not_allowed: ['DELETE is not allowed here, only GET, HEAD, POST'],
   deadline_exceeded: ['the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key'],
+  approval_decided: [`approval ${exampleIds.approval} is Rejected already`, { details: { approval_id: exampleIds.approval, status: 'Rejected' } }],
   dead_letter_expired: [`the bytes of ${exampleIds.deadLetter} are no longer kept: it can only be dropped`],
   request_timeout: ['the request did not arrive in time'],
   body_too_large: ['the body must not exceed 64 KiB'],

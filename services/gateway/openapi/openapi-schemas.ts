@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import * as administration from '#libs/contracts/administration.ts';
+import { approvalSchema } from '#libs/contracts/approvals.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
 import * as resources from '#libs/contracts/resources.ts';
@@ -55,6 +56,8 @@ const named = new Map<z.ZodType, string>([
   [administration.verificationSchema, 'Verification'],
   [administration.deadLetterSchema, 'DeadLetter'],
   [administration.deadLetterContentSchema, 'DeadLetterContent'],
+  [approvalSchema, 'Approval'],
+  [endpoints.get_approval.result, 'ApprovalWithKey'],
   [errorBodySchema, 'Error'],
 ]);
 

@@ -82,7 +82,7 @@ test('the request examples are taken by the endpoints themselves', async () => {
   for (const [path, operations] of Object.entries<Record<string, { requestBody?: { content: Record<string, { examples: Record<string, { value: object }> }> } }>>(document.paths)) {
     for (const [method, { requestBody }] of Object.entries(operations)) {
       for (const { value } of Object.values(requestBody?.content['application/json']?.examples ?? {})) {
-        const url = path.replace(/\{(\w+)_id\}/g, (_all, kind: string) => ({ client: ids.client, account: ids.account, transaction: ids.transaction, dead_letter: `dlt_${'1'.repeat(32)}` })[kind] ?? `key_${'1'.repeat(32)}`);
+        const url = path.replace(/\{(\w+)_id\}/g, (_all, kind: string) => ({ client: ids.client, account: ids.account, transaction: ids.transaction, dead_letter: `dlt_${'1'.repeat(32)}`, approval: `apr_${'1'.repeat(32)}` })[kind] ?? `key_${'1'.repeat(32)}`);
         const response = await app.inject({ method: method.toUpperCase() as 'POST', url, headers, payload: value });
         expect([201, 200, 504], `${method} ${path} ${response.body}`).toContain(response.statusCode);
       }

@@ -4,7 +4,8 @@ import { errorCodes } from '#libs/contracts/errors.ts';
 import { isSearchable } from '#libs/contracts/searches.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { textWithoutNul } from '#libs/contracts/fields.ts';
-import { answerExamples } from './openapi-answers.ts';
+import { approvalSchema } from '#libs/contracts/approvals.ts';
+import { answerExamples, waitingExample } from './openapi-answers.ts';
 import { errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
 import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
@@ -122,7 +123,7 @@ function bodyExamples(name: EndpointName, { shape }: Endpoint, changes: Json = {
 }
 
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
-  const { method, success, pending } = endpoint;
+  const { method, success, pending, approval } = endpoint;
   const schema = envelope(endpoint);
   const content = { 'application/json': { schema, examples: bodyExamples(name, endpoint) } };
   const headers = knownCallersHeaders();
@@ -135,7 +136,25 @@ function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json>
     const unfinished = { 'application/json': { schema, examples: bodyExamples(name, endpoint, { status: 'Pending' }) } };
     answers['202'] = { description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`, headers: waiting, content: unfinished, ...links(name) };
   }
+  if (approval) answers['202'] = withApproval(answers['202']);
   return answers;
+}
+
+const awaitsApproval = 'A second person must approve it (FOUR_EYES): nothing has happened; its approval is at Location';
+
+/** 202 with an Approval, besides what else it may hold. */
+function withApproval(pending: Json | undefined): Json {
+  const approvalBody = { type: 'object', properties: { status: { type: 'string', const: 'success' }, data: schemaRef(approvalSchema) }, required: ['status', 'data'] };
+  const examples = { approval: { value: { status: 'success', data: waitingExample } } };
+  const headers = { ...knownCallersHeaders(), Location: header('Location'), 'Idempotent-Replayed': header('Replayed') };
+  if (!pending) return { description: awaitsApproval, headers, content: { 'application/json': { schema: approvalBody, examples } } };
+  const { description, content, headers: own, ...rest } = pending as { description: string; headers: Record<string, Json>; content: { 'application/json': { schema: Json; examples: Json } } };
+  const { schema, examples: ofPending } = content['application/json'];
+  const both = { 'application/json': { schema: { anyOf: [schema, approvalBody] }, examples: { ...ofPending, ...examples } } };
+  // Nobody is told when to ask again where a person decides.
+  const { 'Retry-After': _later, ...common } = own;
+  const retryAfter = { ...headerComponents['RetryAfter'], required: false, description: 'Seconds to wait, where the outcome is under way' };
+  return { ...rest, description: `${description}. Or: ${awaitsApproval}`, headers: { ...headers, ...common, 'Retry-After': retryAfter }, content: both };
 }
 
 const everywhere: ErrorCode[] = [

@@ -72,6 +72,7 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     maxConnections: 10_000,
     corsOrigins: ['*'],
     routes: ['api', 'admin'],
+    fourEyes: { actions: new Set(), keys: true, limits: new Map() },
     logger: silent,
     metrics,
     ...options,

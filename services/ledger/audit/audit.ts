@@ -20,7 +20,7 @@ export function auditOf(command: Command, decision: Decision, now: string): Audi
     resource_id: context.message_id,
     outcome: decision.reply.ok ? 'success' : decision.reply.refusal.code,
     request_id: context.request_id,
-    details: factsOf(command),
+    details: { ...factsOf(command), ...(context.approved_by === undefined ? {} : { approved_by: context.approved_by }) },
     address: context.address ?? null,
   };
 }

@@ -93,6 +93,23 @@ describe('status', () => {
     expect(vault.status).toBe('Active');
   });
 
+  it('out of Frozen is refused, and that is kept, to a command that must keep it; everything else it may', () => {
+    const account = accountOf(1, 'Savings', 'USD', 'Frozen');
+    const books = booksOf([account]);
+    const keeping = (status: 'Active' | 'Inactive' | 'Frozen') => {
+      const command = restate(account, status);
+      if (command.name === 'change_ledger_account_status') command.data.keep_frozen = true;
+      return decide(command, books);
+    };
+    for (const status of ['Active', 'Inactive'] as const) {
+      const refused = keeping(status);
+      expect([codeOf(refused), refused.keep, refused.restated, account.status]).toEqual(['approval_required', refused.reply, undefined, 'Frozen']);
+    }
+    expect(codeOf(keeping('Frozen'))).toBe('done');
+    expect(codeOf(decide(restate(account, 'Inactive'), books))).toBe('done');
+    expect([codeOf(keeping('Active')), account.status]).toEqual(['done', 'Active']);
+  });
+
   it('Inactive and Frozen stop postings, in the same batch already; Active lets them through again', () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
     const books = booksOf([account]);

@@ -57,6 +57,9 @@ export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>
   const account = customer(books, data.account_id, undefined);
   if (account === undefined) return keeping({ ok: false, refusal: accountNotFound(data.account_id) });
   const from = account.status;
+  if (from === 'Frozen' && data.status !== 'Frozen' && data.keep_frozen === true) {
+    return keeping({ ok: false, refusal: refusal('approval_required', `account ${data.account_id} is frozen: a second person must approve this`) });
+  }
   const changed = from !== data.status;
   if (changed) {
     account.status = data.status;

@@ -38,6 +38,8 @@ interface PageOptions {
 export interface Visit {
   person: Person;
   session: Session;
+  /** As approvals and the audit name the person. */
+  actor: string;
   api: Api;
   auditRecords: AuditRecords;
   params: Record<string, string>;
@@ -82,6 +84,7 @@ export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyT
     request.visit = {
       person: { name: session.name, scopes, csrf: session.csrf },
       session,
+      actor: caller.actor,
       api: createApi(app, request, session.token),
       auditRecords,
       params: (request.params ?? {}) as Record<string, string>,

@@ -5,15 +5,24 @@ export interface Section {
   title: string;
   /** What it is for, in one sentence. */
   about: string;
-  /** null: for everybody who is signed in. */
-  scope: Scope | null;
+  /** null: for everybody who is signed in; several: any of them. */
+  scope: Scope | readonly Scope[] | null;
+  /** Where a number that stands beside it is fetched from, for those who have this scope. */
+  count?: { url: string; id: string; scope: Scope };
 }
+
+/** Who may ask for what needs an approval, or decide about it. */
+const approvalScopes: readonly Scope[] = ['approvals:write', 'transactions:reverse', 'accounts:status', 'keys:manage', 'ops:manage', 'transactions:write', 'transfers:write', 'accounts:write'];
 
 /** The sections of the dashboard. */
 const navigation: readonly Section[] = [
   { url: '/admin/ui', title: 'Home', about: 'Where you are.', scope: null },
   { url: '/admin/ui/clients', title: 'Clients', about: 'Find, open and change clients, with their accounts.', scope: 'clients:read' },
   { url: '/admin/ui/accounts', title: 'Accounts', about: 'Balances, transactions, entries, statements; freeze, unfreeze, activate, deactivate.', scope: 'accounts:read' },
+  {
+    url: '/admin/ui/approvals', title: 'Approvals', about: 'What waits for a second person, and what became of it.', scope: approvalScopes,
+    count: { url: '/admin/ui/approvals/count', id: 'waiting-approvals', scope: 'approvals:write' },
+  },
   { url: '/admin/ui/books', title: 'Books', about: 'Trial balance per currency, Teller and Vault, the last check of every entry, postings over time.', scope: 'books:read' },
   { url: '/admin/ui/operations', title: 'Operations', about: 'Services, outboxes, dead letters, consumer lag.', scope: 'books:read' },
   { url: '/admin/ui/api-keys', title: 'API keys', about: 'Create, rotate and revoke the keys by which programs reach the bank.', scope: 'keys:manage' },
@@ -22,5 +31,5 @@ const navigation: readonly Section[] = [
 
 /** Those that a person with these scopes sees. */
 export function sectionsOf(scopes: ReadonlySet<string>): readonly Section[] {
-  return navigation.filter(({ scope }) => scope === null || scopes.has(scope));
+  return navigation.filter(({ scope }) => scope === null || [scope].flat().some((one) => scopes.has(one)));
 }

@@ -62,8 +62,8 @@ export function facts(pairs: readonly (readonly [name: string, value: Html | str
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven']);
-const bad = new Set(['Frozen', 'Failed', 'open']);
+const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved']);
+const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting']);
 
 /** A state as a word, coloured by whether it needs looking at. */
 export function statusOf(status: string): Html {

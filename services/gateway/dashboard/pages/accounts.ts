@@ -6,6 +6,7 @@ import { html } from '#libs/service/html.ts';
 import { accountFacts, accountParts, accountTable, changes, entryTable, historyTable, openingForm, statusActions, statusChanges, statusForm, transactionTable } from './account-views.ts';
 import type { StatusChange } from './account-views.ts';
 import { keyNamesOf } from '../html/actors.ts';
+import { waitingFor } from './approval-views.ts';
 import { nameOf } from './client-views.ts';
 import { csvOf } from '../html/csv.ts';
 import type { CsvColumn } from '../html/csv.ts';
@@ -142,7 +143,8 @@ function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>)
     async () => {
       const { initial_deposit, currency = '', ...rest } = enteredIn(['client_id', 'account_type', 'currency', 'initial_deposit'], fields);
       const body = { ...rest, currency: currency.toUpperCase(), ...(initial_deposit === undefined ? {} : { initial_deposit: amountIn(initial_deposit) }) };
-      return { goTo: `${url}/${(await api.post<Account>('/accounts', body, idempotencyKeyOf(fields))).data.account_id}?saved` };
+      const { data } = await api.post<Account>('/accounts', body, idempotencyKeyOf(fields));
+      return waitingFor(data) ?? { goTo: `${url}/${data.account_id}?saved` };
     },
     (wrong) => openingForm(person, fields, wrong),
   ), options);
@@ -158,8 +160,8 @@ function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pi
       const wrong = unconfirmed(fields);
       if (wrong) return { status: 400, content: await again(wrong) };
       const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
-      await api.post<Account>(`/accounts/${idIn(params)}/status-transitions`, body, idempotencyKeyOf(fields));
-      return { goTo: `${url}/${idIn(params)}?saved` };
+      const { data } = await api.post<Account>(`/accounts/${idIn(params)}/status-transitions`, body, idempotencyKeyOf(fields));
+      return waitingFor(data) ?? { goTo: `${url}/${idIn(params)}?saved` };
     }, again);
   }, options);
 }

@@ -3,6 +3,7 @@ import type { ApiKey } from '#libs/contracts/resources.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import { keyForm, keyList, keyPage, keyTable, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
 import type { KeyFields } from './api-key-views.ts';
+import { waitingFor } from './approval-views.ts';
 import { orForm } from '../html/forms.ts';
 import { addForm, addPage } from '../html/frame.ts';
 import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
@@ -61,8 +62,9 @@ async function keyOf(visit: Visit): Promise<ApiKey> {
   return (await visit.api.get<ApiKey>(pathOf(visit))).data;
 }
 
-function shown({ api_key, ...key }: NewKey): Shown {
-  return { title: 'The new API key', content: shownOnce(key, api_key) };
+function shown(made: NewKey): Shown {
+  const { api_key, ...key } = made;
+  return waitingFor(made) ?? { title: 'The new API key', content: shownOnce(key, api_key) };
 }
 
 const noFields: KeyFields = { name: '', scopes: [], environment: 'live', expires_on: '', client_id: '' };

@@ -4,6 +4,7 @@ import type { DeadLetter, DeadLetterContent } from '#libs/contracts/administrati
 import { deadLetterTopics } from '#libs/contracts/topics.ts';
 import { html } from '#libs/service/html.ts';
 import { keyNamesOf } from '../html/actors.ts';
+import { waitingFor } from './approval-views.ts';
 import { contentOf, deadLettersUrl, deadLetterTable, decisionForm } from './dead-letter-views.ts';
 import type { Decision } from './dead-letter-views.ts';
 import { idempotencyKeyOf, orForm, unconfirmed } from '../html/forms.ts';
@@ -51,7 +52,7 @@ function addDecision(app: FastifyInstance, decision: Decision, title: string, bo
   addForm(app, url, page, (visit) => orForm(async () => {
     const wrong = unconfirmed(visit.fields);
     if (wrong) return { status: 400, content: await form(visit, wrong) };
-    await visit.api.post<DeadLetter>(`${path}/${idIn(visit)}/${decision}`, bodyOf(visit), idempotencyKeyOf(visit.fields));
-    return { goTo: `${deadLettersUrl}/${idIn(visit)}?decided` };
+    const { data } = await visit.api.post<DeadLetter>(`${path}/${idIn(visit)}/${decision}`, bodyOf(visit), idempotencyKeyOf(visit.fields));
+    return waitingFor(data) ?? { goTo: `${deadLettersUrl}/${idIn(visit)}?decided` };
   }, (wrong) => form(visit, wrong)), options);
 }

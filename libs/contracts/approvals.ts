@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { errorCodeSchema, violationSchema } from './errors.ts';
+import { text } from './fields.ts';
+import { scopes } from './scopes.ts';
+
+/**
+ * Four eyes: what one person asks for and a second one approves (contract: Four eyes). `reverse`: a reversal.
+ * `unfreeze`: any move out of Frozen. `create_key`: a key with writing scopes, or its rotation. `redrive`: with a renewed
+ * deadline. `post_above`: a posting above the limit of its currency.
+ */
+export const approvalActions = ['reverse', 'unfreeze', 'create_key', 'redrive', 'post_above'] as const;
+export const approvalAction = z.enum(approvalActions);
+export type ApprovalAction = z.infer<typeof approvalAction>;
+
+export const approvalStatus = z.enum(['Waiting', 'Approved', 'Rejected', 'Expired']);
+export type ApprovalStatus = z.infer<typeof approvalStatus>;
+
+export const approvalLifetimeMs = 24 * 60 * 60 * 1000;
+
+/** The commands that can wait for an approval. */
+export const approvableCommand = z.enum([
+  'reverse_transaction',
+  'change_account_status',
+  'create_api_key',
+  'rotate_api_key',
+  'redrive_dead_letter',
+  'create_transaction',
+  'create_transfer',
+  'open_account',
+]);
+export type ApprovableCommand = z.infer<typeof approvableCommand>;
+
+/** What an approved command has led to: what its request would have been answered, had nobody needed to approve it. */
+const outcomeSchema = z.discriminatedUnion('status', [
+  z.object({ status: z.literal('success'), data: z.record(z.string(), z.unknown()) }),
+  z.object({
+    status: z.literal('error'),
+    code: errorCodeSchema,
+    message: z.string(),
+    errors: z.array(violationSchema).optional(),
+    details: z.record(z.string(), z.unknown()).optional(),
+  }),
+]);
+export type ApprovalOutcome = z.infer<typeof outcomeSchema>;
+
+const time = z.string();
+
+export const approvalSchema = z.object({
+  approval_id: z.string(),
+  action: approvalAction,
+  /** One sentence, without personal data. */
+  summary: z.string(),
+  /** What was asked for: the operation of the API, its route and its body. */
+  request: z.object({
+    operation: approvableCommand,
+    method: z.string(),
+    path: z.string(),
+    body: z.record(z.string(), z.unknown()),
+  }),
+  /** What it would change, as it was when it was asked for; null: there is nothing before, or nothing after. */
+  changes: z.array(z.object({ field: z.string(), before: z.string().nullable(), after: z.string().nullable() })),
+  requested_by: z.string(),
+  requested_at: time,
+  expires_at: time,
+  status: approvalStatus,
+  decided_by: z.string().nullable(),
+  decided_at: time.nullable(),
+  /** Why it was approved or rejected. */
+  reason: z.string().nullable(),
+  /** Of an approved request, as soon as it has been carried out or refused. */
+  outcome: outcomeSchema.optional(),
+});
+export type Approval = z.infer<typeof approvalSchema>;
+
+/** What accounts keeps until somebody approves it. */
+export const approvalRequestSchema = approvalSchema
+  .pick({ approval_id: true, action: true, summary: true, request: true, changes: true })
+  .extend({
+    /** Whoever decides needs these besides approvals:write. */
+    scopes: z.array(z.enum(scopes)),
+    /** The command as the gateway would have sent it. */
+    command: z.object({
+      name: approvableCommand,
+      id: z.string().max(64),
+      key: z.string().max(64),
+      bucket: z.number().int().min(0).max(255).optional(),
+      data: z.record(z.string(), z.unknown()),
+    }),
+  });
+export type ApprovalRequest = z.infer<typeof approvalRequestSchema>;
+
+export const approvalBodies = {
+  approve: z.strictObject({ reason: text(1, 500).nullish() }),
+  reject: z.strictObject({ reason: text(1, 500) }),
+};

@@ -1,0 +1,499 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { approvalSchema } from '#libs/contracts/approvals.ts';
+import type { Approval, ApprovalRequest } from '#libs/contracts/approvals.ts';
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { bucketOf } from '#libs/contracts/ids.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { commandPartition } from '#libs/contracts/topics.ts';
+import { signedForTest } from '#libs/service/test/keys.ts';
+import { sweep } from '../commands/sweeper.ts';
+import {
+  ledgerReply,
+  messageFor,
+  newAccount,
+  newClient,
+  newId,
+  outboxOf,
+  received,
+  startHarness,
+} from '../test/harness.ts';
+import type { Harness } from '../test/harness.ts';
+import { expireApprovals } from './expire.ts';
+
+let bank: Harness;
+beforeAll(async () => {
+  bank = await startHarness();
+});
+afterAll(() => bank.stop());
+
+const alice = 'jwt:https://issuer.example|alice';
+const bob = 'jwt:https://issuer.example|bob';
+const carol = 'jwt:https://issuer.example|carol';
+const decider = ['approvals:write', 'transactions:reverse', 'keys:manage'];
+
+function reversalOf(original = newId('transaction')): ApprovalRequest {
+  const transaction_id = newId('transaction');
+  const data = { transaction_id, reverses_transaction_id: original, reason: 'booked twice' };
+  return {
+    approval_id: newId('approval'),
+    action: 'reverse',
+    summary: 'Reverse a Deposit',
+    scopes: ['transactions:reverse'],
+    changes: [{ field: 'status', before: 'Completed', after: 'reversed' }],
+    request: {
+      operation: 'reverse_transaction',
+      method: 'POST',
+      path: `/transactions/${original}/reversal`,
+      body: { reason: 'booked twice' },
+    },
+    command: { name: 'reverse_transaction', id: transaction_id, key: original, bucket: 7, data },
+  };
+}
+
+async function ask(request: ApprovalRequest, overrides: Partial<MessageContext> = {}): Promise<ReplyBody | undefined> {
+  return bank.send('request_approval', request, {
+    message_id: request.approval_id,
+    subject: request.approval_id,
+    actor: alice,
+    staff: 'true',
+    ...overrides,
+  });
+}
+
+async function asked(request = reversalOf(), overrides: Partial<MessageContext> = {}): Promise<ApprovalRequest> {
+  const reply = await ask(request, overrides);
+  if (!reply?.ok) throw new Error(JSON.stringify(reply));
+  return request;
+}
+
+const verdict = (approval_id: string, rest: Partial<MessageData<'approve_request'>> = {}) => ({
+  approval_id,
+  reason: null,
+  scopes: decider,
+  ...rest,
+});
+const approving = (approval_id: string, actor = bob, overrides: Partial<MessageContext> = {}) =>
+  messageFor('approve_request', verdict(approval_id), { subject: approval_id, actor, ...overrides });
+
+async function approve(approval_id: string, actor = bob, rest = {}): Promise<ReplyBody | undefined> {
+  return bank.send('approve_request', verdict(approval_id, rest), { subject: approval_id, actor });
+}
+
+async function shown(approval_id: string, actor = alice, scopes: string[] = []): Promise<Approval> {
+  const reply = await bank.send('get_approval', { approval_id, scopes }, { actor });
+  if (!reply?.ok) throw new Error(JSON.stringify(reply));
+  return approvalSchema.parse((reply.data as { approval: Approval }).approval);
+}
+
+const codeOf = (reply: ReplyBody | undefined) => (reply?.ok === false ? reply.refusal.code : 'ok');
+const reversed = (transaction_id: string): ReplyBody => ({
+  ok: true,
+  data: { transaction_id, amount: '25.00', status: 'Completed' },
+});
+/** The command as it was sent, each time that it was. */
+const sent = async ({ command }: ApprovalRequest) =>
+  (await outboxOf(bank.pool, command.key)).filter(({ type }) => type === messageType(command.name));
+const auditsOf = async (resource_id: string) =>
+  (
+    await bank.owner.query<AuditRecord>('select * from audit where resource_id = $1 order by created_at, action', [
+      resource_id,
+    ])
+  ).rows;
+const decisionsOf = async (approval_id: string) =>
+  (await outboxOf(bank.pool, approval_id)).filter(({ topic }) => topic === 'approvals');
+async function letStepsAge(): Promise<void> {
+  await bank.owner.query("update saga_steps set next_attempt_at = now() - interval '1 second'");
+  await bank.owner.query('update outbox_batches set published_at = now()');
+}
+
+describe('asking', () => {
+  test('keeps the request, with its event and its record, and does nothing', async () => {
+    const request = reversalOf();
+    const reply = await ask(request, { time: '2026-01-02T03:04:05.678Z' });
+    const { approval_id, action, summary, changes } = request;
+    const approval = {
+      approval_id,
+      action,
+      summary,
+      changes,
+      request: request.request,
+      requested_by: alice,
+      requested_at: '2026-01-02T03:04:05.678Z',
+      expires_at: '2026-01-03T03:04:05.678Z',
+      decided_by: null,
+      decided_at: null,
+      reason: null,
+    };
+    expect(reply).toEqual({ ok: true, data: { ...approval, status: 'Expired' } });
+    expect(await sent(request)).toEqual([]);
+    const fresh = await asked();
+    expect(await shown(fresh.approval_id)).toMatchObject({ status: 'Waiting', requested_by: alice });
+    expect((await decisionsOf(fresh.approval_id)).map(({ type, payload }) => [type, payload])).toEqual([
+      [
+        'corebanking.approval.requested.v1',
+        expect.objectContaining({
+          approval_id: fresh.approval_id,
+          action: 'reverse',
+          operation: 'reverse_transaction',
+          requested_by: alice,
+        }),
+      ],
+    ]);
+    expect(await auditsOf(fresh.approval_id)).toMatchObject([
+      {
+        action: 'request_approval',
+        actor: alice,
+        outcome: 'success',
+        details: { action: 'reverse', operation: 'reverse_transaction' },
+      },
+    ]);
+  });
+
+  test('again is known; another request under the same id is refused; what cannot be sent is not kept', async () => {
+    const request = await asked(reversalOf(), { fingerprint: 'a' });
+    expect(await ask(request, { fingerprint: 'a' })).toMatchObject({ ok: true, replayed: true });
+    expect(codeOf(await ask(request, { fingerprint: 'b' }))).toBe('idempotency_key_reused');
+    const broken = { ...reversalOf(), command: { ...reversalOf().command, data: { reason: 1 } } };
+    await ask(broken).catch(() => undefined);
+    await expect(shown(broken.approval_id)).rejects.toThrow('approval_not_found');
+  });
+});
+
+describe('approving', () => {
+  test("sends the command in the requester's name, and its outcome stands in the approval and answers the approver", async () => {
+    const request = await asked(reversalOf(), { idempotency_key: 'key-1', fingerprint: 'f'.repeat(32) });
+    const { approval_id, command } = request;
+    const message = approving(approval_id);
+    await bank.handleCommands([message]);
+    const correlation = message.headers['correlation-id'] ?? '';
+    expect(bank.repliesTo(correlation)).toEqual([]);
+    const [step] = await sent(request);
+    const { decided_at } = await shown(approval_id);
+    expect(step).toMatchObject({
+      id: command.id,
+      topic: 'ledger.commands',
+      partition: commandPartition(7),
+      payload: command.data,
+      time: decided_at,
+      headers: {
+        actor: alice,
+        'approved-by': bob,
+        staff: 'true',
+        'idempotency-key': 'key-1',
+        fingerprint: 'f'.repeat(32),
+        'correlation-id': approval_id, 'approval-id': approval_id,
+      },
+    });
+    expect(step?.headers).not.toHaveProperty('deadline');
+    await bank.handleCommands([ledgerReply(approval_id, command.key, reversed(command.id))]);
+    const [reply] = bank.repliesTo(correlation);
+    const approval = await shown(approval_id);
+    expect(reply).toEqual({ ok: true, data: approval });
+    expect(approval).toMatchObject({
+      status: 'Approved',
+      decided_by: bob,
+      outcome: { status: 'success', data: { transaction_id: command.id } },
+    });
+    expect((await decisionsOf(approval_id)).map(({ payload }) => payload['status'])).toEqual([undefined, 'Approved']);
+    expect(await auditsOf(approval_id)).toMatchObject(
+      [
+        {
+          action: 'approve_request',
+          actor: bob,
+          outcome: 'success',
+          details: { requested_by: alice, outcome: 'success', command_id: command.id },
+        },
+        { action: 'request_approval', actor: alice },
+      ].toReversed(),
+    );
+  });
+
+  test('a refusal of the command is its outcome', async () => {
+    const { approval_id, command } = await asked();
+    await bank.handleCommands([approving(approval_id)]);
+    const refusal = {
+      code: 'already_reversed' as const,
+      message: 'Already Reversed: x',
+      details: { reversal_transaction_id: 'txn_1' },
+    };
+    await bank.handleCommands([ledgerReply(approval_id, command.key, { ok: false, refusal })]);
+    expect((await shown(approval_id)).outcome).toEqual({ status: 'error', ...refusal });
+  });
+
+  test('is for somebody else, with the scopes of the action, once, and of what exists', async () => {
+    const { approval_id } = await asked();
+    expect(codeOf(await approve(approval_id, alice))).toBe('own_approval');
+    expect(codeOf(await approve(approval_id, bob, { scopes: ['approvals:write', 'accounts:status'] }))).toBe(
+      'insufficient_scope',
+    );
+    expect(codeOf(await approve(newId('approval')))).toBe('approval_not_found');
+    expect(codeOf(await approve('apr_x'))).toBe('approval_not_found');
+    expect(await shown(approval_id)).toMatchObject({ status: 'Waiting', decided_by: null });
+    await approve(approval_id);
+    expect(codeOf(await approve(approval_id, carol))).toBe('approval_decided');
+    expect(
+      codeOf(await bank.send('reject_request', { ...verdict(approval_id), reason: 'late' }, { actor: carol })),
+    ).toBe('approval_decided');
+    expect(codeOf(await approve(approval_id, alice))).toBe('own_approval');
+  });
+
+  test('by many at the same time happens once: one is taken, one command is sent', async () => {
+    const requests = await Promise.all(Array.from({ length: 10 }, () => asked()));
+    const processes = [bank, bank.process(), bank.process()];
+    for (const request of requests) {
+      const messages = Array.from({ length: 6 }, (_, i) => approving(request.approval_id, `${bob}${i}`));
+      await Promise.all(messages.map((message, i) => processes[i % processes.length]?.handleCommands([message])));
+      const codes = messages.map(
+        ({ headers }) =>
+          processes.flatMap((one) => one.repliesTo(headers['correlation-id'] ?? '')).map(codeOf)[0] ?? 'begun',
+      );
+      expect(codes.toSorted()).toEqual([...Array<string>(5).fill('approval_decided'), 'begun']);
+      expect(await sent(request)).toHaveLength(1);
+    }
+  });
+
+  test('while others reject it: one of both holds', async () => {
+    for (let round = 0; round < 5; round++) {
+      const request = await asked();
+      const rejecting = messageFor(
+        'reject_request',
+        { ...verdict(request.approval_id), reason: 'no' },
+        { actor: carol, subject: request.approval_id },
+      );
+      await Promise.all([
+        bank.handleCommands([approving(request.approval_id)]),
+        bank.process().handleCommands([rejecting]),
+      ]);
+      const { status } = await shown(request.approval_id);
+      expect((await sent(request)).length).toBe(status === 'Approved' ? 1 : 0);
+      expect(await decisionsOf(request.approval_id)).toHaveLength(2);
+    }
+  });
+
+  test('and a death before the answer: the sweeper sends the very same command until it is answered, and the outcome is written once', async () => {
+    const request = await asked();
+    const { approval_id, command } = request;
+    const message = approving(approval_id);
+    await bank.handleCommands([message]);
+    // Another process goes on; the approver's message is delivered again, since its offset was not committed.
+    const heir = bank.process();
+    await heir.handleCommands([message]);
+    for (let again = 0; again < 2; again++) {
+      await letStepsAge();
+      expect(await sweep({ pool: heir.deps.pool, prefix: 'p.' })).toBeGreaterThan(0);
+    }
+    const steps = await sent(request);
+    expect(steps).toHaveLength(3);
+    expect(
+      new Set(steps.map(({ id, time, headers, payload }) => JSON.stringify([id, time, headers, payload]))),
+    ).toHaveLength(1);
+    // A fault decides nothing.
+    await heir.handleCommands([
+      ledgerReply(approval_id, command.key, { ok: false, refusal: { code: 'internal_error', message: 'x' } }),
+    ]);
+    expect((await shown(approval_id)).outcome).toBeUndefined();
+    await Promise.all(
+      [heir, bank].map((one) => one.handleCommands([ledgerReply(approval_id, command.key, reversed(command.id))])),
+    );
+    expect((await shown(approval_id)).outcome).toMatchObject({ status: 'success' });
+    expect([bank, heir].flatMap((one) => one.repliesTo(message.headers['correlation-id'] ?? ''))).toHaveLength(1);
+    await letStepsAge();
+    await sweep({ pool: bank.pool, prefix: 'p.' });
+    expect(await sent(request)).toHaveLength(3);
+  });
+});
+
+describe('not approving', () => {
+  test('a rejection has a reason and sends nothing', async () => {
+    const request = await asked();
+    const reply = await bank.send(
+      'reject_request',
+      { ...verdict(request.approval_id), reason: 'no receipt' },
+      { actor: bob, subject: request.approval_id },
+    );
+    expect(reply).toMatchObject({ ok: true, data: { status: 'Rejected', reason: 'no receipt', decided_by: bob } });
+    expect(await sent(request)).toEqual([]);
+    expect((await auditsOf(request.approval_id)).map(({ action }) => action)).toEqual([
+      'request_approval',
+      'reject_request',
+    ]);
+    expect(
+      codeOf(await bank.send('reject_request', { ...verdict(request.approval_id), reason: 'mine' }, { actor: alice })),
+    ).toBe('own_approval');
+  });
+
+  test('after 24 hours it has expired, by the clock of the decision, before a sweeper records it once', async () => {
+    const request = await asked(reversalOf(), { time: new Date(Date.now() - 24 * 3_600_000 - 1).toISOString() });
+    const { approval_id } = request;
+    expect((await shown(approval_id)).status).toBe('Expired');
+    const late = await approve(approval_id);
+    expect(late).toMatchObject({ ok: false, refusal: { code: 'approval_decided', details: { status: 'Expired' } } });
+    expect(await sent(request)).toEqual([]);
+    expect(
+      (await Promise.all([expireApprovals(bank.pool), expireApprovals(bank.pool)])).reduce((sum, count) => sum + count),
+    ).toBeGreaterThan(0);
+    expect(await expireApprovals(bank.pool)).toBe(0);
+    expect((await decisionsOf(approval_id)).map(({ payload }) => payload['status'])).toEqual([undefined, 'Expired']);
+    expect((await auditsOf(approval_id)).filter(({ action }) => action === 'expire_approval')).toMatchObject([
+      { actor: 'system', outcome: 'success' },
+    ]);
+  });
+
+  test('one that is about to expire can be approved until it has', async () => {
+    const { approval_id } = await asked(reversalOf(), {
+      time: new Date(Date.now() - 24 * 3_600_000 + 60_000).toISOString(),
+    });
+    await approve(approval_id);
+    expect((await shown(approval_id)).status).toBe('Approved');
+  });
+});
+
+test('the database itself refuses who decides about their own, and who changes what was asked for', async () => {
+  const { approval_id } = await asked();
+  const decide = bank.pool.query(
+    "update approvals set status = 'Approved', decided_by = requested_by, decided_at = now() where approval_id = $1",
+    [approval_id],
+  );
+  await expect(decide).rejects.toThrow('approvals_four_eyes');
+  await expect(
+    bank.pool.query("update approvals set command = '{}' where approval_id = $1", [approval_id]),
+  ).rejects.toThrow('permission denied');
+  await expect(bank.pool.query('delete from approvals')).rejects.toThrow('permission denied');
+});
+
+describe('reading', () => {
+  async function list(
+    actor: string,
+    scopes: string[],
+    filters: Partial<MessageData<'list_approvals'>> = {},
+  ): Promise<string[]> {
+    const reply = await bank.send('list_approvals', { scopes, limit: 500, order: 'desc', ...filters }, { actor });
+    if (!reply?.ok) throw new Error(JSON.stringify(reply));
+    return (reply.data as { items: Approval[] }).items.map(({ approval_id }) => approval_id);
+  }
+
+  test('is for those who may decide, and for whoever asked', async () => {
+    const dora = `${alice}-dora`;
+    const { approval_id } = await asked(reversalOf(), { actor: dora });
+    expect(await list(dora, [])).toEqual([approval_id]);
+    expect(await list(bob, decider)).toContain(approval_id);
+    expect(await list(bob, ['approvals:write', 'accounts:status'])).not.toContain(approval_id);
+    expect(await list(bob, ['transactions:reverse'])).toEqual([]);
+    await expect(shown(approval_id, bob, ['approvals:write'])).rejects.toThrow('insufficient_scope');
+    await expect(shown(approval_id, bob, ['transactions:reverse'])).rejects.toThrow('insufficient_scope');
+    expect((await shown(approval_id, bob, decider)).approval_id).toBe(approval_id);
+    const bound = await bank.send(
+      'get_approval',
+      { approval_id, scopes: decider },
+      { actor: bob, bound_client_id: newId('client') },
+    );
+    expect(codeOf(bound)).toBe('approval_not_found');
+  });
+
+  test('by status, where what has expired is Expired, recorded or not', async () => {
+    const erin = `${alice}-erin`;
+    const old = await asked(reversalOf(), { actor: erin, time: '2026-01-02T03:04:05.678Z' });
+    const waiting = await asked(reversalOf(), { actor: erin });
+    const rejected = await asked(reversalOf(), { actor: erin });
+    await bank.send('reject_request', { ...verdict(rejected.approval_id), reason: 'no' }, { actor: bob });
+    const of = (status: Approval['status']) => list(erin, [], { status });
+    const expected = [[waiting], [], [rejected], [old]].map((requests) =>
+      requests.map(({ approval_id }) => approval_id),
+    );
+    expect(await Promise.all((['Waiting', 'Approved', 'Rejected', 'Expired'] as const).map(of))).toEqual(expected);
+    await expireApprovals(bank.pool);
+    expect(await Promise.all((['Waiting', 'Approved', 'Rejected', 'Expired'] as const).map(of))).toEqual(expected);
+    expect(await list(erin, [], { action: 'unfreeze' })).toEqual([]);
+  });
+});
+
+describe('an approved key', () => {
+  const hash = () => randomBytes(32).toString('hex');
+
+  async function approvedKey(): Promise<{ approval_id: string; key_id: string }> {
+    const key_id = newId('key');
+    const data = {
+      key_id,
+      name: 'partner',
+      scopes: ['transfers:write'],
+      environment: 'live',
+      client_id: null,
+      expires_at: new Date(Date.now() + 3_600_000).toISOString(),
+      secret_hash: hash(),
+    };
+    const request: ApprovalRequest = {
+      ...reversalOf(),
+      action: 'create_key',
+      scopes: ['keys:manage'],
+      command: { name: 'create_api_key', id: key_id, key: key_id, data },
+      request: { operation: 'create_api_key', method: 'POST', path: '/admin/api-keys', body: {} },
+    };
+    const { approval_id } = await asked(request);
+    await bank.handleCommands([approving(approval_id)]);
+    const [step] = await sent(request);
+    if (!step) throw new Error('nothing was sent');
+    // It comes to accounts, as any other command; its reply ends the saga.
+    const command = signedForTest(received(
+      'p.accounts.commands',
+      key_id,
+      { ...step.headers, ce_id: step.id, ce_type: step.type, ce_time: step.time, ce_subject: key_id },
+      JSON.stringify(step.payload),
+    ));
+    await bank.handleCommands([command]);
+    const [reply] = bank.repliesTo(approval_id);
+    if (!reply) throw new Error('no reply');
+    await bank.handleCommands([ledgerReply(approval_id, approval_id, reply)]);
+    return { approval_id, key_id };
+  }
+  const claim = (approval_id: string, key_id: string, secret_hash: string, actor = alice) =>
+    bank.send('claim_approved_key', { approval_id, key_id, secret_hash }, { actor });
+  const hasUnread = async (approval_id: string, actor: string) =>
+    (
+      (await bank.send('get_approval', { approval_id, scopes: decider }, { actor })) as {
+        data: { has_unread_key: boolean };
+      }
+    ).data.has_unread_key;
+
+  test('belongs to whoever asked, says who approved, and gets its secret once', async () => {
+    const { approval_id, key_id } = await approvedKey();
+    expect((await shown(approval_id)).outcome).toMatchObject({
+      status: 'success',
+      data: { key_id, created_by: alice, status: 'active' },
+    });
+    expect(
+      (await auditsOf(key_id)).map(({ action, actor, details }) => [action, actor, details['approved_by']]),
+    ).toEqual([['create_api_key', alice, bob]]);
+    expect([await hasUnread(approval_id, alice), await hasUnread(approval_id, bob)]).toEqual([true, false]);
+    const secret = hash();
+    expect(codeOf(await claim(approval_id, key_id, hash(), bob))).toBe('approval_not_found');
+    expect(codeOf(await claim(approval_id, newId('key'), hash()))).toBe('approval_decided');
+    expect(codeOf(await claim(approval_id, key_id, secret))).toBe('ok');
+    expect(codeOf(await claim(approval_id, key_id, hash()))).toBe('approval_decided');
+    expect(await hasUnread(approval_id, alice)).toBe(false);
+    const states = (await outboxOf(bank.pool, key_id))
+      .filter(({ topic }) => topic === 'api-keys')
+      .map(({ payload }) => [payload['version'], payload['secret_hash'] === secret]);
+    expect(states).toEqual([
+      [1, false],
+      [2, true],
+    ]);
+  });
+
+  test('that was revoked before gets none', async () => {
+    const { approval_id, key_id } = await approvedKey();
+    await bank.send('revoke_api_key', { key_id });
+    expect(codeOf(await claim(approval_id, key_id, hash()))).toBe('invalid_status_transition');
+  });
+});
+
+test('an account that must not be unfrozen stays as it is: the ledger is told so', async () => {
+  const account_id = await newAccount(bank, await newClient(bank));
+  const transition_id = newId('transition');
+  const data = { transition_id, account_id, status: 'Active' as const, reason: null, note: null, keep_frozen: true };
+  await bank.send('change_account_status', data, { message_id: transition_id });
+  const step = (await outboxOf(bank.pool, account_id)).find(({ id }) => id === transition_id);
+  expect([step?.payload['keep_frozen'], step?.partition]).toEqual([true, commandPartition(bucketOf(account_id))]);
+});

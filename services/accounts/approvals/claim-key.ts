@@ -1,0 +1,34 @@
+import { refusal } from '#libs/contracts/errors.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { replaceSecret } from '../api-keys/api-keys.ts';
+import { refused } from '../outcome.ts';
+import type { Outcome, Work } from '../outcome.ts';
+import { approvalNotFound } from './decide.ts';
+import { lockApproval, setKeyClaimed } from './store.ts';
+import type { ApprovalRow } from './store.ts';
+
+/** The id of the key that the approval has made, while nobody has been shown its secret. */
+export function unreadKeyOf({ request, outcome, key_claimed_at }: ApprovalRow): string | undefined {
+  const makesKey = request.operation === 'create_api_key' || request.operation === 'rotate_api_key';
+  if (!makesKey || outcome?.status !== 'success' || key_claimed_at !== null) return undefined;
+  return String(outcome.data['key_id']);
+}
+
+/**
+ * Nobody knows the secret of a key that waited for its approval: it gets one when whoever asked for it reads the approval,
+ * once, so that no secret is ever kept anywhere.
+ */
+export async function claimApprovedKey(
+  work: Work,
+  { approval_id, key_id, secret_hash }: MessageData<'claim_approved_key'>,
+): Promise<Outcome> {
+  const row = await lockApproval(work.client, approval_id);
+  if (row?.requested_by !== work.context.actor) return refused(approvalNotFound(approval_id));
+  if (unreadKeyOf(row) !== key_id)
+    return refused(
+      refusal('approval_decided', 'the secret of this key has been shown before: rotate the key if it was lost'),
+    );
+  const replaced = await replaceSecret(work, key_id, secret_hash);
+  if (replaced.kind === 'decided' && replaced.body.ok) await setKeyClaimed(work.client, approval_id, work.now);
+  return replaced;
+}

@@ -1,0 +1,144 @@
+import { approvalLifetimeMs } from '#libs/contracts/approvals.ts';
+import type { ApprovalRequest } from '#libs/contracts/approvals.ts';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import type { Refusal } from '#libs/contracts/errors.ts';
+import { bucketOf } from '#libs/contracts/ids.ts';
+import { messages } from '#libs/contracts/messages.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import { begun, done, eventOf, refused } from '../outcome.ts';
+import type { Moment, Outcome, Step, Work } from '../outcome.ts';
+import { approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
+import type { ApprovalRow } from './store.ts';
+
+/**
+ * Four eyes. A request that a second person must approve is kept here in the place of its command. Approving it decides
+ * the row and begins a saga of one step, the command itself, in one transaction: from then on it is sent until it is
+ * answered, under an id that the approval's id names, so that no crash runs it twice or never.
+ */
+
+export function approvalNotFound(id: string): Refusal {
+  return refusal('approval_not_found', `approval ${id} not found`);
+}
+
+type DecisionWork = Pick<Work, 'client' | 'context' | 'now'>;
+
+export async function requestApproval(
+  { client, context, now }: DecisionWork,
+  request: ApprovalRequest,
+): Promise<Outcome> {
+  const { name, data } = request.command;
+  // What cannot be sent must not be shown to anybody as something that they could approve.
+  const command = { ...request.command, data: messages[name].data.parse(data) as Record<string, unknown> };
+  const expires_at = new Date(Date.parse(context.time) + approvalLifetimeMs).toISOString();
+  const row = await insertApproval(client, {
+    ...request,
+    command,
+    context,
+    requested_by: context.actor,
+    requested_at: context.time,
+    expires_at,
+  });
+  const {
+    approval_id,
+    action,
+    request: { operation },
+    requested_by,
+    requested_at,
+  } = row;
+  const event = { approval_id, action, operation, requested_by, requested_at, expires_at };
+  return done(
+    approvalOf(row, now),
+    [eventOf({ context, now }, 'corebanking.approval.requested.v1', approval_id, event)],
+    { action, operation },
+  );
+}
+
+export async function approveRequest(
+  work: DecisionWork,
+  { approval_id, reason, scopes }: MessageData<'approve_request'>,
+): Promise<Outcome> {
+  const row = await lockDecidable(work, approval_id, scopes);
+  if ('kind' in row) return row;
+  const { client, context, now } = work;
+  const decided = await setVerdict(client, approval_id, {
+    status: 'Approved',
+    decided_by: context.actor,
+    decided_at: now,
+    reason,
+  });
+  return begun(stepOf(decided, work), [decisionEvent(work, decided)]);
+}
+
+export async function rejectRequest(
+  work: DecisionWork,
+  { approval_id, reason, scopes }: MessageData<'reject_request'>,
+): Promise<Outcome> {
+  const row = await lockDecidable(work, approval_id, scopes);
+  if ('kind' in row) return row;
+  const { client, context, now } = work;
+  const decided = await setVerdict(client, approval_id, {
+    status: 'Rejected',
+    decided_by: context.actor,
+    decided_at: now,
+    reason,
+  });
+  const {
+    action,
+    request: { operation },
+    requested_by,
+  } = decided;
+  return done(approvalOf(decided, now), [decisionEvent(work, decided)], { action, operation, requested_by });
+}
+
+/** The approval, locked, if this person may decide about it now; else the refusal. */
+async function lockDecidable(
+  { client, context, now }: DecisionWork,
+  id: string,
+  scopes: readonly string[],
+): Promise<ApprovalRow | Outcome> {
+  const row = await lockApproval(client, id);
+  if (!row || context.bound_client_id !== undefined) return refused(approvalNotFound(id));
+  if (row.requested_by === context.actor)
+    return refused(
+      refusal('own_approval', 'a second person must decide: nobody approves or rejects what they asked for'),
+    );
+  const lacking = row.scopes.filter((scope) => !scopes.includes(scope));
+  if (lacking.length > 0)
+    return refused(refusal('insufficient_scope', `the scope ${lacking.join(' ')} is required to decide about this`));
+  const status = statusAt(row, now);
+  if (status !== 'Waiting')
+    return refused(
+      refusal('approval_decided', `approval ${id} is ${status} already`, { details: { approval_id: id, status } }),
+    );
+  return row;
+}
+
+/** The approved command, in the name of whoever asked for it. Accepted when it was approved: that is its created_at. */
+function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context, now }: Moment): Step {
+  const { name, id, key, bucket = bucketOf(key), data } = command;
+  const { request_id, actor, address, idempotency_key, fingerprint, staff, bound_client_id } = asked;
+  const sent: Partial<MessageContext> = { address, idempotency_key, fingerprint, staff, bound_client_id };
+  const approved = {
+    bucket,
+    context: { ...sent, message_id: id, time: now, request_id, actor, approved_by: context.actor, approval_id },
+  };
+  return { step_id: approval_id, message: name, account_id: key, payload: data, context, detail: { approved } };
+}
+
+function decisionEvent(
+  moment: Moment,
+  { approval_id, action, request: { operation }, requested_by, status, decided_by, decided_at }: ApprovalRow,
+): OutboxEvent {
+  const event = {
+    approval_id,
+    action,
+    operation,
+    requested_by,
+    status: status as 'Approved' | 'Rejected',
+    decided_by,
+    decided_at: decided_at ?? '',
+  };
+  return eventOf(moment, 'corebanking.approval.decided.v1', approval_id, event);
+}

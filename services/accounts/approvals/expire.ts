@@ -1,0 +1,68 @@
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { auditId } from '#libs/contracts/ids.ts';
+import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+import { writeAudit } from '../audit/audit.ts';
+import { eventOf } from '../outcome.ts';
+import { approvalColumns } from './store.ts';
+import type { ApprovalRow } from './store.ts';
+
+const perSweep = 200;
+const due = `status = 'Waiting' and expires_at <= clock_timestamp()`;
+
+/** Records what nobody decided in time, with event and audit record. Several processes share it. Returns how many. */
+export async function expireApprovals(pool: Pool): Promise<number> {
+  if ((await pool.query({ name: 'due_approvals', text: `select from approvals where ${due} limit 1` })).rowCount === 0)
+    return 0;
+  return transaction(pool, async (client) => {
+    const { rows } = await client.query<ApprovalRow & { now: string }>(
+      `update approvals set status = 'Expired'
+       where approval_id in (
+         select approval_id from approvals where ${due} order by expires_at limit $1 for update skip locked)
+       returning ${approvalColumns}, clock_timestamp() as now`,
+      [perSweep],
+    );
+    await writeOutbox(
+      client,
+      rows.map((row) => expiryEvent(row)),
+    );
+    await writeAudit(
+      client,
+      rows.map(({ approval_id, action, request: { operation }, requested_by, context, now }) => ({
+        audit_id: auditId(`expired ${approval_id}`),
+        created_at: now,
+        actor: 'system',
+        action: 'expire_approval',
+        resource_id: approval_id,
+        outcome: 'success',
+        request_id: context.request_id,
+        details: { action, operation, requested_by },
+        address: null,
+      })),
+    );
+    return rows.length;
+  });
+}
+
+function expiryEvent({
+  approval_id,
+  action,
+  request: { operation },
+  requested_by,
+  expires_at,
+  context: { request_id, ...rest },
+  now,
+}: ApprovalRow & { now: string }) {
+  const context: MessageContext = { ...rest, request_id, traceparent: undefined };
+  const event = {
+    approval_id,
+    action,
+    operation,
+    requested_by,
+    status: 'Expired' as const,
+    decided_by: null,
+    decided_at: expires_at,
+  };
+  return eventOf({ context, now }, 'corebanking.approval.decided.v1', approval_id, event);
+}

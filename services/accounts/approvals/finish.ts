@@ -1,0 +1,24 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { ApprovalOutcome } from '#libs/contracts/approvals.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { done } from '../outcome.ts';
+import type { Finished, Outcome } from '../outcome.ts';
+import { approvalOf, setOutcome } from './store.ts';
+
+/** The approved command was answered: its outcome stands in the approval, and whoever approved is told. */
+export async function finishApproval(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
+  const row = await setOutcome(client, step.step_id, outcomeOf(body));
+  const {
+    action,
+    request: { operation },
+    requested_by,
+  } = row;
+  const outcome = body.ok ? 'success' : body.refusal.code;
+  return done(approvalOf(row, now), [], { action, operation, requested_by, command_id: row.command.id, outcome });
+}
+
+function outcomeOf(body: ReplyBody): ApprovalOutcome {
+  return body.ok
+    ? { status: 'success', data: body.data as Record<string, unknown> }
+    : { status: 'error', ...body.refusal };
+}

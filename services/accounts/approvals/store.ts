@@ -1,0 +1,104 @@
+import type { Approval, ApprovalOutcome, ApprovalRequest, ApprovalStatus } from '#libs/contracts/approvals.ts';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import type { Pool, Queries } from '#libs/postgres/pool.ts';
+
+/** SQL of approvals. */
+
+/** `status` is the one that was recorded: a Waiting one may have expired. */
+export type ApprovalRow = Omit<Approval, 'outcome'> & {
+  scopes: string[];
+  command: ApprovalRequest['command'];
+  /** Of the request. */
+  context: MessageContext;
+  outcome: ApprovalOutcome | null;
+  key_claimed_at: string | null;
+};
+
+export const approvalColumns = `approval_id, action, summary, request, changes, scopes, command, context,
+  requested_by, requested_at, expires_at,
+  status, decided_by, decided_at, reason, outcome, key_claimed_at`;
+
+/** The status at the moment `now`: the bank's clock decides whether an approval has expired, not when a sweeper ran. */
+export function statusAt(
+  { status, expires_at }: Pick<ApprovalRow, 'status' | 'expires_at'>,
+  now: string,
+): ApprovalStatus {
+  return status === 'Waiting' && expires_at <= now ? 'Expired' : status;
+}
+
+/** An approval as callers see it at the moment `now`. */
+export function approvalOf(row: ApprovalRow, now: string): Approval {
+  const { scopes: _scopes, command: _command, context: _context, key_claimed_at: _claimed, outcome, ...approval } = row;
+  return { ...approval, status: statusAt(row, now), ...(outcome === null ? {} : { outcome }) };
+}
+
+export type NewApproval = ApprovalRequest &
+  Pick<ApprovalRow, 'context' | 'requested_by' | 'requested_at' | 'expires_at'>;
+
+export async function insertApproval(client: Queries, row: NewApproval): Promise<ApprovalRow> {
+  const inserted = await client.query<ApprovalRow>(
+    `insert into approvals
+       (approval_id, action, summary, request, changes, scopes, command, context, requested_by, requested_at, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${approvalColumns}`,
+    [
+      row.approval_id,
+      row.action,
+      row.summary,
+      JSON.stringify(row.request),
+      JSON.stringify(row.changes),
+      row.scopes,
+      JSON.stringify(row.command),
+      JSON.stringify(row.context),
+      row.requested_by,
+      row.requested_at,
+      row.expires_at,
+    ],
+  );
+  return theRow(inserted.rows, row.approval_id);
+}
+
+export async function findApproval(pool: Pool, id: string): Promise<ApprovalRow | undefined> {
+  if (!isId('approval', id)) return undefined;
+  return (await pool.query<ApprovalRow>(`select ${approvalColumns} from approvals where approval_id = $1`, [id]))
+    .rows[0];
+}
+
+/** The approval, locked: it is decided once, and the secret of its key is shown once. */
+export async function lockApproval(client: Queries, id: string): Promise<ApprovalRow | undefined> {
+  if (!isId('approval', id)) return undefined;
+  return (
+    await client.query<ApprovalRow>(`select ${approvalColumns} from approvals where approval_id = $1 for update`, [id])
+  ).rows[0];
+}
+
+export type Verdict = Pick<ApprovalRow, 'status' | 'decided_by' | 'decided_at' | 'reason'>;
+
+export async function setVerdict(client: Queries, id: string, verdict: Verdict): Promise<ApprovalRow> {
+  const { status, decided_by, decided_at, reason } = verdict;
+  const updated = await client.query<ApprovalRow>(
+    `update approvals set status = $2, decided_by = $3, decided_at = $4, reason = $5
+     where approval_id = $1 and status = 'Waiting' returning ${approvalColumns}`,
+    [id, status, decided_by, decided_at, reason],
+  );
+  return theRow(updated.rows, id);
+}
+
+export async function setOutcome(client: Queries, id: string, outcome: ApprovalOutcome): Promise<ApprovalRow> {
+  const updated = await client.query<ApprovalRow>(
+    `update approvals set outcome = $2
+     where approval_id = $1 and status = 'Approved' and outcome is null returning ${approvalColumns}`,
+    [id, JSON.stringify(outcome)],
+  );
+  return theRow(updated.rows, id);
+}
+
+export async function setKeyClaimed(client: Queries, id: string, now: string): Promise<void> {
+  await client.query('update approvals set key_claimed_at = $2 where approval_id = $1', [id, now]);
+}
+
+function theRow(rows: ApprovalRow[], id: string): ApprovalRow {
+  const [row] = rows;
+  if (!row) throw new TypeError(`approval ${id} is not in the state that it was locked in`);
+  return row;
+}

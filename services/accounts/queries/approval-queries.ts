@@ -1,0 +1,61 @@
+import type { ApprovalStatus } from '#libs/contracts/approvals.ts';
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { listed, readPage, Where } from '#libs/postgres/keyset.ts';
+import { unreadKeyOf } from '../approvals/claim-key.ts';
+import { approvalNotFound } from '../approvals/decide.ts';
+import { approvalColumns, approvalOf, findApproval } from '../approvals/store.ts';
+import type { ApprovalRow } from '../approvals/store.ts';
+import { byTime } from './page.ts';
+import type { Read } from './queries.ts';
+
+/** An approval is shown to those who may decide it, and to whoever asked for it. */
+
+/** A credential that is bound to one client never does. */
+const mayDecide = ({ bound_client_id }: MessageContext, scopes: readonly string[]): boolean =>
+  bound_client_id === undefined && scopes.includes('approvals:write');
+
+export async function listApprovals(
+  { pool, context, now }: Read,
+  data: MessageData<'list_approvals'>,
+): Promise<ReplyBody> {
+  const { status, action, scopes } = data;
+  const where = new Where().equal({ action });
+  const own = `requested_by = ${where.parameter(context.actor)}`;
+  if (mayDecide(context, scopes)) where.add(`(${own} or scopes <@ ?::text[])`, scopes);
+  else where.conditions.push(own);
+  if (status !== undefined) addStatus(where, status, now);
+  const list = {
+    ...byTime<ApprovalRow>('requested_at', 'approval_id'),
+    item: (row: ApprovalRow) => approvalOf(row, now),
+    select: (conditions: Where, order: string, limit: string) =>
+      `select ${approvalColumns} from approvals where ${conditions} order by ${order} limit ${limit}`,
+  };
+  return listed(await readPage(pool, where, list, data));
+}
+
+/** See statusAt: what has expired is Expired, whether that was recorded or not. */
+function addStatus(where: Where, status: ApprovalStatus, now: string): void {
+  if (status === 'Waiting') where.add(`status = 'Waiting' and expires_at > ?::timestamptz`, now);
+  else if (status === 'Expired') {
+    where.add(`(status = 'Expired' or (status = 'Waiting' and expires_at <= ?::timestamptz))`, now);
+  } else where.equal({ status });
+}
+
+export async function getApproval(
+  { pool, context, now }: Read,
+  { approval_id, scopes }: MessageData<'get_approval'>,
+): Promise<ReplyBody> {
+  const row = await findApproval(pool, approval_id);
+  const isOwn = row?.requested_by === context.actor;
+  if (!row || (!isOwn && context.bound_client_id !== undefined))
+    return { ok: false, refusal: approvalNotFound(approval_id) };
+  const lacking = isOwn ? [] : ['approvals:write', ...row.scopes].filter((scope) => !scopes.includes(scope));
+  if (lacking.length > 0)
+    return { ok: false, refusal: refusal('insufficient_scope', `the scope ${lacking.join(' ')} is required`) };
+  return {
+    ok: true,
+    data: { approval: approvalOf(row, now), has_unread_key: isOwn && unreadKeyOf(row) !== undefined },
+  };
+}

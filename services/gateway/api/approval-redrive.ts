@@ -1,0 +1,59 @@
+import type { DeadLetterContent } from '#libs/contracts/administration.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { AccountMaster } from '#libs/contracts/resources.ts';
+import type { Posting } from '../access/four-eyes.ts';
+import { dataOf, isNotFound } from './answer.ts';
+import { forwarderOf, quiet } from './approval-question.ts';
+import type { Asker, Question } from './approval-question.ts';
+
+/** What redriving a dead letter would do: its bytes say it. */
+export async function aboutRedrive(
+  { dead_letter_id, renew_deadline }: MessageData<'redrive_dead_letter'>,
+  asker: Asker,
+): Promise<Question> {
+  const asked = await forwarderOf(asker).query('get_dead_letter', { dead_letter_id }, dead_letter_id, quiet(asker));
+  const letter = dataOf(asked) as DeadLetterContent;
+  const posting = await postingIn(letter, asker);
+  const amount = typeof posting === 'object' ? ` of ${posting.amount} ${posting.currency}` : '';
+  const what = `${letter.message ?? 'an unreadable message'}${amount}`;
+  const deadline = letter.headers['deadline'] ?? null;
+  return {
+    deed: { kind: 'redrive', renewsDeadline: renew_deadline, ...(posting === undefined ? {} : { posting }) },
+    scopes: ['ops:manage'],
+    summary: `Redrive ${dead_letter_id}, ${what}${renew_deadline ? ', with a renewed deadline' : ''}`,
+    changes: [
+      { field: 'state', before: letter.state, after: 'redriven' },
+      { field: 'deadline', before: deadline, after: renew_deadline ? '30 s after the redrive' : deadline },
+    ],
+  };
+}
+
+const postings = new Set<string | null>([
+  'create_transaction',
+  'create_transfer',
+  'open_account',
+  'open_ledger_account',
+]);
+
+/** What the dead letter would post; undefined for what is no posting, or is no longer kept and cannot be redriven. */
+async function postingIn(
+  { message, available, value }: DeadLetterContent,
+  asker: Asker,
+): Promise<Posting | 'unreadable' | undefined> {
+  if (!postings.has(message) || !available || asker.fourEyes.limits.size === 0) return undefined;
+  const data = fieldsIn(value);
+  const amount = data['amount'] ?? data['initial_deposit'];
+  if (typeof amount !== 'string' || !/^\d{1,72}(\.\d{1,72})?$/.test(amount)) return 'unreadable';
+  if (typeof data['currency'] === 'string') return { amount, currency: data['currency'] };
+  const account_id = String(data['account_id'] ?? data['from_account_id']);
+  const account = await forwarderOf(asker).query('get_account', { account_id }, account_id, quiet(asker));
+  return isNotFound(account) ? 'unreadable' : { amount, currency: (dataOf(account) as AccountMaster).currency };
+}
+
+function fieldsIn(value: string | null): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(value ?? 'null')) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}

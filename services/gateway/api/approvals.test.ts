@@ -1,0 +1,161 @@
+import { afterEach, expect, test } from 'vitest';
+import { approvalActions } from '#libs/contracts/approvals.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import type { FourEyes } from '../access/four-eyes.ts';
+import { hs256Token, hs256Tokens } from '../test/test-token.ts';
+import { type Answer, ids, ok, refused, samples, testApp } from '../test/test-app.ts';
+
+/** Four eyes at the gateway, in front of services that are a function: what is sent in whose place. */
+const { issuer } = hs256Tokens;
+const token = (sub: string) => hs256Token({ sub, scope: scopes.join(' '), azp: 'front-end' });
+
+const limits = new Map([['USD', '1000']]);
+const all: FourEyes = { actions: new Set(approvalActions), keys: false, limits };
+const approval_id = `apr_${'a'.repeat(32)}`;
+const time = '2026-01-02T03:04:05.678Z';
+const waiting = {
+  approval_id,
+  action: 'unfreeze',
+  summary: 'x',
+  request: { operation: 'change_account_status', method: 'POST', path: '/x', body: { amount: '5.00' } },
+  changes: [],
+  requested_by: `jwt:${issuer}|alice`,
+  requested_at: time,
+  expires_at: time,
+  status: 'Waiting',
+  decided_by: null,
+  decided_at: null,
+  reason: null,
+};
+
+let close: () => Promise<void>;
+afterEach(() => close());
+
+/** A bank whose one account has this status. */
+async function bankWith(status: string, answers: Record<string, Answer> = {}, fourEyes = all) {
+  const known: Record<string, Answer> = {
+    get_account: ok({ ...samples.master, status: 'Active' }),
+    get_ledger_accounts: ok([{ ...samples.ledger, status }]),
+    request_approval: ok(waiting),
+    change_account_status: ok({ ...samples.master, balance: '0.00' }),
+    create_transaction: ok(samples.transaction),
+    ...answers,
+  };
+  const made = await testApp(({ name }) => known[name] ?? refused('internal_error', name), { tokens: hs256Tokens, fourEyes });
+  close = () => made.app.close();
+  const headers = { authorization: `Bearer ${token('alice')}` };
+  const post = (url: string, payload: object, more: object = headers) =>
+    made.app.inject({ method: 'POST', url, headers: { ...more }, payload });
+  const sent = () =>
+    made.sent.map(({ headers: { ce_type = '', ...rest }, value }) => ({
+      name: ce_type.replace(/^corebanking\.\w+\.(\w+)\.v1$/, '$1'),
+      headers: rest,
+      data: JSON.parse(String(value)) as Record<string, unknown>,
+    }));
+  return { ...made, post, sent, headers };
+}
+
+const transitions = `/accounts/${ids.account}/status-transitions`;
+
+test('what is not frozen is moved at once, and the command says that it may not unfreeze', async () => {
+  const { post, sent } = await bankWith('Inactive');
+  expect((await post(transitions, { status: 'Active' })).statusCode).toBe(200);
+  const [, , command] = sent();
+  expect([command?.name, command?.data['keep_frozen']]).toEqual(['change_account_status', true]);
+});
+
+test('an unfreezing is asked for, with the finished command, which may; what is read for it is no read by staff', async () => {
+  const { post, sent } = await bankWith('Frozen');
+  const answer = await post(transitions, { status: 'Active', note: 'called' });
+  expect([answer.statusCode, answer.headers.location]).toEqual([202, `/admin/approvals/${approval_id}`]);
+  const [first, second, request] = sent();
+  expect([first?.headers['staff'], second?.headers['staff'], request?.headers['staff']]).toEqual([
+    undefined,
+    undefined,
+    'true',
+  ]);
+  const { command, ...data } = request?.data as { command: { id: string; data: Record<string, unknown> } };
+  expect(request?.name).toBe('request_approval');
+  expect(data).toMatchObject({
+    action: 'unfreeze',
+    scopes: ['accounts:status'],
+    changes: [{ field: 'status', before: 'Frozen', after: 'Active' }],
+    request: { operation: 'change_account_status', path: transitions, body: { status: 'Active', note: 'called' } },
+  });
+  expect(command.data).toEqual({
+    transition_id: command.id,
+    account_id: ids.account,
+    status: 'Active',
+    reason: null,
+    note: 'called',
+  });
+  // The command has the bits of its approval.
+  expect(command.id.slice(4)).toBe(String((data as unknown as { approval_id: string }).approval_id).slice(4));
+});
+
+test('freezing, small amounts, and whatever is off or done by an API key ask nobody anything', async () => {
+  const { post, sent, keyHeader } = await bankWith('Frozen');
+  await post(transitions, { status: 'Frozen', reason: 'fraud' });
+  await post('/transactions', { account_id: ids.account, transaction_type: 'Deposit', amount: 1000 });
+  await post(transitions, { status: 'Active' }, keyHeader());
+  await post('/transactions', { account_id: ids.account, transaction_type: 'Deposit', amount: 5000 }, keyHeader());
+  expect(sent().map(({ name }) => name)).toEqual([
+    'change_account_status',
+    'create_transaction',
+    'change_account_status',
+    'create_transaction',
+  ]);
+});
+
+test.each<[Answer, number, string]>([
+  ['not_sent', 503, 'service_unavailable'],
+  ['no_reply', 504, 'outcome_unknown'],
+  ['unacknowledged', 504, 'outcome_unknown'],
+  [refused('idempotency_key_reused'), 422, 'idempotency_key_reused'],
+])('an approval that could not be asked for: %j', async (answer, status, code) => {
+  const { post } = await bankWith('Frozen', { request_approval: answer });
+  const answered = await post(transitions, { status: 'Active' });
+  expect([answered.statusCode, answered.json().code]).toEqual([status, code]);
+  if (status === 504) expect(answered.json().details.approval_id).toMatch(/^apr_/);
+});
+
+test.each<[object, number, object]>([
+  [{}, 202, { data: { status: 'Waiting', request: { body: { amount: 5 } } } }],
+  [{ status: 'Rejected' }, 202, { data: { status: 'Rejected' } }],
+  [
+    { status: 'Approved', outcome: { status: 'success', data: { ...samples.master, balance: '1.50' } } },
+    200,
+    { data: { balance: 1.5 } },
+  ],
+  [
+    { status: 'Approved', outcome: { status: 'error', code: 'account_not_found', message: 'gone' } },
+    404,
+    { code: 'account_not_found' },
+  ],
+])('a repeat is answered what is known by then: %j', async (changes, status, body) => {
+  const replayed: ReplyBody = { ok: true, replayed: true, data: waiting };
+  const { post, headers } = await bankWith('Frozen', {
+    request_approval: replayed,
+    get_approval: ok({ approval: { ...waiting, ...changes }, has_unread_key: false }),
+  });
+  const answer = await post(transitions, { status: 'Active' }, { ...headers, 'idempotency-key': 'k' });
+  expect([answer.statusCode, answer.headers['idempotent-replayed']]).toEqual([status, 'true']);
+  expect(answer.json()).toMatchObject(body);
+});
+
+test('an approval whose outcome does not come in time is answered as it is known', async () => {
+  const decided = { ...waiting, status: 'Approved', decided_by: `jwt:${issuer}|alice`, decided_at: time };
+  const { post } = await bankWith('Frozen', {
+    approve_request: 'no_reply',
+    get_approval: ok({ approval: decided, has_unread_key: false }),
+  });
+  const answer = await post(`/admin/approvals/${approval_id}/approval`, {});
+  expect([answer.statusCode, answer.json().data]).toMatchObject([200, { status: 'Approved' }]);
+  await close();
+  const other = await bankWith('Frozen', {
+    approve_request: 'no_reply',
+    get_approval: ok({ approval: { ...decided, decided_by: `jwt:${issuer}|bob` }, has_unread_key: false }),
+  });
+  expect((await other.post(`/admin/approvals/${approval_id}/approval`, {})).statusCode).toBe(504);
+});

@@ -1,0 +1,204 @@
+import type { FastifyReply } from 'fastify';
+import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
+import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
+import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import type { Endpoint } from '#libs/contracts/endpoints.ts';
+import { idOf } from '#libs/contracts/ids.ts';
+import type { MessageResult } from '#libs/contracts/messages.ts';
+import { scopes as allScopes } from '#libs/contracts/scopes.ts';
+import type { Caller } from '../access/caller.ts';
+import { approvalNeeded, isWatched } from '../access/four-eyes.ts';
+import type { FourEyes } from '../access/four-eyes.ts';
+import { Refused, unavailable } from '../http/errors.ts';
+import { dataOf, outcomeUnknown, send } from './answer.ts';
+import { isApprovable, questionOf } from './approval-questions.ts';
+import type { Question } from './approval-question.ts';
+import type { CommandDependencies, Plan } from './commands.ts';
+import { seenWithinMs } from './commands.ts';
+import type { Forwarder, Origin } from './forward.ts';
+import { freshBits } from './ids.ts';
+import { jsonNumber, presenterOf } from './present.ts';
+import { readPage } from './reads.ts';
+import type { Page, ReadDependencies, ReadInput } from './reads.ts';
+import { knownForm } from './unknown-ids.ts';
+
+/** Four eyes at the gateway: what needs an approval is asked for instead of sent; approvals are read and presented. */
+
+export interface ApprovalDependencies extends ReadDependencies {
+  fourEyes: FourEyes;
+}
+
+export interface Needed {
+  action: ApprovalAction;
+  question: Question;
+}
+
+/** The command as it may be sent, and why it must wait where it must. Throws a Refused for what does not exist. */
+export async function checkFourEyes(
+  plan: Plan,
+  origin: Origin,
+  deps: ApprovalDependencies,
+): Promise<{ plan: Plan; needed?: Needed }> {
+  const { fourEyes } = deps;
+  if (fourEyes.actions.size === 0 || !isWatched(origin.caller, fourEyes)) return { plan };
+  const question = await questionOf(plan, { reads: deps, origin, fourEyes });
+  if (!question) return { plan };
+  const action = approvalNeeded(question.deed, origin.caller, fourEyes);
+  if (action !== undefined) return { plan, needed: { action, question } };
+  // The account may be frozen before the command arrives: then the ledger refuses to let it out.
+  return question.deed.kind === 'status_change'
+    ? { plan: { ...plan, data: { ...plan.data, keep_frozen: true } as Plan['data'] } }
+    : { plan };
+}
+
+interface Request {
+  endpoint: Endpoint;
+  params: Record<string, string>;
+  body: unknown;
+  /** Of the command, and of the approval. */
+  bits: string;
+  acceptedAt: Date;
+}
+
+/**
+ * Asks for the approval and answers 202 with it. A repeat under the same Idempotency-Key is answered what the approved
+ * command was answered, once it was.
+ */
+export async function askForApproval(
+  reply: FastifyReply,
+  plan: Plan,
+  { action, question }: Needed,
+  request: Request,
+  origin: Origin,
+  forwarder: Forwarder,
+): Promise<void> {
+  const { endpoint, params, body, bits, acceptedAt } = request;
+  const { name } = plan;
+  if (!isApprovable(name)) throw new TypeError(`${name} cannot wait for an approval`);
+  const approval_id = idOf('approval', bits);
+  const { scopes, summary, changes } = question;
+  const path = endpoint.path.replace(/:(\w+)/g, (_, parameter: string) => params[parameter] ?? '');
+  const data = {
+    approval_id,
+    action,
+    summary,
+    changes,
+    scopes,
+    request: { operation: name, method: endpoint.method, path, body: body as Record<string, unknown> },
+    command: { name, id: plan.id, key: plan.key, bucket: plan.bucket, data: plan.data },
+  };
+  const outcome = await forwarder.command(
+    { name: 'request_approval', id: approval_id, key: approval_id, data, acceptedAt },
+    origin,
+  );
+  if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
+  if (outcome.kind === 'failed')
+    throw outcome.stage === 'not_sent'
+      ? new Refused(unavailable)
+      : outcomeUnknown({ approval_id }, origin.idempotencyKey !== undefined);
+  if (!outcome.replayed) return answerWaiting(reply, outcome.data as Approval);
+  reply.header('idempotent-replayed', 'true');
+  const { approval } = await findApproval(approval_id, origin, forwarder);
+  return approval.outcome === undefined
+    ? answerWaiting(reply, approval)
+    : answerOutcome(reply, approval.outcome, plan, endpoint);
+}
+
+function answerWaiting(reply: FastifyReply, approval: Approval): void {
+  reply.header('location', `/admin/approvals/${approval.approval_id}`);
+  send(reply, 202, presentApproval(approval));
+}
+
+function answerOutcome(
+  reply: FastifyReply,
+  outcome: NonNullable<Approval['outcome']>,
+  { location }: Plan,
+  endpoint: Endpoint,
+): void {
+  if (outcome.status === 'error') {
+    const { status: _status, ...refusal } = outcome;
+    throw new Refused(refusal);
+  }
+  if (location !== undefined && endpoint.success === 201) reply.header('location', location);
+  send(reply, endpoint.success, presentAs(endpoint, outcome.data), endpoint.shape === 'bare' ? 'bare' : {});
+}
+
+const presentAs = ({ result }: Pick<Endpoint, 'result'>, data: unknown): unknown => presenterOf(result)?.(data) ?? data;
+
+const amounts = ['amount', 'initial_deposit'];
+
+/** As REST shows it: amounts as numbers, in the outcome and in what was asked for. */
+export function presentApproval(approval: Approval): Approval {
+  const { request, outcome } = approval;
+  const body = Object.entries(request.body).map(([name, value]) => [
+    name,
+    amounts.includes(name) && typeof value === 'string' ? jsonNumber(value) : value,
+  ]);
+  const shown = { ...approval, request: { ...request, body: Object.fromEntries(body) as Approval['request']['body'] } };
+  if (outcome?.status !== 'success') return shown;
+  return {
+    ...shown,
+    outcome: { ...outcome, data: presentAs(endpoints[request.operation], outcome.data) as typeof outcome.data },
+  };
+}
+
+/** The scopes of a caller that mean something here, as messages carry them. */
+export function scopesOf({ scopes }: Caller): string[] {
+  return allScopes.filter((scope) => scopes.has(scope));
+}
+
+type Found = MessageResult<'get_approval'>;
+
+export async function findApproval(approval_id: string, origin: Origin, forwarder: Forwarder): Promise<Found> {
+  return dataOf(
+    await forwarder.query('get_approval', { approval_id, scopes: scopesOf(origin.caller) }, approval_id, origin),
+  ) as Found;
+}
+
+export async function readApprovals(input: ReadInput, deps: ReadDependencies): Promise<Page> {
+  const page = await readPage(
+    'list_approvals',
+    { ...input, query: { ...input.query, scopes: scopesOf(input.origin.caller) } },
+    deps,
+  );
+  return { ...page, items: page.items.map((item) => presentApproval(item as Approval)) };
+}
+
+/** An approval; with the secret of the key that it made, the first time that whoever asked for it reads it. */
+export async function readApproval(
+  input: ReadInput,
+  deps: ReadDependencies & CommandDependencies & { now: () => number },
+): Promise<object> {
+  const approval_id = knownForm('approval', input.params['approval_id']);
+  const { approval, has_unread_key } = await findApproval(approval_id, input.origin, deps.forwarder);
+  const api_key = has_unread_key && !input.isHead ? await claimKey(approval, input.origin, deps) : undefined;
+  return { ...presentApproval(approval), ...(api_key === undefined ? {} : { api_key }) };
+}
+
+/** Makes the secret. Undefined where somebody else was faster, or the key is no longer active. */
+async function claimKey(
+  approval: Approval,
+  origin: Origin,
+  deps: ReadDependencies & CommandDependencies & { now: () => number },
+): Promise<string | undefined> {
+  const { pepper, apiKeys, forwarder, now } = deps;
+  const { approval_id, outcome } = approval;
+  if (outcome?.status !== 'success') return undefined;
+  const key_id = String(outcome.data['key_id']);
+  const apiKey = makeApiKey(outcome.data['environment'] as KeyEnvironment, key_id);
+  const secret_hash = hashApiKey(pepper, apiKey);
+  const command = {
+    name: 'claim_approved_key' as const,
+    id: `cmd_${freshBits()}`,
+    key: approval_id,
+    data: { approval_id, key_id, secret_hash },
+    acceptedAt: new Date(now()),
+  };
+  const claimed = await forwarder.command(command, origin);
+  if (claimed.kind === 'refused') return undefined;
+  if (claimed.kind === 'failed')
+    throw claimed.stage === 'not_sent' ? new Refused(unavailable) : outcomeUnknown({ approval_id, key_id }, false);
+  await apiKeys.seen(key_id, (state) => state.secret_hash === secret_hash, seenWithinMs);
+  return apiKey;
+}

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { ids, ok, refused, samples } from '../../test/test-app.ts';
+import { issuer, testDashboard } from '../test/test-dashboard.ts';
+
+/** Approvals without a browser: what is shown to whom, and what a decision sends. The person is ada. */
+let made: Awaited<ReturnType<typeof testDashboard>>;
+let answers: Record<string, ReplyBody>;
+
+const approval_id = `apr_${'a'.repeat(32)}`;
+const url = `/admin/ui/approvals/${approval_id}`;
+const time = '2026-01-02T03:04:05.678Z';
+const waiting = {
+  approval_id,
+  action: 'post_above',
+  summary: 'Deposit of 1500.00 USD <b>',
+  scopes: [],
+  request: {
+    operation: 'create_transaction',
+    method: 'POST',
+    path: '/transactions',
+    body: { account_id: ids.account, amount: '1500.00', description: '<i>' },
+  },
+  changes: [
+    { field: `balance of account ${ids.account}`, before: null, after: '+1500.00 USD' },
+    { field: 'status', before: 'Frozen', after: 'Active' },
+  ],
+  requested_by: `jwt:${issuer}|bob`,
+  requested_at: time,
+  expires_at: time,
+  status: 'Waiting',
+  decided_by: null,
+  decided_at: null,
+  reason: null,
+};
+const shownAs = (changes: object, has_unread_key = false) =>
+  ok({ approval: { ...waiting, ...changes }, has_unread_key });
+const all = 'approvals:write accounts:read transactions:write';
+
+beforeAll(async () => {
+  made = await testDashboard(({ name }) => answers[name] ?? 'no_reply');
+});
+beforeEach(() => {
+  answers = {
+    list_approvals: ok({ items: [waiting, { ...waiting, requested_by: `jwt:${issuer}|ada` }] }),
+    get_approval: shownAs({}),
+    get_account: ok(samples.master),
+    get_ledger_accounts: ok([{ ...samples.ledger, balance: '10.50' }]),
+  };
+});
+afterAll(() => made.app.close());
+
+const sent = (name: string) =>
+  made.sent
+    .filter(({ headers }) => headers['ce_type'] === `corebanking.command.${name}.v1`)
+    .map(({ value }) => JSON.parse(String(value)) as Record<string, unknown>);
+const withoutBlanks = (text: string) => text.replaceAll('\u00a0', '');
+
+describe('approvals', () => {
+  it('are listed, those that wait unless asked otherwise; the navigation counts those of others', async () => {
+    const { get } = made.signedIn(all);
+    const { body } = await get('/admin/ui/approvals');
+    expect(
+      JSON.parse(String(made.sent.findLast(({ headers }) => headers['ce_type']?.includes('list_approvals'))?.value)),
+    ).toMatchObject({ status: 'Waiting', scopes: expect.arrayContaining(['approvals:write']) });
+    for (const text of [`href="${url}"`, 'Deposit of 1500.00 USD &lt;b&gt;', 'hx-get="/admin/ui/approvals/count"'])
+      expect(body).toContain(text);
+    expect((await get('/admin/ui/approvals/count')).body).toContain('<strong class="count">1</strong>');
+    expect((await made.signedIn('transactions:write').get('/admin/ui')).body).not.toContain('approvals/count');
+    answers['list_approvals'] = refused('service_unavailable');
+    expect((await get('/admin/ui/approvals/count')).statusCode).toBe(200);
+  });
+
+  it('show before and after, a balance as it is now and would be, and can be decided by somebody else', async () => {
+    const body = withoutBlanks((await made.signedIn(all).get(url)).body);
+    for (const text of [
+      '10.50 USD',
+      '1510.50 USD',
+      'Frozen',
+      'Active',
+      '&lt;i&gt;',
+      'Nothing has been done yet',
+      'value="approval"',
+      'value="rejection"',
+    ])
+      expect(body).toContain(text);
+    const blind = (await made.signedIn('approvals:write').get(url)).body;
+    expect([blind.includes('10.50'), blind.includes('+1500.00 USD')]).toEqual([false, true]);
+  });
+
+  it('of oneself wait for somebody else; what is decided has no buttons', async () => {
+    answers['get_approval'] = shownAs({ requested_by: `jwt:${issuer}|ada` });
+    const own = (await made.signedIn(all).get(`${url}?asked`)).body;
+    expect(own).toContain('Waiting for approval.');
+    expect(own).not.toContain('value="approval"');
+    answers['get_approval'] = shownAs({
+      status: 'Approved',
+      decided_by: `jwt:${issuer}|ada`,
+      decided_at: time,
+      outcome: { status: 'success', data: samples.transaction },
+    });
+    const done = (await made.signedIn(all).get(url)).body;
+    expect(done).toContain('It has been done.');
+    expect(done).toContain(`href="/admin/ui/transactions/${ids.transaction}"`);
+    expect(done).not.toContain('value="approval"');
+  });
+
+  it.each([
+    ['approval', 'approve_request', ''],
+    ['rejection', 'reject_request', 'no receipt'],
+  ])('%s is sent, with its reason', async (decision, name, reason) => {
+    answers[name] = ok({ ...waiting, status: decision === 'approval' ? 'Approved' : 'Rejected' });
+    const { session, post } = made.signedIn(all);
+    const answer = await post(url, { csrf_token: session.csrf, idempotency_key: 'k', decision, reason: ` ${reason} ` });
+    expect(answer.headers.location).toBe(url);
+    expect(sent(name).at(-1)).toMatchObject({
+      approval_id,
+      reason: reason === '' ? null : reason,
+      scopes: expect.arrayContaining(['transactions:write']),
+    });
+  });
+
+  it('a rejection without a reason is not taken, nor is what was decided meanwhile', async () => {
+    const { session, post } = made.signedIn(all);
+    const without = await post(url, {
+      csrf_token: session.csrf,
+      idempotency_key: 'k',
+      decision: 'rejection',
+      reason: '',
+    });
+    expect([without.statusCode, without.body.includes('Reason')]).toEqual([400, true]);
+    answers['approve_request'] = refused('approval_decided', 'is Rejected already');
+    const late = await post(url, { csrf_token: session.csrf, idempotency_key: 'k', decision: 'approval' });
+    expect([late.statusCode, late.body.includes('is Rejected already')]).toEqual([409, true]);
+    expect((await made.signedIn('transactions:write').post(url, { decision: 'approval' })).statusCode).toBe(403);
+  });
+});

@@ -1,0 +1,546 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { AuditRecord, DeadLetter } from '#libs/contracts/administration.ts';
+import type { Approval } from '#libs/contracts/approvals.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import { topicName } from '#libs/contracts/topics.ts';
+import {
+  type Answer,
+  type Api,
+  expectError,
+  newKey,
+  type RestAccount,
+  type RestKey,
+  unknownId,
+} from '../support/client.ts';
+import { publish, readTopic } from '../support/kafka.ts';
+import { staffEnv, staffToken } from '../support/staff.ts';
+import { eventually, useBank } from '../support/world.ts';
+
+/** Four eyes, over REST, as the contract says: two people, each action, each error. */
+const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000 KES:50000' } });
+const { api } = world;
+let alice: Api;
+let bob: Api;
+let account: RestAccount;
+beforeAll(async () => {
+  alice = api.withToken(staffToken(world.bank, 'alice'));
+  bob = api.withToken(staffToken(world.bank, 'bob'));
+  account = await api.newAccount({ initial_deposit: 100 });
+});
+const actor = (name: string) => `jwt:${world.bank.issuer}|${name}`;
+type Shown = Approval & { api_key?: string };
+
+/** The approval of a 202, which is Waiting. */
+function waiting(answer: Answer, action: string): Shown {
+  expect([answer.status, answer.text]).toEqual([202, expect.stringContaining('"status":"Waiting"')]);
+  const approval = answer.data<Shown>();
+  expect(approval).toMatchObject({
+    approval_id: expect.stringMatching(/^apr_[0-9a-f]{32}$/),
+    action,
+    requested_by: actor('alice'),
+    status: 'Waiting',
+  });
+  expect(Date.parse(approval.expires_at) - Date.parse(approval.requested_at)).toBe(24 * 3_600_000);
+  expect(answer.header('location')).toBe(`/admin/approvals/${approval.approval_id}`);
+  return approval;
+}
+const pathOf = ({ approval_id }: Pick<Approval, 'approval_id'>) => `/admin/approvals/${approval_id}`;
+async function approve(approval: Approval, by = bob, body: object = {}): Promise<Approval> {
+  const answer = await by.post(`${pathOf(approval)}/approval`, body);
+  expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('"status":"Approved"')]);
+  return answer.data<Approval>();
+}
+const auditOf = (resource: string, action: string) =>
+  eventually(
+    async () => (await api.get(`/admin/audit?resource_id=${resource}&action=${action}`)).list<AuditRecord>()[0],
+  );
+const deposit = (amount: number, fields: object = {}) => ({
+  account_id: account.account_id,
+  transaction_type: 'Deposit',
+  amount,
+  ...fields,
+});
+const askReversal = async (of = alice): Promise<Approval> => {
+  const { transaction_id } = await api.transact(account.account_id, 'Deposit', 7);
+  return waiting(await of.post(`/transactions/${transaction_id}/reversal`, { reason: 'twice' }), 'reverse');
+};
+
+describe('reverse', () => {
+  it('waits, with nothing done; once approved it is done in the name of whoever asked', async () => {
+    const original = await api.transact(account.account_id, 'Deposit', 40);
+    const before = await api.balance(account.account_id);
+    const approval = waiting(
+      await alice.post(`/transactions/${original.transaction_id}/reversal`, { reason: 'booked twice' }),
+      'reverse',
+    );
+    expect(approval).toMatchObject({
+      request: {
+        operation: 'reverse_transaction',
+        method: 'POST',
+        path: `/transactions/${original.transaction_id}/reversal`,
+        body: { reason: 'booked twice' },
+      },
+      changes: [
+        { field: `transaction ${original.transaction_id}`, before: 'Completed', after: 'reversed' },
+        { field: `balance of account ${account.account_id}`, before: null, after: '-40.00 USD' },
+      ],
+      decided_by: null,
+      decided_at: null,
+    });
+    expect(await api.balance(account.account_id)).toBe(before);
+    const done = await approve(approval, bob, { reason: 'seen the receipt' });
+    expect(done).toMatchObject({
+      decided_by: actor('bob'),
+      reason: 'seen the receipt',
+      outcome: {
+        status: 'success',
+        data: { amount: 40, direction: 'debit', reverses_transaction_id: original.transaction_id },
+      },
+    });
+    expect(await api.balance(account.account_id)).toBe(before - 40);
+    const reversal = done.outcome?.status === 'success' ? String(done.outcome.data['transaction_id']) : '';
+    // The id of what ran is that of the approval, but for its last byte, which is a routing hint.
+    expect(reversal.slice(4, -2)).toBe(approval.approval_id.slice(4, -2));
+    expect(await auditOf(reversal, 'reverse_transaction')).toMatchObject({
+      actor: actor('alice'),
+      details: { approved_by: actor('bob') },
+    });
+    expect(await auditOf(approval.approval_id, 'request_approval')).toMatchObject({
+      actor: actor('alice'),
+      outcome: 'success',
+    });
+    expect(await auditOf(approval.approval_id, 'approve_request')).toMatchObject({
+      actor: actor('bob'),
+      details: { requested_by: actor('alice'), outcome: 'success' },
+    });
+    expect((await alice.get(pathOf(approval))).data()).toEqual(done);
+  });
+
+  it('a refusal of what was approved is its outcome: everything is checked when it runs', async () => {
+    const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5);
+    const asked = [
+      await alice.post(`/transactions/${transaction_id}/reversal`, { reason: 'a' }),
+      await alice.post(`/transactions/${transaction_id}/reversal`, { reason: 'b' }),
+    ];
+    const [first, second] = asked.map((answer) => waiting(answer, 'reverse'));
+    if (!first || !second) throw new Error('two approvals');
+    await approve(first);
+    expect((await approve(second)).outcome).toMatchObject({
+      status: 'error',
+      code: 'already_reversed',
+      details: { reversal_transaction_id: expect.any(String) },
+    });
+  });
+
+  it('is asked for with validation, scope and existence checked', async () => {
+    const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5);
+    expectError(await alice.post(`/transactions/${transaction_id}/reversal`, {}), 400, 'validation_failed');
+    expectError(
+      await alice.post(`/transactions/${unknownId('txn')}/reversal`, { reason: 'x' }),
+      404,
+      'transaction_not_found',
+    );
+    const teller = api.withToken(staffToken(world.bank, 'tom', { scope: 'transactions:write' }));
+    expectError(
+      await teller.post(`/transactions/${transaction_id}/reversal`, { reason: 'x' }),
+      403,
+      'insufficient_scope',
+    );
+  });
+});
+
+describe('an API key', () => {
+  it('needs no approval, and approves nothing', async () => {
+    const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5_000);
+    expect((await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'x' })).status).toBe(201);
+    const approval = await askReversal();
+    expectError(await api.post(`${pathOf(approval)}/approval`), 403, 'insufficient_scope');
+    expect((await api.get(pathOf(approval))).status).toBe(200);
+  });
+});
+
+describe('post_above', () => {
+  it('counts amounts above the limit of the currency, given or not, and none below', async () => {
+    expect((await alice.post('/transactions', deposit(1000))).status).toBe(201);
+    expect((await alice.post('/transactions', deposit(1000, { currency: 'USD' }))).status).toBe(201);
+    for (const fields of [{}, { currency: 'USD' }]) {
+      const before = await api.balance(account.account_id);
+      const asked = await alice.post('/transactions', deposit(1000.01, { ...fields, description: 'large' }));
+      const approval = waiting(asked, 'post_above');
+      expect(approval.request.body).toMatchObject({ amount: 1000.01, description: 'large' });
+      expect(await api.balance(account.account_id)).toBe(before);
+      const done = await approve(approval);
+      expect(done.outcome).toMatchObject({
+        status: 'success',
+        data: { amount: 1000.01, status: 'Completed', created_at: done.decided_at },
+      });
+      expect(await api.balance(account.account_id)).toBeCloseTo(before + 1000.01, 2);
+    }
+    expectError(
+      await alice.post('/transactions', { ...deposit(5_000), account_id: unknownId('acc') }),
+      404,
+      'account_not_found',
+    );
+    const euros = await api.newAccount({ currency: 'EUR' });
+    expect((await alice.post('/transactions', { ...deposit(1_000_000), account_id: euros.account_id })).status).toBe(
+      201,
+    );
+  });
+
+  it('counts withdrawals, transfers and initial deposits', async () => {
+    const [from, to] = [await api.newAccount({ initial_deposit: 9_000 }), await api.newAccount()];
+    const withdrawal = waiting(
+      await alice.post('/transactions', { account_id: from.account_id, transaction_type: 'Withdrawal', amount: 2_000 }),
+      'post_above',
+    );
+    const transfer = waiting(
+      await alice.post('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 3_000 }),
+      'post_above',
+    );
+    const opening = waiting(
+      await alice.post('/accounts', {
+        client_id: from.client_id,
+        account_type: 'Savings',
+        currency: 'KES',
+        initial_deposit: 50_001,
+      }),
+      'post_above',
+    );
+    expect((await api.get(`/accounts?client_id=${from.client_id}`)).list()).toHaveLength(1);
+    for (const approval of [withdrawal, transfer, opening])
+      expect((await approve(approval)).outcome).toMatchObject({ status: 'success' });
+    expect([await api.balance(from.account_id), await api.balance(to.account_id)]).toEqual([4_000, 3_000]);
+    const opened = (await api.get(`/accounts?client_id=${from.client_id}&currency=KES`)).list<RestAccount>();
+    expect(opened).toMatchObject([{ balance: 50_001, status: 'Active' }]);
+    expect(await auditOf(opened[0]?.account_id ?? '', 'open_account')).toMatchObject({
+      actor: actor('alice'),
+      details: { approved_by: actor('bob') },
+    });
+    expectError(
+      await alice.post('/transfers', {
+        from_account_id: from.account_id,
+        to_account_id: unknownId('acc'),
+        amount: 3_000,
+      }),
+      404,
+      'account_not_found',
+    );
+    expectError(
+      await alice.post('/accounts', {
+        client_id: unknownId('cli'),
+        account_type: 'Savings',
+        currency: 'USD',
+        initial_deposit: 1_001,
+      }),
+      404,
+      'client_not_found',
+    );
+    expect(
+      (
+        await alice.post('/accounts', {
+          client_id: from.client_id,
+          account_type: 'Savings',
+          currency: 'USD',
+          initial_deposit: 1_000,
+        })
+      ).status,
+    ).toBe(201);
+  });
+
+  it('of a customer too, who sees what became of it and asks about nobody else', async () => {
+    const [own, other] = [await api.newAccount({ initial_deposit: 9_000 }), await api.newAccount()];
+    const customer = api.withToken(staffToken(world.bank, 'cora', { bank_client_id: own.client_id }));
+    const asked = await customer.post('/transfers', {
+      from_account_id: own.account_id,
+      to_account_id: other.account_id,
+      amount: 5_000,
+    });
+    const approval = asked.data<Approval>();
+    expect([asked.status, approval.requested_by]).toEqual([202, actor('cora')]);
+    expectError(
+      await customer.post('/transfers', {
+        from_account_id: other.account_id,
+        to_account_id: own.account_id,
+        amount: 5_000,
+      }),
+      404,
+      'account_not_found',
+    );
+    expectError(await customer.get(pathOf(await askReversal())), 404, 'approval_not_found');
+    await approve(approval);
+    expect((await customer.get(pathOf(approval))).data()).toMatchObject({
+      status: 'Approved',
+      outcome: { data: { amount: 5_000 } },
+    });
+    expect((await customer.get('/admin/approvals')).list()).toHaveLength(1);
+  });
+});
+
+describe('unfreeze', () => {
+  const move = (by: Api, id: string, status: string) => by.post(`/accounts/${id}/status-transitions`, { status });
+
+  it('is every move out of Frozen, and no other', async () => {
+    const { account_id } = await api.newAccount();
+    expect((await move(alice, account_id, 'Inactive')).status).toBe(200);
+    expect((await move(alice, account_id, 'Active')).status).toBe(200);
+    await api.setStatus(account_id, 'Frozen', 'fraud');
+    for (const status of ['Active', 'Inactive']) {
+      const approval = waiting(await move(alice, account_id, status), 'unfreeze');
+      expect(approval.changes).toEqual([{ field: 'status', before: 'Frozen', after: status }]);
+    }
+    expect((await api.get(`/accounts/${account_id}`)).data()).toMatchObject({ status: 'Frozen' });
+    const approval = waiting(await move(alice, account_id, 'Active'), 'unfreeze');
+    expect((await approve(approval)).outcome).toMatchObject({
+      status: 'success',
+      data: { account_id, status: 'Active', balance: 0 },
+    });
+    const [transition] = (await api.get(`/accounts/${account_id}/status-transitions`)).list<{
+      actor: string;
+      to_status: string;
+      transition_id: string;
+    }>();
+    expect(transition).toMatchObject({ actor: actor('alice'), to_status: 'Active' });
+    expect(await auditOf(account_id, 'change_account_status')).toMatchObject({
+      details: { approved_by: actor('bob') },
+    });
+    expectError(await move(alice, unknownId('acc'), 'Active'), 404, 'account_not_found');
+    expect(
+      (await alice.post(`/accounts/${account_id}/status-transitions`, { status: 'Frozen', reason: 'other' })).status,
+    ).toBe(200);
+  });
+});
+
+describe('create_key', () => {
+  const body = (scopes: string[]) => ({ name: 'partner', scopes, environment: 'test' });
+
+  it('is a key with a writing scope, and its rotation; its secret is shown once, to whoever asked', async () => {
+    expect((await alice.post('/admin/api-keys', body(['accounts:read', 'audit:read']))).status).toBe(201);
+    const approval = waiting(
+      await alice.post('/admin/api-keys', body(['accounts:read', 'transfers:write'])),
+      'create_key',
+    );
+    const done = await approve(approval);
+    const key = (done.outcome?.status === 'success' ? done.outcome.data : {}) as unknown as RestKey;
+    expect(key).toMatchObject({ name: 'partner', created_by: actor('alice'), status: 'active' });
+    expect(JSON.stringify(done)).not.toContain('cbk_');
+    expect((await bob.get(pathOf(approval))).data<Shown>().api_key).toBeUndefined();
+    await alice.send('HEAD', pathOf(approval));
+    const { api_key: secret = '' } = (await alice.get(pathOf(approval))).data<Shown>();
+    expect(secret).toMatch(/^cbk_test_/);
+    expect((await api.withKey(secret).get(`/accounts/${account.account_id}`)).status).toBe(200);
+    expect((await alice.get(pathOf(approval))).data<Shown>().api_key).toBeUndefined();
+    expect(await auditOf(key.key_id, 'create_api_key')).toMatchObject({
+      actor: actor('alice'),
+      details: { approved_by: actor('bob') },
+    });
+
+    const rotation = waiting(
+      await alice.post(`/admin/api-keys/${key.key_id}/rotation`, { overlap_seconds: 60 }),
+      'create_key',
+    );
+    expect(
+      (await api.get('/admin/api-keys')).list<RestKey>().filter(({ rotated_from }) => rotated_from === key.key_id),
+    ).toEqual([]);
+    expect((await approve(rotation)).outcome).toMatchObject({ status: 'success', data: { rotated_from: key.key_id } });
+    const { api_key: rotated = '' } = (await alice.get(pathOf(rotation))).data<Shown>();
+    expect((await api.withKey(rotated).get(`/accounts/${account.account_id}`)).status).toBe(200);
+    expectError(await alice.post(`/admin/api-keys/${unknownId('key')}/rotation`), 404, 'api_key_not_found');
+  });
+
+  it('a reading key is rotated without, and no key is asked for with scopes that its maker lacks', async () => {
+    const reader = await api.key({ scopes: ['accounts:read'] });
+    expect((await alice.post(`/admin/api-keys/${reader.key_id}/rotation`)).status).toBe(201);
+    const limited = api.withToken(staffToken(world.bank, 'lena', { scope: 'keys:manage' }));
+    expectError(await limited.post('/admin/api-keys', body(['transfers:write'])), 403, 'insufficient_scope');
+  });
+});
+
+describe('redrive', () => {
+  async function deadLetter(value: string, headers: Record<string, string> = {}): Promise<DeadLetter> {
+    const id = randomUUID();
+    const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
+    const common = {
+      ce_id: id,
+      ce_type: messageType('create_transaction'),
+      ce_time: new Date().toISOString(),
+      'request-id': id,
+      ...headers,
+    };
+    await publish(world.bank, [{ topic, partition: 0, key: id, value, headers: common }]);
+    return eventually(async () =>
+      (await api.get('/admin/dead-letters')).list<DeadLetter>().find(({ request_id }) => request_id === id),
+    );
+  }
+  const redrive = (id: string, body: object = {}) => alice.post(`/admin/dead-letters/${id}/redrive`, body);
+
+  it('with a renewed deadline waits; without one it does not', async () => {
+    const small = JSON.stringify({ amount: '5', currency: 'USD' });
+    const letter = await deadLetter(small, { deadline: '2026-01-02T03:04:05.678Z' });
+    const approval = waiting(await redrive(letter.dead_letter_id, { renew_deadline: true }), 'redrive');
+    expect(approval.changes).toContainEqual({
+      field: 'deadline',
+      before: '2026-01-02T03:04:05.678Z',
+      after: '30 s after the redrive',
+    });
+    expect((await api.get(`/admin/dead-letters/${letter.dead_letter_id}`)).data()).toMatchObject({ state: 'open' });
+    expect((await approve(approval)).outcome).toMatchObject({
+      status: 'success',
+      data: { state: 'redriven', decided_by: actor('alice') },
+    });
+    expect((await redrive((await deadLetter(small)).dead_letter_id)).status).toBe(200);
+    expectError(await redrive(unknownId('dlt'), { renew_deadline: true }), 404, 'dead_letter_not_found');
+  });
+
+  it.each([
+    ['of a large posting', JSON.stringify({ amount: '1000.01', currency: 'USD' })],
+    ['of a posting that cannot be read', 'no JSON'],
+  ])('%s waits even without', async (_what, value) => {
+    waiting(await redrive((await deadLetter(value)).dead_letter_id), 'post_above');
+  });
+});
+
+describe('deciding', () => {
+  it('is for a second person with both scopes, and happens once', async () => {
+    const approval = await askReversal();
+    const path = pathOf(approval);
+    expectError(await alice.post(`${path}/approval`), 403, 'own_approval');
+    expectError(await alice.post(`${path}/rejection`, { reason: 'x' }), 403, 'own_approval');
+    const lacks = (scope: string) => api.withToken(staffToken(world.bank, 'dan', { scope }));
+    expectError(await lacks('transactions:reverse').post(`${path}/approval`), 403, 'insufficient_scope');
+    expectError(await lacks('approvals:write').post(`${path}/approval`), 403, 'insufficient_scope');
+    expectError(
+      await lacks('approvals:write accounts:status').post(`${path}/rejection`, { reason: 'x' }),
+      403,
+      'insufficient_scope',
+    );
+    // A machine with a token of its own is no person.
+    expectError(
+      await api.withToken(staffToken(world.bank, 'front-end')).post(`${path}/approval`),
+      403,
+      'insufficient_scope',
+    );
+    expectError(await bob.post(`${path}/rejection`), 400, 'validation_failed');
+    expectError(await bob.post(`/admin/approvals/${unknownId('apr')}/approval`), 404, 'approval_not_found');
+    expectError(await bob.post('/admin/approvals/nonsense/approval'), 404, 'approval_not_found');
+    expect((await alice.get(path)).data()).toMatchObject({ status: 'Waiting' });
+    const rejected = await bob.post(`${path}/rejection`, { reason: 'no receipt' });
+    expect([rejected.status, rejected.data<Approval>()]).toMatchObject([
+      200,
+      { status: 'Rejected', reason: 'no receipt', decided_by: actor('bob') },
+    ]);
+    for (const decision of ['approval', 'rejection'])
+      expectError(await bob.post(`${path}/${decision}`, { reason: 'x' }), 409, 'approval_decided');
+    expect((await alice.get(path)).data()).not.toHaveProperty('outcome');
+  });
+
+  it('is repeated under its Idempotency-Key like any other request', async () => {
+    const approval = await askReversal();
+    const key = newKey();
+    const first = await bob.once(key, `${pathOf(approval)}/approval`);
+    const again = await bob.once(key, `${pathOf(approval)}/approval`);
+    expect([first.status, again.status, again.header('idempotent-replayed'), again.body]).toEqual([
+      200,
+      200,
+      'true',
+      first.body,
+    ]);
+  });
+});
+
+describe('reading', () => {
+  it('shows those who may decide what they may, and whoever asked their own', async () => {
+    const approval = await askReversal();
+    const path = pathOf(approval);
+    const status = async (by: Api) => (await by.get(path)).status;
+    const as = (name: string, scope: string) => api.withToken(staffToken(world.bank, name, { scope }));
+    expect(await status(as('alice', 'transactions:read'))).toBe(200);
+    expect([await status(as('eve', 'transactions:reverse')), await status(as('eve', 'approvals:write'))]).toEqual([
+      403, 403,
+    ]);
+    const ids = async (by: Api) =>
+      (await by.all<Approval>('/admin/approvals?status=Waiting')).map(({ approval_id }) => approval_id);
+    expect(await ids(as('alice', 'transactions:read'))).toContain(approval.approval_id);
+    expect(await ids(as('eve', 'approvals:write transactions:reverse'))).toContain(approval.approval_id);
+    expect(await ids(as('eve', 'approvals:write accounts:status'))).not.toContain(approval.approval_id);
+    expect(await ids(as('eve', 'transactions:reverse'))).toEqual([]);
+    expect(
+      (await bob.get('/admin/approvals?status=Approved&action=unfreeze'))
+        .list<Approval>()
+        .every(({ action, status: is }) => action === 'unfreeze' && is === 'Approved'),
+    ).toBe(true);
+    expectError(await bob.get('/admin/approvals?status=Done'), 400, 'validation_failed');
+  });
+});
+
+describe('a repeat under the same Idempotency-Key', () => {
+  it('gets the approval while it waits, and the outcome once there is one: a success, with its Location', async () => {
+    const key = newKey();
+    const ask = () => alice.once(key, '/transactions', deposit(2_000));
+    const approval = waiting(await ask(), 'post_above');
+    const again = await ask();
+    expect([again.status, again.header('idempotent-replayed'), again.data()]).toEqual([202, 'true', approval]);
+    expectError(await alice.once(key, '/transactions', deposit(2_001)), 422, 'idempotency_key_reused');
+    await approve(approval);
+    const outcome = await ask();
+    const { transaction_id } = outcome.body as { transaction_id: string };
+    expect([outcome.status, outcome.header('idempotent-replayed'), outcome.header('location')]).toEqual([
+      201,
+      'true',
+      `/transactions/${transaction_id}`,
+    ]);
+    expect(outcome.body).toMatchObject({ amount: 2_000, status: 'Completed', created_at: expect.stringMatching(/Z$/) });
+    expect((await api.get(`/transactions?idempotency_key=${key}`)).list()).toMatchObject([{ transaction_id }]);
+  });
+
+  it('gets a refusal as the outcome, and a rejection as the approval', async () => {
+    const [refusedKey, rejectedKey] = [newKey(), newKey()];
+    const withdraw = (key: string) =>
+      alice.once(key, '/transactions', {
+        account_id: account.account_id,
+        transaction_type: 'Withdrawal',
+        amount: 900_000,
+      });
+    await approve(waiting(await withdraw(refusedKey), 'post_above'));
+    const refused = await withdraw(refusedKey);
+    expect(refused.header('idempotent-replayed')).toBe('true');
+    expectError(refused, 400, 'insufficient_funds');
+    const { approval_id } = waiting(await withdraw(rejectedKey), 'post_above');
+    await bob.post(`/admin/approvals/${approval_id}/rejection`, { reason: 'no' });
+    const rejected = await withdraw(rejectedKey);
+    expect([rejected.status, rejected.data()]).toMatchObject([202, { approval_id, status: 'Rejected' }]);
+  });
+
+  it('of an unfreezing gets its outcome, though nothing is frozen any more', async () => {
+    const { account_id } = await api.newAccount();
+    await api.setStatus(account_id, 'Frozen', 'other');
+    const key = newKey();
+    const ask = () => alice.once(key, `/accounts/${account_id}/status-transitions`, { status: 'Active' });
+    await approve(waiting(await ask(), 'unfreeze'));
+    const outcome = await ask();
+    expect([outcome.status, outcome.header('idempotent-replayed'), outcome.data()]).toMatchObject([
+      200,
+      'true',
+      { account_id, status: 'Active' },
+    ]);
+    expect((await api.get(`/accounts/${account_id}/status-transitions`)).list()).toHaveLength(2);
+  });
+});
+
+it('what was asked for and decided is told on the topic approvals, without what it was about', async () => {
+  const approval = await askReversal();
+  await approve(approval);
+  const told = await eventually(async () => {
+    const own = (await readTopic(world.bank, 'approvals')).filter(({ key }) => key === approval.approval_id);
+    return own.length === 2 && own;
+  });
+  const { approval_id, requested_at, expires_at } = approval;
+  const common = { approval_id, action: 'reverse', operation: 'reverse_transaction', requested_by: actor('alice') };
+  expect(told.map(({ headers, value }) => [headers['ce_type'], JSON.parse(String(value)) as unknown])).toEqual([
+    ['corebanking.approval.requested.v1', { ...common, requested_at, expires_at }],
+    [
+      'corebanking.approval.decided.v1',
+      { ...common, status: 'Approved', decided_by: actor('bob'), decided_at: expect.any(String) },
+    ],
+  ]);
+});

@@ -1,0 +1,101 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { DASHBOARD_CLIENT } from '../../tools/local/bank.ts';
+import { describeInBrowser, expectFine, plain, useDashboard } from '../support/browser.ts';
+import { staffEnv, staffToken } from '../support/staff.ts';
+import { useBank } from '../support/world.ts';
+
+/** Four eyes in the dashboard, as two people see it. A bank of its own: everything needs an approval in it. */
+describeInBrowser('approvals in the dashboard', () => {
+  const env = { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000' };
+  const clients = `${staffEnv.JWT_WHOLE_BANK_CLIENTS},${DASHBOARD_CLIENT}`;
+  const world = useBank({ dashboard: true, env: { ...env, JWT_WHOLE_BANK_CLIENTS: clients } });
+  const { ui, as } = useDashboard(world);
+
+  /** The one approval that waits, found by its number in the navigation. */
+  async function openWaiting(page: Page, count: number): Promise<void> {
+    await page.goto(ui(''));
+    await page.getByRole('link', { name: `Approvals ${count}` }).click();
+    await page.locator('tbody').getByRole('link').first().click();
+  }
+
+  describe('unfreezing', () => {
+    it('waits, is shown to a second person as before and after, and is done when approved', async () => {
+      const { account_id } = await world.api.newAccount();
+      await world.api.setStatus(account_id, 'Frozen', 'fraud');
+      const officer = await as('officer');
+      await officer.page.goto(ui(`/accounts/${account_id}/unfreezing`));
+      await officer.page.getByLabel('Note').fill('the owner <b>called</b>');
+      await officer.page.getByRole('checkbox').check();
+      await officer.page.getByRole('button', { name: 'Unfreeze the account' }).click();
+      await officer.page.getByText('Waiting for approval.').waitFor();
+      await expectFine(officer.page, 'approval-own');
+      expect(await officer.page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+
+      const manager = await as('manager');
+      await openWaiting(manager.page, 1);
+      await manager.page.getByRole('cell', { name: 'Frozen', exact: true }).waitFor();
+      await manager.page.getByRole('cell', { name: 'Active', exact: true }).waitFor();
+      await manager.page.getByText('the owner <b>called</b>').waitFor();
+      await expectFine(manager.page, 'approval');
+      await manager.page.getByRole('button', { name: 'Reject' }).click();
+      await manager.page.getByText('Some entries were not taken').waitFor();
+      await manager.page.getByLabel('Reason').fill('spoke to the owner');
+      await manager.page.getByRole('button', { name: 'Approve' }).click();
+      await manager.page.getByText('It has been done.').waitFor();
+      await manager.page.goto(ui('/approvals?status=Approved'));
+      await expectFine(manager.page, 'approvals');
+      expect((await world.api.get(`/accounts/${account_id}`)).data()).toMatchObject({ status: 'Active' });
+      await officer.page.reload();
+      await officer.page.getByText('spoke to the owner').waitFor();
+      expect([...officer.complaints, ...manager.complaints].filter((text) => !text.includes('400'))).toEqual([]);
+    });
+  });
+
+  describe('a large deposit', () => {
+    it('shows the balance as it is and as it would be; rejected, it is not done', async () => {
+      const account = await world.api.newAccount({ initial_deposit: 250.5 });
+      const teller = world.api.withToken(staffToken(world.bank, 'teller'));
+      const asked = await teller.post('/transactions', {
+        account_id: account.account_id,
+        transaction_type: 'Deposit',
+        amount: 1500,
+      });
+      expect(asked.status).toBe(202);
+      const { page, complaints } = await as('manager');
+      await openWaiting(page, 1);
+      const row = page.getByRole('row', { name: account.account_number });
+      expect(plain(await row.innerText())).toMatch(/250\.50 USD\s+1750\.50 USD/);
+      await page.getByLabel('Reason').fill('no receipt');
+      await page.getByRole('button', { name: 'Reject' }).click();
+      await page.getByText('It was rejected').waitFor();
+      expect(await world.api.balance(account.account_id)).toBe(250.5);
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('an API key that may write', () => {
+    it('is shown once, to whoever asked for it, after it was approved', async () => {
+      const admin = await as('admin');
+      await admin.page.goto(ui('/api-keys/new'));
+      await admin.page.getByLabel('Name').fill('Partner');
+      await admin.page.getByLabel('test', { exact: true }).check();
+      await admin.page.getByLabel('transfers:write').check();
+      await admin.page.getByRole('button', { name: 'Create', exact: true }).click();
+      await admin.page.getByText('Waiting for approval.').waitFor();
+      const manager = await as('manager');
+      await openWaiting(manager.page, 1);
+      await manager.page.getByRole('button', { name: 'Approve' }).click();
+      await manager.page.getByText('It has been done.').waitFor();
+      expect(await manager.page.content()).not.toContain('cbk_');
+      await admin.page.reload();
+      const secret = await admin.page.getByLabel('API key', { exact: true }).inputValue();
+      expect((await world.api.withKey(secret).get('/')).status).toBe(200);
+      await expectFine(admin.page, 'approval-key');
+      await admin.page.reload();
+      await admin.page.getByText('It has been done.').waitFor();
+      expect(await admin.page.content()).not.toContain(secret);
+      expect([...admin.complaints, ...manager.complaints]).toEqual([]);
+    });
+  });
+});
