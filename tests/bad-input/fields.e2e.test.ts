@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { scopes } from '#libs/contracts/scopes.ts';
 import { corporate, newPhone, type RestAccount, type RestClient, type RestKey, type RestTransaction, retail, unknownId } from '../support/client.ts';
 import { expectNothingDone, expectRefused, expectViolations } from '../support/hostile.ts';
 import { useBank } from '../support/world.ts';
@@ -122,7 +123,7 @@ describe('scopes of a key', () => {
 
   it.each<[string, unknown, string[]]>([
     ['no list', 'clients:read', ['scopes']], ['an object', { 0: 'clients:read' }, ['scopes']], ['nothing', null, ['scopes']], ['empty', [], ['scopes']],
-    ['thirteen', Array(13).fill('clients:read'), ['scopes']],
+    ['more than there are', Array(scopes.length + 1).fill('clients:read'), ['scopes']],
     ['unknown ones', ['clients:read', 'all', '*', 'CLIENTS:READ', 'clients:read '], ['scopes.1', 'scopes.2', 'scopes.3', 'scopes.4']],
     ['no texts', [null, 1, ['clients:read'], {}], ['scopes.0', 'scopes.1', 'scopes.2', 'scopes.3']],
   ])('%s', async (_, scopes, named) => {

@@ -16,7 +16,7 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       const { page, complaints } = await as('auditor');
       await eventually(async () => (await api.all<AuditRecord>(`/admin/audit?resource_id=${client_id}&action=get_client`)).length > 0);
       await page.goto(ui(`/audit?resource_id=${client_id}&action=get_client`));
-      const row = page.getByRole('row', { name: /officer get_client/ });
+      const row = page.getByRole('row', { name: /officer from \S+ get_client/ });
       expect(await row.count()).toBe(1);
       expect(await row.innerText()).toContain(request_id);
       expect(await row.getByRole('link', { name: client_id }).getAttribute('href')).toBe(`/admin/ui/clients/${client_id}`);

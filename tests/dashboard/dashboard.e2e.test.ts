@@ -13,7 +13,7 @@ import { useBank } from '../support/world.ts';
 
 /** The administration dashboard as staff use it: a real browser, a real issuer, two gateways. One bank for all of it, which takes longest to start. */
 describeInBrowser('the dashboard', () => {
-  const world = useBank({ gateways: 2, dashboard: true });
+  const world = useBank({ gateways: 2, dashboard: true, env: { SECURITY_SUMMARY_SECONDS: '1' } });
   const dashboard = useDashboard(world);
   const records = useRecords(world);
   testSignIn(dashboard);

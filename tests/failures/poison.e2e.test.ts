@@ -81,7 +81,8 @@ function expectDeadLetter(letters: ReceivedMessage[], topic: TopicName, { name, 
   const [letter] = own as [ReceivedMessage];
   expect(letter.value === null ? null : letter.value.toString('hex')).toBe(value === null ? null : Buffer.from(value).toString('hex'));
   expect(letter.key).toBe(account.account_id);
-  expect(letter.headers).toMatchObject(headers);
+  // The MAC is that of the message as it was published.
+  expect(letter.headers).toMatchObject(without(headers, 'mac'));
   expect(letter.headers).toMatchObject({
     'dlq-topic': topicName(world.bank.topic_prefix, topic), 'dlq-partition': String(partition()), 'dlq-offset': expect.stringMatching(/^\d+$/),
     'dlq-reason': expect.any(String), 'dlq-code': expect.stringMatching(/^[a-z_]+$/), 'dlq-time': expect.stringMatching(/Z$/),
