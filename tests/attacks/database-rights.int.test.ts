@@ -64,7 +64,7 @@ it.each([
 
 it.each([
   'update clients set first_name = first_name', 'update accounts set client_id = client_id', 'update accounts set account_number = account_number',
-  "update api_keys set scopes = '{keys:manage}'", 'update api_keys set secret_hash = secret_hash', 'delete from api_keys', 'update audit set actor = actor', 'delete from audit',
+  "update api_keys set scopes = '{keys:manage}'", 'update api_keys set client_id = client_id', 'delete from api_keys', 'update audit set actor = actor', 'delete from audit',
   'update commands set fingerprint = fingerprint', 'update saga_steps set payload = payload', 'update dead_letters set topic = topic', 'delete from dead_letters', 'update waiting_replies set topic = topic',
 ])('the role of accounts may not: %s', async (statement) => {
   await expect(accounts.pool.query(statement)).rejects.toMatchObject(denied);
