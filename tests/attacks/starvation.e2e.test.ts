@@ -29,14 +29,16 @@ afterEach(async () => {
   await sleep(500);
 });
 
-/** Connections from the attacker's address, each of which sends `text` and no more. One that is closed is opened again. */
-async function open(count: number, text: string): Promise<void> {
+/** Connections from the attacker's address, each of which sends `text` and no more. One that is closed is opened again. Gives the statuses that they get. */
+async function open(count: number, text: string): Promise<Set<string>> {
   const { hostname, port } = new URL(api.baseUrl);
   const attack = { isOver: false };
   attacks.push(attack);
+  const statuses = new Set<string>();
   const one = (sent: () => void): void => {
     const socket = connect({ port: Number(port), host: hostname, localAddress: attacker }, () => socket.write(text, sent));
     socket.on('error', () => undefined);
+    socket.on('data', (data) => void statuses.add(data.toString('latin1', 9, 12)));
     socket.on('close', () => {
       sockets.delete(socket);
       sent();
@@ -45,6 +47,7 @@ async function open(count: number, text: string): Promise<void> {
     sockets.add(socket);
   };
   await Promise.all(Array.from({ length: count }, () => new Promise<void>(one)));
+  return statuses;
 }
 
 type Call = { method?: string; path: string; key?: string; body?: string; localAddress?: string };
@@ -84,9 +87,9 @@ it('560 slow bodies of one bound key: others notice nothing', async () => {
 it('560 bodies of one bound key that lack their last byte: it alone is refused, beyond its sixteenth', async () => {
   const { client_id } = await api.client();
   const bound = await api.key({ scopes: ['transfers:write'], client_id });
-  await open(560, `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n${'{'.repeat(65_535)}`);
+  const statuses = await open(560, `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n${'{'.repeat(65_535)}`);
   expect(await othersNotice(100)).toEqual([]);
-  expect(await call({ method: 'POST', path: '/transfers', key: bound.api_key, body: '{}'.padEnd(100) })).toBe(429);
+  expect(statuses.has('429')).toBe(true);
 });
 
 it('more half-sent requests of one address than the gateway takes connections: others notice nothing', { timeout: 180_000 }, async () => {

@@ -60,7 +60,7 @@ test('connection.json says all that a caller needs, and the key works', async ()
   expect(await health(first.api_key)).toBe(200);
   expect(await health('cbk_test_wrong')).toBe(401);
   expect(await statusOf({ url: first.docs_url })).toBe(200);
-  expect(first.dashboard_users).toEqual(['admin', 'officer', 'auditor']);
+  expect(first.dashboard_users).toEqual(['admin', 'officer', 'manager', 'auditor']);
   expect(output).toContain(`password ${first.dashboard_password}\n`);
 });
 
