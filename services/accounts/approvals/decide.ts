@@ -127,18 +127,19 @@ function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context
   return { step_id: approval_id, message: name, account_id: key, payload: data, context, detail: { approved } };
 }
 
-function decisionEvent(
+/** Says what became of a request; of one that nobody decided that it expired, when its time was over. */
+export function decisionEvent(
   moment: Moment,
-  { approval_id, action, request: { operation }, requested_by, status, decided_by, decided_at }: ApprovalRow,
+  { approval_id, action, request: { operation }, requested_by, status, decided_by, decided_at, expires_at }: ApprovalRow,
 ): OutboxEvent {
   const event = {
     approval_id,
     action,
     operation,
     requested_by,
-    status: status as 'Approved' | 'Rejected',
+    status: status as Exclude<ApprovalRow['status'], 'Waiting'>,
     decided_by,
-    decided_at: decided_at ?? '',
+    decided_at: decided_at ?? expires_at,
   };
   return eventOf(moment, 'corebanking.approval.decided.v1', approval_id, event);
 }

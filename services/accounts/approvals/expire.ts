@@ -1,10 +1,9 @@
-import type { MessageContext } from '#libs/contracts/envelope.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { writeAudit } from '../audit/audit.ts';
-import { eventOf } from '../outcome.ts';
+import { decisionEvent } from './decide.ts';
 import { approvalColumns } from './store.ts';
 import type { ApprovalRow } from './store.ts';
 
@@ -25,7 +24,7 @@ export async function expireApprovals(pool: Pool): Promise<number> {
     );
     await writeOutbox(
       client,
-      rows.map((row) => expiryEvent(row)),
+      rows.map((row) => decisionEvent({ context: { ...row.context, traceparent: undefined }, now: row.now }, row)),
     );
     await writeAudit(
       client,
@@ -43,26 +42,4 @@ export async function expireApprovals(pool: Pool): Promise<number> {
     );
     return rows.length;
   });
-}
-
-function expiryEvent({
-  approval_id,
-  action,
-  request: { operation },
-  requested_by,
-  expires_at,
-  context: { request_id, ...rest },
-  now,
-}: ApprovalRow & { now: string }) {
-  const context: MessageContext = { ...rest, request_id, traceparent: undefined };
-  const event = {
-    approval_id,
-    action,
-    operation,
-    requested_by,
-    status: 'Expired' as const,
-    decided_by: null,
-    decided_at: expires_at,
-  };
-  return eventOf({ context, now }, 'corebanking.approval.decided.v1', approval_id, event);
 }
