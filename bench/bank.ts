@@ -1,4 +1,13 @@
-import { type BankSettings, createTopics, makeApiKey, migrateService, roleUrl, type ServiceKind, signingKeys, startService } from '../tools/local/bank.ts';
+import {
+  type BankSettings,
+  createTopics,
+  makeApiKey,
+  migrateService,
+  roleUrl,
+  type ServiceKind,
+  signingKeys,
+  startService,
+} from '../tools/local/bank.ts';
 import type { Child } from '../tools/local/child.ts';
 import { logTail } from '../tools/local/log-file.ts';
 import { awaitReady } from '../tools/local/ready.ts';
@@ -33,11 +42,16 @@ function settingsOf(world: World, name: string, ownerUrl: string): BankSettings 
     brokers: infra.brokers,
     topicPrefix: name === 'bank' ? '' : `${name}.`,
     ownerUrl,
-    rolePasswords: { ledger: local.secret('role_ledger'), accounts: local.secret('role_accounts') },
+    rolePasswords: {
+      ledger: local.secret('role_ledger'),
+      accounts: local.secret('role_accounts'),
+      webhooks: local.secret('role_webhooks'),
+    },
     // Nobody there: callers come with API keys.
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: local.secret('api_key_pepper'),
     idempotencySecret: local.secret('idempotency_secret'),
+    webhookSecretKey: local.secret('webhook_secret_key'),
     signing: signingKeys(local),
     env: { SESSION_TIMEOUT_MS: '6000', LOG_LEVEL: 'info' },
   };
@@ -50,25 +64,40 @@ export async function migrateLedger(world: World, database: string): Promise<str
   return roleUrl(settings, 'ledger');
 }
 
-/** Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of what does not get ready. */
+/**
+ * Starts a bank on the run's servers and opens its accounts. Throws with the end of the log of what
+ * does not get ready.
+ */
 export async function startBank(world: World, { name, accounts, ledgers = 1 }: BankOptions): Promise<Bank> {
   const { local, infra } = world;
   const settings = settingsOf(world, name, name === 'bank' ? infra.ownerUrl : await world.newDatabase(`bank_${name}`));
   await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)]);
   const port = await local.port(`${name}_gateway`);
   const kinds: ServiceKind[] = [...Array.from({ length: ledgers }, () => 'ledger' as const), 'accounts', 'gateway'];
-  const started = await Promise.all(kinds.map(async (kind, i) => {
-    const service = `${name}-${kind}${i > 0 && kind === 'ledger' ? `-${i + 1}` : ''}`;
-    const spec = { kind, name: service, healthPort: await local.port(`${service}_health`), port: kind === 'gateway' ? port : undefined, log: local.log(service), onStart: local.recordProcess };
-    return { spec, child: startService(spec, settings) };
-  }));
+  const started = await Promise.all(
+    kinds.map(async (kind, i) => {
+      const service = `${name}-${kind}${i > 0 && kind === 'ledger' ? `-${i + 1}` : ''}`;
+      const spec = {
+        kind,
+        name: service,
+        healthPort: await local.port(`${service}_health`),
+        port: kind === 'gateway' ? port : undefined,
+        log: local.log(service),
+        onStart: local.recordProcess,
+      };
+      return { spec, child: startService(spec, settings) };
+    }),
+  );
   await Promise.all(started.map(({ spec, child }) => ready(child, spec.healthPort, spec.log)));
   const apiKey = await makeApiKey(settings);
   const credential = `x-api-key: ${apiKey}`;
   await awaitReady({ url: `http://127.0.0.1:${port}/`, headers: { 'x-api-key': apiKey } }, readyMs);
   const opened = await openAccounts(port, apiKey, accounts);
   return {
-    name, port, credential, usesBroker: true,
+    name,
+    port,
+    credential,
+    usesBroker: true,
     accounts: opened.map(({ account_id }) => account_id),
     numbers: opened.map(({ account_number }) => account_number),
     processes: started.map(({ spec, child }) => ({ name: spec.name.slice(name.length + 1), pid: child.pid })),
@@ -76,7 +105,10 @@ export async function startBank(world: World, { name, accounts, ledgers = 1 }: B
     topicPrefix: settings.topicPrefix,
     databaseUrl: world.superuserUrl(settings.ownerUrl),
     async stop() {
-      const stopKind = (wanted: boolean) => Promise.all(started.filter(({ spec }) => (spec.kind === 'gateway') === wanted).map(({ child }) => child.stop(stopMs)));
+      const stopKind = (wanted: boolean) =>
+        Promise.all(
+          started.filter(({ spec }) => (spec.kind === 'gateway') === wanted).map(({ child }) => child.stop(stopMs)),
+        );
       await stopKind(true);
       await stopKind(false);
     },
@@ -84,24 +116,42 @@ export async function startBank(world: World, { name, accounts, ledgers = 1 }: B
 }
 
 async function ready(child: Child, healthPort: number, log: string): Promise<void> {
-  await awaitReady({ url: `http://127.0.0.1:${healthPort}/readyz` }, readyMs, () => (child.running() ? undefined : 'never answered: it died')).catch((error: Error) => {
+  await awaitReady({ url: `http://127.0.0.1:${healthPort}/readyz` }, readyMs, () =>
+    child.running() ? undefined : 'never answered: it died',
+  ).catch((error: Error) => {
     throw new Error(`${error.message}\n${logTail(log)}`);
   });
 }
 
-async function openAccounts(port: number, apiKey: string, count: number): Promise<{ account_id: string; account_number: string }[]> {
+async function openAccounts(
+  port: number,
+  apiKey: string,
+  count: number,
+): Promise<{ account_id: string; account_number: string }[]> {
   const post = async (path: string, body: object): Promise<Record<string, string>> => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method: 'POST', headers: { 'x-api-key': apiKey, 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(openMs),
+      method: 'POST',
+      headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(openMs),
     });
     if (response.status !== 201) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return ((await response.json()) as { data: Record<string, string> }).data;
   };
-  const { client_id } = await post('/clients', { client_type: 'Corporate', company_name: 'Bench', registration_number: '1', email: 'bench@example.org', contact_number: '+254700000001' });
+  const { client_id } = await post('/clients', {
+    client_type: 'Corporate',
+    company_name: 'Bench',
+    registration_number: '1',
+    email: 'bench@example.org',
+    contact_number: '+254700000001',
+  });
   const opened: { account_id: string; account_number: string }[] = [];
   while (opened.length < count) {
-    const some = Array.from({ length: Math.min(openAtOnce, count - opened.length) }, () => post('/accounts', { client_id, account_type: 'Current', currency: 'USD', initial_deposit: 100_000_000 }));
-    for (const { account_id = '', account_number = '' } of await Promise.all(some)) opened.push({ account_id, account_number });
+    const some = Array.from({ length: Math.min(openAtOnce, count - opened.length) }, () =>
+      post('/accounts', { client_id, account_type: 'Current', currency: 'USD', initial_deposit: 100_000_000 }),
+    );
+    for (const { account_id = '', account_number = '' } of await Promise.all(some))
+      opened.push({ account_id, account_number });
   }
   return opened;
 }

@@ -14,7 +14,7 @@ export interface Chart {
   series: Series[];
 }
 
-export interface Axis {
+interface Axis {
   label: string;
   scale: 'log' | 'linear';
 }
@@ -26,12 +26,30 @@ const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00'];
 const style = `text{font:12px system-ui,sans-serif;fill:#24292f}.title{font-size:15px;font-weight:600}.back{fill:#fff}.grid{stroke:#d0d7de;stroke-width:1}path{fill:none;stroke-width:2}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.back{fill:#0d1117}.grid{stroke:#30363d}}`;
 
-/** An SVG picture of lines with a legend, readable on light and on dark pages. Log scales leave out what is not above 0. */
+/**
+ * An SVG picture of lines with a legend, readable on light and on dark pages. Log scales leave out
+ * what is not above 0.
+ */
 export function svg({ title, x, y, series }: Chart): string {
-  const shown = series.map((one) => ({ ...one, points: one.points.filter((point) => (x.scale === 'linear' || point.x > 0) && (y.scale === 'linear' || point.y > 0)) }));
+  const shown = series.map((one) => ({
+    ...one,
+    points: one.points.filter(
+      (point) => (x.scale === 'linear' || point.x > 0) && (y.scale === 'linear' || point.y > 0),
+    ),
+  }));
   const points = shown.flatMap((one) => one.points);
-  const across = scaleOf(x, points.map((point) => point.x), plot.left, size.width - plot.right);
-  const up = scaleOf(y, points.map((point) => point.y), size.height - plot.bottom, plot.top);
+  const across = scaleOf(
+    x,
+    points.map((point) => point.x),
+    plot.left,
+    size.width - plot.right,
+  );
+  const up = scaleOf(
+    y,
+    points.map((point) => point.y),
+    size.height - plot.bottom,
+    plot.top,
+  );
   const lines = shown.map(({ colour, dashed, points }) => {
     const path = points.map((point, i) => `${i === 0 ? 'M' : 'L'}${across.at(point.x)} ${up.at(point.y)}`).join('');
     return `<path d="${path}" stroke="${colourOf(colour)}"${dashed ? ' stroke-dasharray="5 4"' : ''}/>`;
@@ -40,8 +58,14 @@ export function svg({ title, x, y, series }: Chart): string {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" width="${size.width}" height="${size.height}" role="img" aria-label="${escape(title)}">`,
     `<style>${style}</style><rect class="back" width="100%" height="100%"/>`,
     text(plot.left, 24, title, 'start', 'title'),
-    ...across.ticks.map((tick) => `${grid(across.at(tick), plot.top, across.at(tick), size.height - plot.bottom)}${text(across.at(tick), size.height - plot.bottom + 18, short(tick), 'middle')}`),
-    ...up.ticks.map((tick) => `${grid(plot.left, up.at(tick), size.width - plot.right, up.at(tick))}${text(plot.left - 8, up.at(tick) + 4, short(tick), 'end')}`),
+    ...across.ticks.map(
+      (tick) =>
+        `${grid(across.at(tick), plot.top, across.at(tick), size.height - plot.bottom)}${text(across.at(tick), size.height - plot.bottom + 18, short(tick), 'middle')}`,
+    ),
+    ...up.ticks.map(
+      (tick) =>
+        `${grid(plot.left, up.at(tick), size.width - plot.right, up.at(tick))}${text(plot.left - 8, up.at(tick) + 4, short(tick), 'end')}`,
+    ),
     text((plot.left + size.width - plot.right) / 2, size.height - 14, x.label, 'middle'),
     `<g transform="translate(18 ${(plot.top + size.height - plot.bottom) / 2}) rotate(-90)">${text(0, 0, y.label, 'middle')}</g>`,
     ...lines,
@@ -57,12 +81,18 @@ function legend({ name, colour, dashed }: Series, i: number): string {
 }
 
 /** Where values lie between two pixels, and the values worth a line. */
-function scaleOf({ scale }: Axis, values: number[], from: number, to: number): { at: (value: number) => number; ticks: number[] } {
+function scaleOf(
+  { scale }: Axis,
+  values: number[],
+  from: number,
+  to: number,
+): { at: (value: number) => number; ticks: number[] } {
   const [least, most] = values.length === 0 ? [1, 10] : [Math.min(...values), Math.max(...values)];
   const ticks = scale === 'log' ? logTicks(least, most) : linearTicks(most);
   const [first, last] = [ticks[0] ?? 0, ticks.at(-1) ?? 1];
   const place = (value: number) => (scale === 'log' ? Math.log10(value) : value);
-  const at = (value: number) => round(from + ((place(value) - place(first)) / (place(last) - place(first))) * (to - from));
+  const at = (value: number) =>
+    round(from + ((place(value) - place(first)) / (place(last) - place(first))) * (to - from));
   return { at, ticks };
 }
 
@@ -94,4 +124,5 @@ function grid(x1: number, y1: number, x2: number, y2: number): string {
 const round = (value: number): number => Math.round(value * 100) / 100;
 const colourOf = (colour: number): string => colours[colour % colours.length] ?? '';
 const short = (value: number): string => value.toLocaleString('en-US', { maximumFractionDigits: 3 });
-const escape = (value: string): string => value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
+const escape = (value: string): string =>
+  value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');

@@ -32,7 +32,11 @@ export function cpuSecondsWithChildren(pid: number): number {
 
 function childrenOf(pid: number): number[] {
   try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter((text) => text !== '').map(Number);
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .filter((text) => text !== '')
+      .map(Number);
   } catch {
     return [];
   }
@@ -47,8 +51,12 @@ export function residentMb(pid: number): number {
   }
 }
 
-/** CPU seconds that the whole machine has spent on anything so far: user, nice, system, interrupts, and what its host took. */
+/**
+ * CPU seconds that the whole machine has spent on anything so far: user, nice, system, interrupts,
+ * and what its host took.
+ */
 export function machineSeconds(): number {
-  const [, user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/ +/).map(Number) ?? [];
+  const [, user, nice, system, , , irq, softirq, steal] =
+    readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/ +/).map(Number) ?? [];
   return ((user ?? 0) + (nice ?? 0) + (system ?? 0) + (irq ?? 0) + (softirq ?? 0) + (steal ?? 0)) * tickSeconds;
 }

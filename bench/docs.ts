@@ -21,32 +21,45 @@ const peers: [string, string, string, string][] = [
 ];
 
 /**
- * Writes docs/performance.md, its pictures and results.json. A run of some groups replaces those and keeps the others, each
- * with the commit that it was measured at. What stands outside of the two marks in the page is left alone.
+ * Writes docs/performance.md, its pictures and results.json. A run of some groups replaces those
+ * and keeps the others, each with the commit that it was measured at. What stands outside of the
+ * two marks in the page is left alone.
  */
 export function writeDocs(outcomes: Record<string, Outcome>, machine: Machine): void {
   mkdirSync(pictures, { recursive: true });
   const kept: Kept = existsSync(results) ? (JSON.parse(readFileSync(results, 'utf8')) as Kept) : {};
-  for (const [name, { raw: _raw, ...outcome }] of Object.entries(outcomes)) kept[name] = { measured_at: new Date().toISOString(), machine, outcome };
+  for (const [name, { raw: _raw, ...outcome }] of Object.entries(outcomes))
+    kept[name] = { measured_at: new Date().toISOString(), machine, outcome };
   writeFileSync(results, `${JSON.stringify(kept, null, 1)}\n`);
   const all = Object.values(kept).map(({ outcome }) => outcome);
   writeFileSync(join(pictures, 'latency.svg'), svg(latencyChart(all)));
   writeFileSync(join(pictures, 'accounts.svg'), svg(accountsChart(all)));
-  writeFileSync(page, between(existsSync(page) ? readFileSync(page, 'utf8') : `# Performance\n\n${begin}\n${end}\n`, generated(kept)));
+  writeFileSync(
+    page,
+    between(existsSync(page) ? readFileSync(page, 'utf8') : `# Performance\n\n${begin}\n${end}\n`, generated(kept)),
+  );
 }
 
 function between(text: string, part: string): string {
   const [before, rest] = text.split(begin);
   const after = rest?.split(end)[1];
-  if (before === undefined || after === undefined) throw new Error(`docs/performance.md has lost its marks: ${begin} and ${end}`);
+  if (before === undefined || after === undefined)
+    throw new Error(`docs/performance.md has lost its marks: ${begin} and ${end}`);
   return `${before}${begin}\n\n${part}\n${end}${after}`;
 }
 
 function generated(kept: Kept): string {
   const newest = Object.values(kept).sort((a, b) => b.measured_at.localeCompare(a.measured_at))[0];
-  const measured = Object.entries(kept).map(([name, { measured_at, machine }]) => [name, machine['commit'] ?? '', `${measured_at.slice(0, 16).replace('T', ' ')} UTC`]);
+  const measured = Object.entries(kept).map(([name, { measured_at, machine }]) => [
+    name,
+    machine['commit'] ?? '',
+    `${measured_at.slice(0, 16).replace('T', ' ')} UTC`,
+  ]);
   return [
-    markdown(Object.fromEntries(Object.entries(kept).map(([name, { outcome }]) => [name, outcome])), newest?.machine ?? {}).trimEnd(),
+    markdown(
+      Object.fromEntries(Object.entries(kept).map(([name, { outcome }]) => [name, outcome])),
+      newest?.machine ?? {},
+    ).trimEnd(),
     table(['rows', 'measured at commit', 'on'], measured),
     'Peers on such a machine, measured before: per-item HTTP, the same Postgres, 16 connections.',
     table(['peer', 'transfers/s', 'CPU ms each', ''], peers),
@@ -64,15 +77,34 @@ export function latencyChart(outcomes: Outcome[]): Chart {
   const points = outcomes.flatMap(({ latencies = [] }) => latencies);
   const series = byContender(points).flatMap(([name, own, colour]): Series[] => [
     { name: `${name} p99`, colour, points: own.map(({ perSecond, latency }) => ({ x: perSecond, y: latency.p99 })) },
-    { name: `${name} p50`, colour, dashed: true, points: own.map(({ perSecond, latency }) => ({ x: perSecond, y: latency.p50 })) },
+    {
+      name: `${name} p50`,
+      colour,
+      dashed: true,
+      points: own.map(({ perSecond, latency }) => ({ x: perSecond, y: latency.p50 })),
+    },
   ]);
-  return { title: 'Latency against load', x: { label: 'transfers per second', scale: 'log' }, y: { label: 'ms', scale: 'log' }, series };
+  return {
+    title: 'Latency against load',
+    x: { label: 'transfers per second', scale: 'log' },
+    y: { label: 'ms', scale: 'log' },
+    series,
+  };
 }
 
 export function accountsChart(outcomes: Outcome[]): Chart {
   const points = outcomes.flatMap(({ growth = [] }) => growth);
-  const series = byContender(points).map(([name, own, colour]): Series => ({
-    name, colour, points: own.map(({ accounts, perSecond }) => ({ x: accounts, y: perSecond })).sort((a, b) => a.x - b.x),
-  }));
-  return { title: 'Throughput against the number of accounts', x: { label: 'accounts, chosen uniformly', scale: 'log' }, y: { label: 'transfers per second', scale: 'linear' }, series };
+  const series = byContender(points).map(
+    ([name, own, colour]): Series => ({
+      name,
+      colour,
+      points: own.map(({ accounts, perSecond }) => ({ x: accounts, y: perSecond })).sort((a, b) => a.x - b.x),
+    }),
+  );
+  return {
+    title: 'Throughput against the number of accounts',
+    x: { label: 'accounts, chosen uniformly', scale: 'log' },
+    y: { label: 'transfers per second', scale: 'linear' },
+    series,
+  };
 }

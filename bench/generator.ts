@@ -1,5 +1,5 @@
-import { connect, type Socket } from 'node:net';
 import { randomBytes } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
 import { type Phases, serveHelper } from './helper.ts';
 import { Histogram } from './histogram.ts';
 import { HttpResponses } from './http-responses.ts';
@@ -83,7 +83,10 @@ class Load {
     return new Promise((resolve, reject) => {
       const responses = new HttpResponses((status) => this.#answered(connection, status));
       const socket: Socket = connect({
-        host: '127.0.0.1', port: this.#plan.port, noDelay: true, timeout: connectTimeoutMs,
+        host: '127.0.0.1',
+        port: this.#plan.port,
+        noDelay: true,
+        timeout: connectTimeoutMs,
         onread: {
           buffer: Buffer.allocUnsafe(16_384),
           callback: (bytes, buffer) => {
@@ -122,7 +125,10 @@ class Load {
     else this.#send(connection, intended);
   }
 
-  /** Closed loop: what was answered within the measured time. Open loop: what was to be sent in it, whenever it is answered. */
+  /**
+   * Closed loop: what was answered within the measured time. Open loop: what was to be sent in it,
+   * whenever it is answered.
+   */
   #count(status: string, right: boolean, sentAt: number, now: number): void {
     const at = this.#plan.rate === undefined ? now : sentAt;
     if (at < this.#measureFrom || at >= this.#end) return;
@@ -140,14 +146,20 @@ class Load {
     this.#count('lost', false, performance.now(), performance.now());
     connection.sentAt = NaN;
     this.#idle = this.#idle.filter((one) => one !== connection);
-    void this.#open().then((fresh) => {
-      this.#connections = this.#connections.map((one) => (one === connection ? fresh : one));
-      if (this.#plan.rate === undefined) this.#send(fresh, performance.now());
-      else this.#idle.push(fresh);
-    }, () => undefined);
+    void this.#open().then(
+      (fresh) => {
+        this.#connections = this.#connections.map((one) => (one === connection ? fresh : one));
+        if (this.#plan.rate === undefined) this.#send(fresh, performance.now());
+        else this.#idle.push(fresh);
+      },
+      () => undefined,
+    );
   }
 
-  /** Sends what is due and comes back a millisecond later; a request that finds no idle connection waits, its time running. */
+  /**
+   * Sends what is due and comes back a millisecond later; a request that finds no idle connection
+   * waits, its time running.
+   */
   #pace(begun: number, gapMs: number, sent: number): void {
     const now = Math.min(performance.now(), this.#end);
     for (; begun + sent * gapMs < now; sent++) {

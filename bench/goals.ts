@@ -13,13 +13,25 @@ const ratioTo = (what: string) => `transfers/s through the whole bank ÷ ${what}
 /** Every goal by its id, in the order of the report. The group of rows that measures it is named in rows.ts. */
 export const goals = {
   'of-gateway': { title: ratioTo('the same gateway answering itself'), trial: '0.6', least: 0.65 },
-  'over-direct': { title: ratioTo('fastify → pg, one transaction of single statements per request'), trial: '6.5', least: 7 },
+  'over-direct': {
+    title: ratioTo('fastify → pg, one transaction of single statements per request'),
+    trial: '6.5',
+    least: 7,
+  },
   'over-function': { title: ratioTo('fastify → one SQL function per request'), trial: '2.0–2.6', least: 2.2 },
-  'over-pgbench': { title: ratioTo('pgbench, the same transfer in prepared statements, 8 clients, no HTTP, relay running'), trial: '2.0', least: 2.5 },
+  'over-pgbench': {
+    title: ratioTo('pgbench, the same transfer in prepared statements, 8 clients, no HTTP, relay running'),
+    trial: '2.0',
+    least: 2.5,
+  },
   'deposits-over-direct': { title: 'deposits/s ÷ direct deposits/s', trial: '20', least: 15 },
   'deposits-of-transfers': { title: 'deposits/s (each touches Vault) ÷ transfers/s', trial: '1.0', least: 1 },
   'deposits-cliff': { title: 'deposits/s at 1,000 connections ÷ at the best number', trial: '–', least: 0.9 },
-  'ledger-over-pgbench': { title: 'the ledger alone, batches of 200–500 with refusals, entries, outbox ÷ pgbench', trial: '4–6.6', least: 6 },
+  'ledger-over-pgbench': {
+    title: 'the ledger alone, batches of 200–500 with refusals, entries, outbox ÷ pgbench',
+    trial: '4–6.6',
+    least: 6,
+  },
   'p50-alone': { title: 'p50 of one transfer at a time ÷ a bare kafkajs request-reply', trial: '1.4–1.7', most: 1.4 },
   'p50-at-1000': { title: 'p50 at 1,000/s ÷ the same', trial: '3.3–6', most: 2.5 },
   'p99-at-1000': { title: 'p99 at 1,000/s', trial: '16–70', unit: 'ms', most: 20 },
@@ -32,6 +44,18 @@ export const goals = {
   'event-p50': { title: 'commit to consumer at half load, p50', trial: '2', unit: 'ms', most: 5 },
   'event-p99': { title: 'commit to consumer at half load, p99', trial: '8', unit: 'ms', most: 50 },
   drain: { title: 'events drained after an outage ÷ events of postings, per second', trial: '6', least: 5 },
+  'batch-cpu': {
+    title: 'CPU µs of all processes per item of a batch of 100 ÷ per single transfer, 100 under way in both',
+    trial: '–',
+    most: 0.5,
+  },
+  'batch-cpu-saturated': { title: 'the same at saturation, single transfers in full transactions', trial: '–' },
+  'batch-1000': { title: 'a batch of 1,000 items, the slowest answer', trial: '–', unit: 'ms', most: 2000 },
+  'batch-beside': {
+    title: 'p99 of single transfers at 200/s beside a batch of 1,000 each second ÷ without',
+    trial: '–',
+    most: 2,
+  },
   growth: { title: 'transfers/s with many accounts and transactions ÷ empty', trial: '0.95', least: 0.95 },
   'growth-p99': { title: 'p99 of the same at half load, grown ÷ empty', trial: '–', most: 1.2 },
   'list-first': { title: 'list of transactions among those, page 1, p99', trial: '–', unit: 'ms', most: 10 },

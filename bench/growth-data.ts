@@ -15,11 +15,16 @@ export interface DataSize {
 }
 
 /**
- * Fills the ledger's tables with a past of 30 days, as the ledger would have written it: opening deposits by way of Vault, then
- * rounds of transfers in which every account pays one and receives one. The tables' own triggers check every entry. Indexes
- * are built afterwards, statistics taken. The pool must be a superuser's.
+ * Fills the ledger's tables with a past of 30 days, as the ledger would have written it: opening
+ * deposits by way of Vault, then rounds of transfers in which every account pays one and receives
+ * one. The tables' own triggers check every entry. Indexes are built afterwards, statistics taken.
+ * The pool must be a superuser's.
  */
-export async function generateData(pool: Pool, { accounts, transactions }: DataSize, say: (line: string) => void): Promise<DataSize> {
+export async function generateData(
+  pool: Pool,
+  { accounts, transactions }: DataSize,
+  say: (line: string) => void,
+): Promise<DataSize> {
   const rounds = Math.max(1, Math.round((transactions - accounts) / (2 * accounts)));
   const transfers = rounds * accounts;
   const step = async (title: string, work: () => Promise<unknown>) => {
@@ -28,13 +33,17 @@ export async function generateData(pool: Pool, { accounts, transactions }: DataS
     say(`  ${title}: ${((performance.now() - begun) / 1000).toFixed(0)} s`);
   };
   const restore = await dropIndexes(pool);
-  await step(`${accounts} accounts`, () => pool.query(`
+  await step(`${accounts} accounts`, () =>
+    pool.query(`
     insert into accounts (account_id, account_number, client_id, account_type, currency, status, balance_minor, last_sequence, created_at)
     select ${accountSql('n')}, 'GEN-' || n, md5('client ' || n)::uuid, 'Current', 'USD', 'Active', ${openingMinor}, 1 + 2 * ${rounds}, now() - interval '31 days'
     from generate_series(0, ${accounts - 1}) n
-    union all select ${systemId('vault')}, 'VLT-USD/generated', null, 'Vault', 'USD', 'Active', ${openingMinor}::int8 * ${accounts}, ${accounts}, now() - interval '31 days'`));
+    union all select ${systemId('vault')}, 'VLT-USD/generated', null, 'Vault', 'USD', 'Active', ${openingMinor}::int8 * ${accounts}, ${accounts}, now() - interval '31 days'`),
+  );
   await step(`${accounts} openings`, () => inChunks(accounts, (from, to) => insertOpenings(pool, from, to)));
-  await step(`${transfers} transfers`, () => inChunks(transfers, (from, to) => insertTransfers(pool, from, to, accounts, transfers)));
+  await step(`${transfers} transfers`, () =>
+    inChunks(transfers, (from, to) => insertTransfers(pool, from, to, accounts, transfers)),
+  );
   await step('indexes', restore);
   await step('vacuum analyze', () => pool.query('vacuum (analyze) accounts, transactions, entries'));
   return { accounts, transactions: accounts + 2 * transfers };
@@ -56,7 +65,13 @@ async function insertOpenings(pool: Pool, from: number, to: number): Promise<voi
 }
 
 /** In round r account a pays the next one of r + 1 steps on: first it pays (sequence 2 + 2 r), then it receives. */
-async function insertTransfers(pool: Pool, from: number, to: number, accounts: number, transfers: number): Promise<void> {
+async function insertTransfers(
+  pool: Pool,
+  from: number,
+  to: number,
+  accounts: number,
+  transfers: number,
+): Promise<void> {
   const booked = `now() - interval '30 days' * (1 - n::float8 / ${transfers})`;
   await pool.query(`
     with o as (
@@ -79,9 +94,11 @@ async function dropIndexes(pool: Pool): Promise<() => Promise<void>> {
     `select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition, pg_get_constraintdef(c.oid) as key
      from pg_index i left join pg_constraint c on c.conindid = i.indexrelid where i.indrelid in ('transactions'::regclass, 'entries'::regclass)`,
   );
-  for (const { name, key } of rows) await pool.query(key === null ? `drop index ${name}` : `alter table entries drop constraint ${name}`);
+  for (const { name, key } of rows)
+    await pool.query(key === null ? `drop index ${name}` : `alter table entries drop constraint ${name}`);
   return async () => {
     await pool.query("set maintenance_work_mem = '512MB'");
-    for (const { name, definition, key } of rows) await pool.query(key === null ? definition : `alter table entries add constraint ${name} ${key}`);
+    for (const { name, definition, key } of rows)
+      await pool.query(key === null ? definition : `alter table entries add constraint ${name} ${key}`);
   };
 }

@@ -21,14 +21,23 @@ export interface Helper<Plan, Result> {
 }
 
 /** Starts a script of bench/ that answers plans. It ends with this process. */
-export function startHelper<Plan extends object, Result>(script: string, env: Record<string, string> = {}): Helper<Plan, Result> {
-  const child = fork(join(import.meta.dirname, script), { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+export function startHelper<Plan extends object, Result>(
+  script: string,
+  env: Record<string, string> = {},
+): Helper<Plan, Result> {
+  const child = fork(join(import.meta.dirname, script), {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => undefined);
   child.once('exit', (code, signal) => ended.reject(new Error(`${script} ended by itself (${signal ?? code})`)));
   const listenFor = async <T>(timeoutMs: number, phases: Phases, ask: () => void): Promise<T> => {
     const settled = Promise.withResolvers<T>();
-    const timer = setTimeout(() => settled.reject(new Error(`${script} gave no result within ${timeoutMs / 1000} s`)), timeoutMs);
+    const timer = setTimeout(
+      () => settled.reject(new Error(`${script} gave no result within ${timeoutMs / 1000} s`)),
+      timeoutMs,
+    );
     const listen = (told: Told): void => {
       if ('phase' in told) phases[told.phase]?.();
       else if ('result' in told) settled.resolve(told.result as T);
@@ -52,7 +61,9 @@ export function startHelper<Plan extends object, Result>(script: string, env: Re
 }
 
 /** What a helper does with each plan. */
-export function serveHelper<Plan, Result>(run: (plan: Plan, tell: (phase: keyof Phases) => void) => Promise<Result>): void {
+export function serveHelper<Plan, Result>(
+  run: (plan: Plan, tell: (phase: keyof Phases) => void) => Promise<Result>,
+): void {
   const tell = (told: Told): void => void process.send?.(told);
   process.on('message', (plan: Plan) => {
     run(plan, (phase) => tell({ phase })).then(

@@ -3,7 +3,10 @@ const subBits = 7;
 const sub = 1 << subBits;
 const buckets = (32 - subBits + 1) * sub;
 
-/** Latencies in whole microseconds, up to 71 minutes, in buckets that are less than one per cent wide (as HDR histograms are). */
+/**
+ * Latencies in whole microseconds, up to 71 minutes, in buckets that are less than one per cent
+ * wide (as HDR histograms are).
+ */
 export class Histogram {
   readonly #counts = new Float64Array(buckets);
   #count = 0;
@@ -38,7 +41,14 @@ export class Histogram {
   summary(): Latency {
     const ms = (us: number) => Math.round(us) / 1000;
     const at = (share: number) => ms(this.percentile(share));
-    return { mean: ms(this.#count === 0 ? 0 : this.#sum / this.#count), p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: ms(this.#max) };
+    return {
+      mean: ms(this.#count === 0 ? 0 : this.#sum / this.#count),
+      p50: at(0.5),
+      p90: at(0.9),
+      p99: at(0.99),
+      p999: at(0.999),
+      max: ms(this.#max),
+    };
   }
 }
 

@@ -16,7 +16,9 @@ describe('HttpResponses', () => {
   it('tells the status of each response, however the bytes come', () => {
     const text = created + refused + empty + created;
     for (const size of [1, 2, 7, 50, text.length]) {
-      const parts = Array.from({ length: Math.ceil(text.length / size) }, (_, i) => text.slice(i * size, (i + 1) * size));
+      const parts = Array.from({ length: Math.ceil(text.length / size) }, (_, i) =>
+        text.slice(i * size, (i + 1) * size),
+      );
       expect(statuses(parts)).toEqual([201, 503, 200, 201]);
     }
   });

@@ -46,7 +46,8 @@ const zero = 48;
 
 /** From `HTTP/1.1 201 …`. */
 function statusOf(chunk: Buffer, from: number): number {
-  const status = ((chunk[from + 9] ?? 0) - zero) * 100 + ((chunk[from + 10] ?? 0) - zero) * 10 + (chunk[from + 11] ?? 0) - zero;
+  const status =
+    ((chunk[from + 9] ?? 0) - zero) * 100 + ((chunk[from + 10] ?? 0) - zero) * 10 + (chunk[from + 11] ?? 0) - zero;
   if (chunk[from] !== 72 || !(status >= 100 && status < 600)) throw new Error('what came is no HTTP response');
   return status;
 }

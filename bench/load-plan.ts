@@ -3,6 +3,8 @@ import type { Latency } from './histogram.ts';
 /** What a load asks for. */
 export type Target =
   | { kind: 'transfer' | 'deposit'; accounts: string[] }
+  /** Transfers between these accounts, so many to a request. */
+  | { kind: 'batch'; accounts: string[]; items: number; mode?: 'independent' | 'atomic' }
   /** The accounts of generated data, by their number. */
   | { kind: 'transfer'; generated: number }
   /** Balances by account number. */
@@ -20,7 +22,10 @@ export interface LoadPlan {
   seconds: number;
   /** Before it, not counted. */
   warmUpSeconds: number;
-  /** Requests per second, sent whatever comes back (open loop); without it each connection waits for its answer (closed loop). */
+  /**
+   * Requests per second, sent whatever comes back (open loop); without it each connection waits for
+   * its answer (closed loop).
+   */
   rate?: number;
 }
 
@@ -29,7 +34,10 @@ export interface LoadResult {
   /** Answers 2xx per second of the measured time. */
   perSecond: number;
   completed: number;
-  /** Open loop: counted from the moment at which a request was to be sent; closed loop: from its sending. Of answers 2xx. */
+  /**
+   * Open loop: counted from the moment at which a request was to be sent; closed loop: from its
+   * sending. Of answers 2xx.
+   */
   latency: Latency;
   /** Answers by status, and connections lost. */
   statuses: Record<string, number>;

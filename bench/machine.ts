@@ -17,12 +17,14 @@ function syncMs(dir: string): number {
   const page = Buffer.alloc(8192, 1);
   const descriptor = openSync(file, 'w');
   try {
-    return median(Array.from({ length: syncs }, () => {
-      const begun = performance.now();
-      writeSync(descriptor, page, 0, page.length, 0);
-      fdatasyncSync(descriptor);
-      return performance.now() - begun;
-    }));
+    return median(
+      Array.from({ length: syncs }, () => {
+        const begun = performance.now();
+        writeSync(descriptor, page, 0, page.length, 0);
+        fdatasyncSync(descriptor);
+        return performance.now() - begun;
+      }),
+    );
   } finally {
     closeSync(descriptor);
     rmSync(file, { force: true });
@@ -30,9 +32,20 @@ function syncMs(dir: string): number {
 }
 
 export async function describeMachine(world: World): Promise<Machine> {
-  const git = (...args: string[]) => spawnSync('git', args, { cwd: PROJECT, encoding: 'utf8', timeout: 5000 }).stdout.trim();
-  const show = (name: string) => world.withPool(world.infra.superuserUrl, 'public', async (pool) => (await pool.query<{ value: string }>('select current_setting($1) as value', [name])).rows[0]?.value ?? '');
-  const settings = await Promise.all(['fsync', 'synchronous_commit', 'shared_buffers', 'max_wal_size'].map(async (name) => `${name} ${await show(name)}`));
+  const git = (...args: string[]) =>
+    spawnSync('git', args, { cwd: PROJECT, encoding: 'utf8', timeout: 5000 }).stdout.trim();
+  const show = (name: string) =>
+    world.withPool(
+      world.infra.superuserUrl,
+      'public',
+      async (pool) =>
+        (await pool.query<{ value: string }>('select current_setting($1) as value', [name])).rows[0]?.value ?? '',
+    );
+  const settings = await Promise.all(
+    ['fsync', 'synchronous_commit', 'shared_buffers', 'max_wal_size'].map(
+      async (name) => `${name} ${await show(name)}`,
+    ),
+  );
   return {
     commit: `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain', '--untracked-files=no') === '' ? '' : ', changed'}`,
     processor: `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores for everything, the load generator included; ${Math.round(totalmem() / 2 ** 30)} GiB`,

@@ -16,8 +16,24 @@ export interface Effort {
 }
 
 export const efforts: Record<'full' | 'quick', Effort> = {
-  full: { rounds: 3, seconds: 4, warmUpSeconds: 1, searchSeconds: 1.5, firstSeconds: 4, connections: [32, 64, 128, 256, 512, 1000], pools: [4, 8, 16] },
-  quick: { rounds: 2, seconds: 1.5, warmUpSeconds: 1, searchSeconds: 0.75, firstSeconds: 1, connections: [64, 512], pools: [8] },
+  full: {
+    rounds: 3,
+    seconds: 4,
+    warmUpSeconds: 1,
+    searchSeconds: 1.5,
+    firstSeconds: 4,
+    connections: [32, 64, 128, 256, 512, 1000],
+    pools: [4, 8, 16],
+  },
+  quick: {
+    rounds: 2,
+    seconds: 1.5,
+    warmUpSeconds: 1,
+    searchSeconds: 0.75,
+    firstSeconds: 1,
+    connections: [64, 512],
+    pools: [8],
+  },
 };
 
 /** A load's result with the CPU that the side's processes, Postgres and its broker used for it. */
@@ -39,13 +55,22 @@ export function transfersOf(side: Side): Target {
 const patienceMs = 40_000;
 
 /** Loads one side; `generator` is another one than the run's where two loads go on at once. */
-export async function load(world: World, side: Side, options: LoadOptions, generator = world.generator): Promise<Reading> {
+export async function load(
+  world: World,
+  side: Side,
+  options: LoadOptions,
+  generator = world.generator,
+): Promise<Reading> {
   const snapshot = () => ({ machine: machineSeconds(), side: world.cpuOf(side), at: performance.now() });
   let [before, after] = [snapshot(), snapshot()];
   const plan: LoadPlan = { port: side.port, credential: side.credential, ...options };
   const result = await generator.run(plan, (options.seconds + options.warmUpSeconds) * 1000 + patienceMs, {
-    measuring: () => { before = snapshot(); },
-    measured: () => { after = snapshot(); },
+    measuring: () => {
+      before = snapshot();
+    },
+    measured: () => {
+      after = snapshot();
+    },
   });
   const used = Object.entries(after.side).map(([name, seconds]) => [name, seconds - (before.side[name] ?? 0)] as const);
   const sum = used.reduce((total, [, seconds]) => total + seconds, 0);
@@ -54,13 +79,19 @@ export async function load(world: World, side: Side, options: LoadOptions, gener
     ...result,
     cpuMicrosPerRequest: sum * each,
     cpuMicros: Object.fromEntries(used.map(([name, seconds]) => [name, seconds * each])),
-    elsewhere: Math.max(0, ((after.machine - before.machine - sum) * 1000) / (after.at - before.at) - result.generatorCores),
+    elsewhere: Math.max(
+      0,
+      ((after.machine - before.machine - sum) * 1000) / (after.at - before.at) - result.generatorCores,
+    ),
   };
   world.loads.push(reading);
   return reading;
 }
 
-/** By what a group's loads may be trusted: how busy the machine was with something else, and what was not answered 2xx. */
+/**
+ * By what a group's loads may be trusted: how busy the machine was with something else, and what
+ * was not answered 2xx.
+ */
 export interface Trust {
   loads: number;
   elsewhere: number;
@@ -86,8 +117,8 @@ export interface Best {
 }
 
 /**
- * Searched coarsely, once per side and kind of request in a run; a step that gives less than 3 % more is not taken. A side
- * that has done nothing yet is warmed up before.
+ * Searched coarsely, once per side and kind of request in a run; a step that gives less than 3 %
+ * more is not taken. A side that has done nothing yet is warmed up before.
  */
 export async function best(world: World, side: Side, effort: Effort, target = transfersOf(side)): Promise<Best> {
   const key = `${side.name} ${target.kind}`;
@@ -97,25 +128,40 @@ export async function best(world: World, side: Side, effort: Effort, target = tr
   let worse = 0;
   await load(world, side, { target, connections: 64, seconds: 1, warmUpSeconds: effort.firstSeconds });
   for (const connections of effort.connections) {
-    const { perSecond } = await load(world, side, { target, connections, seconds: effort.searchSeconds, warmUpSeconds: 0.5 });
+    const { perSecond } = await load(world, side, {
+      target,
+      connections,
+      seconds: effort.searchSeconds,
+      warmUpSeconds: 0.5,
+    });
     if (perSecond > found.perSecond * 1.03) {
       Object.assign(found, { connections, perSecond });
       worse = 0;
     } else if (++worse === 2) break;
   }
-  world.say(`  ${side.name}, ${target.kind}: best at ${found.connections} connections, about ${Math.round(found.perSecond)}/s`);
+  world.say(
+    `  ${side.name}, ${target.kind}: best at ${found.connections} connections, about ${Math.round(found.perSecond)}/s`,
+  );
   world.best.set(key, found);
   return found;
 }
 
-/** The contender with the size of pool at which it does most transfers, found once in a run; those of other sizes are stopped. */
+/**
+ * The contender with the size of pool at which it does most transfers, found once in a run; those
+ * of other sizes are stopped.
+ */
 export async function bestPool(world: World, name: 'direct' | 'function', effort: Effort): Promise<Side> {
   const known = world.pools.get(name);
   if (known !== undefined) return world.contender(name, known);
   const tried: { side: Side; perSecond: number; pool: number }[] = [];
   for (const pool of effort.pools) {
     const side = await world.contender(name, pool);
-    const { perSecond } = await load(world, side, { target: transfersOf(side), connections: 64, seconds: effort.searchSeconds, warmUpSeconds: 1 });
+    const { perSecond } = await load(world, side, {
+      target: transfersOf(side),
+      connections: 64,
+      seconds: effort.searchSeconds,
+      warmUpSeconds: 1,
+    });
     tried.push({ side, perSecond, pool });
   }
   const [first, ...others] = tried.sort((one, other) => other.perSecond - one.perSecond);
@@ -126,20 +172,31 @@ export async function bestPool(world: World, name: 'direct' | 'function', effort
   return first.side;
 }
 
-/** Runs every part once per round, in turn there and back (A B C, C B A, …): the machine's moods, and what a part leaves behind, meet all alike. */
-export async function inTurn<Parts extends Record<string, () => Promise<unknown>>>(rounds: number, parts: Parts): Promise<Results<Parts>> {
+/**
+ * Runs every part once per round, in turn there and back (A B C, C B A, …): the machine's moods,
+ * and what a part leaves behind, meet all alike.
+ */
+export async function inTurn<Parts extends Record<string, () => Promise<unknown>>>(
+  rounds: number,
+  parts: Parts,
+): Promise<Results<Parts>> {
   const results = Object.fromEntries(Object.keys(parts).map((name) => [name, [] as unknown[]]));
   const [there, back] = [Object.entries(parts), Object.entries(parts).reverse()];
-  for (let round = 0; round < rounds; round++) for (const [name, part] of round % 2 === 0 ? there : back) results[name]?.push(await part());
+  for (let round = 0; round < rounds; round++)
+    for (const [name, part] of round % 2 === 0 ? there : back) results[name]?.push(await part());
   return results as Results<Parts>;
 }
 
-type Results<Parts extends Record<string, () => Promise<unknown>>> = { [Name in keyof Parts]: Awaited<ReturnType<Parts[Name]>>[] };
+type Results<Parts extends Record<string, () => Promise<unknown>>> = {
+  [Name in keyof Parts]: Awaited<ReturnType<Parts[Name]>>[];
+};
 
 export function median(values: number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? (sorted[middle] ?? NaN) : ((sorted[middle - 1] ?? NaN) + (sorted[middle] ?? NaN)) / 2;
+  return sorted.length % 2 === 1
+    ? (sorted[middle] ?? NaN)
+    : ((sorted[middle - 1] ?? NaN) + (sorted[middle] ?? NaN)) / 2;
 }
 
 /** The median of the rounds' own ratios: both sides of a round saw the same machine. */

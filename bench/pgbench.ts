@@ -10,20 +10,42 @@ const threads = 2;
 /** undefined where pgbench can be run, else what to do. */
 export function pgbenchMissing(): string | undefined {
   const { status } = spawnSync('pgbench', ['--version'], { timeout: 5000 });
-  return status === 0 ? undefined : 'pgbench is not installed: it comes with PostgreSQL (Debian: postgresql-contrib or postgresql-client, macOS: brew install libpq)';
+  return status === 0
+    ? undefined
+    : 'pgbench is not installed: it comes with PostgreSQL (Debian: postgresql-contrib or postgresql-client, macOS: brew install libpq)';
 }
 
 /** Transfers per second of the pgbench script, with a relay taking its outbox away or without. */
 export async function pgbench(world: World, seconds: number, relayed: boolean): Promise<number> {
   const databaseUrl = await world.contenderDatabase('pgbench');
   await world.withPool(databaseUrl, 'public', (pool) => pool.query('truncate outbox'));
-  const relay = relayed ? await world.startProcess('pgbench-relay', join(import.meta.dirname, 'contenders', 'relay.ts'), { DATABASE_URL: databaseUrl }) : undefined;
+  const relay = relayed
+    ? await world.startProcess('pgbench-relay', join(import.meta.dirname, 'contenders', 'relay.ts'), {
+        DATABASE_URL: databaseUrl,
+      })
+    : undefined;
   const script = join(import.meta.dirname, 'contenders', 'transfer.pgbench.sql');
   try {
-    const args = ['-n', '-M', 'prepared', '-c', String(clients), '-j', String(threads), '-T', String(Math.ceil(seconds)), '-D', `accounts=${accountCount}`, '-f', script, databaseUrl];
+    const args = [
+      '-n',
+      '-M',
+      'prepared',
+      '-c',
+      String(clients),
+      '-j',
+      String(threads),
+      '-T',
+      String(Math.ceil(seconds)),
+      '-D',
+      `accounts=${accountCount}`,
+      '-f',
+      script,
+      databaseUrl,
+    ];
     const { code, stdout, stderr } = await runToEnd('pgbench', args, { timeoutMs: seconds * 1000 + 30_000 });
     const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
-    if (code !== 0 || !(perSecond > 0)) throw new Error(`pgbench failed: ${stderr.trim().split('\n').slice(-3).join(' | ')}`);
+    if (code !== 0 || !(perSecond > 0))
+      throw new Error(`pgbench failed: ${stderr.trim().split('\n').slice(-3).join(' | ')}`);
     return perSecond;
   } finally {
     await relay?.stop(5000);

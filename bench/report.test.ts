@@ -5,7 +5,11 @@ import { markdown, shown } from './report.ts';
 import { requestsOf } from './requests.ts';
 
 describe('requests', () => {
-  const plan = { port: 3000, credential: 'x-api-key: k', target: { kind: 'transfer' as const, accounts: ['acc_1', 'acc_2'] } };
+  const plan = {
+    port: 3000,
+    credential: 'x-api-key: k',
+    target: { kind: 'transfer' as const, accounts: ['acc_1', 'acc_2'] },
+  };
 
   it('carry a key of their own, their length, and two accounts that differ', () => {
     const next = requestsOf(plan, 'run');
@@ -42,7 +46,18 @@ describe('medians', () => {
 
 describe('report', () => {
   it('says of each goal whether it is reached, and what was not measured', () => {
-    const text = markdown({ some: { lines: [{ goal: 'p99-at-1000', value: 21.04, note: 'x' }, { goal: 'over-pgbench', missing: 'no pgbench' }, { goal: 'of-gateway', value: 0.65, note: 'a | b' }] } }, { node: 'v24' });
+    const text = markdown(
+      {
+        some: {
+          lines: [
+            { goal: 'p99-at-1000', value: 21.04, note: 'x' },
+            { goal: 'over-pgbench', missing: 'no pgbench' },
+            { goal: 'of-gateway', value: 0.65, note: 'a | b' },
+          ],
+        },
+      },
+      { node: 'v24' },
+    );
     const rows = text.split('\n').filter((line) => line.startsWith('|'));
     expect(rows[2]).toContain('| ≥ 0.65 | 0.65 | yes | a \\| b |');
     expect(rows[3]).toContain('| not measured | – | no pgbench |');
@@ -50,7 +65,11 @@ describe('report', () => {
   });
 
   it('says how far the loads of a group can be trusted', () => {
-    const trust = trustOf([{ elsewhere: 0.1, generatorCores: 0.2, wrong: 0 }, { elsewhere: 0.5, generatorCores: 0.1, wrong: 3 }, { elsewhere: 0.2, generatorCores: 0.1, wrong: 1 }]);
+    const trust = trustOf([
+      { elsewhere: 0.1, generatorCores: 0.2, wrong: 0 },
+      { elsewhere: 0.5, generatorCores: 0.1, wrong: 3 },
+      { elsewhere: 0.2, generatorCores: 0.1, wrong: 1 },
+    ]);
     expect(markdown({ some: { lines: [], trust } }, {})).toContain('| some | 3 | 0.20 | 0.50 | 0.20 | 4 |');
     expect(trustOf([])).toEqual({ loads: 0, elsewhere: 0, mostElsewhere: 0, mostGenerator: 0, wrong: 0 });
   });

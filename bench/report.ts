@@ -9,8 +9,13 @@ export function markdown(groups: Record<string, Outcome>, machine: Machine): str
   const ordered = Object.keys(goals).flatMap((id) => lines.filter(({ goal }) => goal === id));
   const parts = [
     table(['what', 'trial', 'goal', 'measured', 'reached', 'from'], ordered.map(goalRow)),
-    ...outcomes.flatMap(({ figures = [] }) => figures).map(({ title, columns, rows }) => `${title}:\n\n${table(columns, rows)}`),
-    table(['rows', 'loads', 'cores busy elsewhere, median', 'at most', 'cores of the generator, at most', 'not 2xx'], Object.entries(groups).map(trustRow)),
+    ...outcomes
+      .flatMap(({ figures = [] }) => figures)
+      .map(({ title, columns, rows }) => `${title}:\n\n${table(columns, rows)}`),
+    table(
+      ['rows', 'loads', 'cores busy elsewhere, median', 'at most', 'cores of the generator, at most', 'not 2xx'],
+      Object.entries(groups).map(trustRow),
+    ),
     table(['measured with', ''], Object.entries(machine)),
   ];
   return `${parts.join('\n\n')}\n`;
@@ -21,7 +26,14 @@ function goalRow(line: Line): string[] {
   const { title, trial } = goal;
   if ('missing' in line) return [title, trial, goalText(goal), 'not measured', '–', line.missing];
   const met = isMet(goal, line.value);
-  return [title, trial, goalText(goal), shown(line.value, 'unit' in goal ? goal.unit : undefined), met === undefined ? '–' : met ? 'yes' : 'no', line.note];
+  return [
+    title,
+    trial,
+    goalText(goal),
+    shown(line.value, 'unit' in goal ? goal.unit : undefined),
+    met === undefined ? '–' : met ? 'yes' : 'no',
+    line.note,
+  ];
 }
 
 function trustRow([name, { trust }]: [string, Outcome]): string[] {
@@ -38,6 +50,7 @@ export function shown(value: number, unit?: string): string {
 }
 
 export function table(columns: string[], rows: string[][]): string {
-  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`;
+  const line = (cells: string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`;
   return [line(columns), `|${columns.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
 }

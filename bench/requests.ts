@@ -5,24 +5,41 @@ import type { LoadPlan } from './load-plan.ts';
  * The requests of a load, as text to be written: each call gives the next one, an Idempotency-Key of its own included
  * where money moves. `run` makes the keys of two loads differ; accounts are chosen uniformly.
  */
-export function requestsOf({ port, credential, target }: Pick<LoadPlan, 'port' | 'credential' | 'target'>, run: string): () => string {
+export function requestsOf(
+  { port, credential, target }: Pick<LoadPlan, 'port' | 'credential' | 'target'>,
+  run: string,
+): () => string {
   const head = (line: string) => `${line} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${credential}\r\n`;
   let count = 0;
   if (target.kind === 'balance' || target.kind === 'get') {
-    const paths = target.kind === 'get' ? target.paths : target.numbers.map((number) => `/accounts/number/${encodeURIComponent(number)}/balance`);
+    const paths =
+      target.kind === 'get'
+        ? target.paths
+        : target.numbers.map((number) => `/accounts/number/${encodeURIComponent(number)}/balance`);
     const requests = paths.map((path) => `${head(`GET ${path}`)}\r\n`);
     return target.kind === 'get' ? () => requests[count++ % requests.length] ?? '' : () => pick(requests);
   }
-  const post = `${head(`POST ${target.kind === 'transfer' ? '/transfers' : '/transactions'}`)}content-type: application/json\r\nidempotency-key: ${run}-`;
-  const account = 'generated' in target ? () => `acc_${hash('md5', `account ${Math.floor(Math.random() * target.generated)}`)}` : () => pick(target.accounts);
-  const body = target.kind === 'transfer'
-    ? () => {
-        const from = account();
-        let to = account();
-        while (to === from) to = account();
-        return `{"from_account_id":"${from}","to_account_id":"${to}","amount":0.25}`;
-      }
-    : () => `{"account_id":"${account()}","transaction_type":"Deposit","amount":1.25}`;
+  const path = { transfer: '/transfers', deposit: '/transactions', batch: '/batches' }[target.kind];
+  const post = `${head(`POST ${path}`)}content-type: application/json\r\nidempotency-key: ${run}-`;
+  const account =
+    'generated' in target
+      ? () => `acc_${hash('md5', `account ${Math.floor(Math.random() * target.generated)}`)}`
+      : () => pick(target.accounts);
+  const transfer = () => {
+    const from = account();
+    let to = account();
+    while (to === from) to = account();
+    return `{"from_account_id":"${from}","to_account_id":"${to}","amount":0.25}`;
+  };
+  const bodies = {
+    transfer,
+    deposit: () => `{"account_id":"${account()}","transaction_type":"Deposit","amount":1.25}`,
+    batch: () => {
+      const { items, mode = 'independent' } = target as { items: number; mode?: string };
+      return `{"mode":"${mode}","items":[${Array.from({ length: items }, () => `{"transfer":${transfer()}}`).join(',')}]}`;
+    },
+  };
+  const body = bodies[target.kind];
   return () => {
     const json = body();
     return `${post}${(count++).toString(36)}\r\ncontent-length: ${json.length}\r\n\r\n${json}`;

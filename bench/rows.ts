@@ -1,7 +1,7 @@
 import type { GoalId } from './goals.ts';
 import type { Latency } from './histogram.ts';
 import type { Effort, Trust } from './measure.ts';
-import type { World } from './world.ts';
+import { batches } from './rows/batches.ts';
 import { curves } from './rows/curves.ts';
 import { deposits } from './rows/deposits.ts';
 import { growth } from './rows/growth.ts';
@@ -11,6 +11,7 @@ import { reads } from './rows/reads.ts';
 import { relay } from './rows/relay.ts';
 import { idle, ledgers, memory } from './rows/resources.ts';
 import { throughput } from './rows/throughput.ts';
+import type { World } from './world.ts';
 
 /** What a group of rows has at hand. */
 export interface Bench {
@@ -54,4 +55,17 @@ export interface Group {
   measure(bench: Bench): Promise<Outcome>;
 }
 
-export const groups: Group[] = [idle, throughput, latency, deposits, reads, relay, ledger, memory, ledgers, curves, growth];
+export const groups: Group[] = [
+  idle,
+  throughput,
+  latency,
+  deposits,
+  batches,
+  reads,
+  relay,
+  ledger,
+  memory,
+  ledgers,
+  curves,
+  growth,
+];

@@ -2,17 +2,17 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { efforts, trustOf } from './measure.ts';
 import { writeDocs } from './docs.ts';
 import { describeMachine } from './machine.ts';
+import { efforts, trustOf } from './measure.ts';
 import { markdown, shown } from './report.ts';
 import { type Bench, type Group, groups, type Outcome } from './rows.ts';
 import { World } from './world.ts';
 
 /**
  * `npm run bench`: the bank against its contenders on this machine, all in one run. Starts everything itself in a temporary
- * directory; --quick takes two minutes, --only names groups of rows (--list), --growth-transactions and --growth-accounts say
- * how large the generated data set is.
+ * directory; --quick takes two minutes, --only names groups of rows (--list), --growth-transactions
+ * and --growth-accounts say how large the generated data set is.
  */
 const { values: options } = parseArgs({
   options: {
@@ -32,7 +32,10 @@ const { values: options } = parseArgs({
 const mostElsewhere = 0.5;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-function number(name: 'rounds' | 'seconds' | 'minutes' | 'growth-accounts' | 'growth-transactions', fallback: number): number {
+function number(
+  name: 'rounds' | 'seconds' | 'minutes' | 'growth-accounts' | 'growth-transactions',
+  fallback: number,
+): number {
   const value = Number(options[name] ?? fallback);
   if (!(value > 0)) throw new Error(`--${name} must be a number above 0`);
   return value;
@@ -42,11 +45,17 @@ function chosen(): Group[] {
   const wanted = options.only?.split(',');
   const unknown = wanted?.filter((name) => !groups.some((group) => group.name === name)) ?? [];
   if (unknown.length > 0) throw new Error(`there is no group ${unknown.join(', ')}; --list names them`);
-  return groups.filter(({ name, quick, onRequest }) => (wanted ? wanted.includes(name) : options.quick ? quick : !onRequest));
+  return groups.filter(({ name, quick, onRequest }) =>
+    wanted ? wanted.includes(name) : options.quick ? quick : !onRequest,
+  );
 }
 
 /** Measures group after group; one that fails is reported, and the others go on. */
-async function measureAll(bench: Bench, wanted: Group[], measured: (name: string, outcome: Outcome) => void): Promise<{ outcomes: Record<string, Outcome>; failed: number }> {
+async function measureAll(
+  bench: Bench,
+  wanted: Group[],
+  measured: (name: string, outcome: Outcome) => void,
+): Promise<{ outcomes: Record<string, Outcome>; failed: number }> {
   const outcomes: Record<string, Outcome> = {};
   let failed = 0;
   for (const group of wanted) {
@@ -96,9 +105,11 @@ async function main(): Promise<void> {
     };
     const machine = await describeMachine(world);
     const { outcomes, failed } = await measureAll(bench, wanted, (name, outcome) => {
-      for (const line of outcome.lines) say(`  ${line.goal}: ${'value' in line ? `${shown(line.value)} (${line.note})` : line.missing}`);
+      for (const line of outcome.lines)
+        say(`  ${line.goal}: ${'value' in line ? `${shown(line.value)} (${line.note})` : line.missing}`);
       const busy = outcome.trust?.elsewhere ?? 0;
-      if (options['write-docs'] && busy > mostElsewhere) say(`  not written: ${busy.toFixed(2)} cores were busy with something else`);
+      if (options['write-docs'] && busy > mostElsewhere)
+        say(`  not written: ${busy.toFixed(2)} cores were busy with something else`);
       else if (options['write-docs']) writeDocs({ [name]: outcome }, machine);
     });
     if (stopping) return;

@@ -36,7 +36,10 @@ export interface Side {
   stop(): Promise<void>;
 }
 
-/** Everything of one run: the servers, the contenders that are started, the generator. One Postgres and one broker for all. */
+/**
+ * Everything of one run: the servers, the contenders that are started, the generator. One Postgres
+ * and one broker for all.
+ */
 export class World {
   readonly local: LocalDir;
   readonly infra: Infrastructure;
@@ -53,7 +56,12 @@ export class World {
   readonly #sides = new Map<string, Promise<Side>>();
   #bank: Promise<Bank> | undefined;
 
-  constructor(local: LocalDir, infra: Infrastructure, servers: Record<'kafka' | 'postgres', number>, say: (line: string) => void) {
+  constructor(
+    local: LocalDir,
+    infra: Infrastructure,
+    servers: Record<'kafka' | 'postgres', number>,
+    say: (line: string) => void,
+  ) {
     this.local = local;
     this.infra = infra;
     this.#servers = servers;
@@ -70,18 +78,24 @@ export class World {
       servers[name] = child.pid;
       return child;
     };
-    const world = new World(local, await startInfrastructure(local, { keep, postgresSettings: { track_commit_timestamp: 'on' } }), servers, say);
+    const world = new World(
+      local,
+      await startInfrastructure(local, { keep, postgresSettings: { track_commit_timestamp: 'on' } }),
+      servers,
+      say,
+    );
     await world.#fillWal();
     return world;
   }
 
   /**
-   * Leaves files of the write-ahead log to be used again, as in a database that has run for a while: in a new one each 16 MiB of
-   * postings wait for a new file to be filled with zeros.
+   * Leaves files of the write-ahead log to be used again, as in a database that has run for a
+   * while: in a new one each 16 MiB of postings wait for a new file to be filled with zeros.
    */
   #fillWal(): Promise<void> {
     return this.withPool(this.infra.superuserUrl, 'public', async (pool) => {
-      for (let written = 0; written < walMiB; written += walFileMiB) await pool.query("select pg_logical_emit_message(false, 'bench', ''), pg_switch_wal()");
+      for (let written = 0; written < walMiB; written += walFileMiB)
+        await pool.query("select pg_logical_emit_message(false, 'bench', ''), pg_switch_wal()");
       await pool.query('checkpoint');
     });
   }
@@ -121,9 +135,25 @@ export class World {
     const databaseUrl = name === 'self' ? '' : await this.contenderDatabase(name);
     const port = await this.local.port(`bench_${name}_${poolMax}`);
     const script = join(PROJECT, 'bench', 'contenders', name === 'self' ? 'self.ts' : 'direct.ts');
-    const env = { PORT: String(port), MODE: name === 'function' ? 'function' : 'statements', DATABASE_URL: databaseUrl, POOL_MAX: String(poolMax), API_KEY: apiKey, API_KEY_PEPPER: this.local.secret('bench_pepper'), JWT_SECRET: this.#jwtSecret };
+    const env = {
+      PORT: String(port),
+      MODE: name === 'function' ? 'function' : 'statements',
+      DATABASE_URL: databaseUrl,
+      POOL_MAX: String(poolMax),
+      API_KEY: apiKey,
+      API_KEY_PEPPER: this.local.secret('bench_pepper'),
+      JWT_SECRET: this.#jwtSecret,
+    };
     const child = await this.startProcess(`${name}-${poolMax}`, script, env, port);
-    return { name, port, credential: `x-api-key: ${apiKey}`, accounts, processes: [{ name, pid: child.pid }], usesBroker: false, stop: () => child.stop(stopMs) };
+    return {
+      name,
+      port,
+      credential: `x-api-key: ${apiKey}`,
+      accounts,
+      processes: [{ name, pid: child.pid }],
+      usesBroker: false,
+      stop: () => child.stop(stopMs),
+    };
   }
 
   /** The header of a token that the gateway answering itself takes. */
@@ -141,7 +171,16 @@ export class World {
   /** Starts a script and waits until it listens; without a port, until it runs. */
   async startProcess(name: string, script: string, env: Record<string, string>, port?: number): Promise<Child> {
     const log = this.local.log(name);
-    const child = startChild({ name, command: process.execPath, args: [script], cwd: PROJECT, env: { ...process.env, ...env }, log, marker: script, onStart: this.local.recordProcess });
+    const child = startChild({
+      name,
+      command: process.execPath,
+      args: [script],
+      cwd: PROJECT,
+      env: { ...process.env, ...env },
+      log,
+      marker: script,
+      onStart: this.local.recordProcess,
+    });
     const end = performance.now() + startMs;
     while (port !== undefined && !(await accepts('127.0.0.1', port, 500))) {
       if (!child.running() || performance.now() > end) throw new Error(`${name} does not answer\n${logTail(log)}`);
@@ -155,7 +194,8 @@ export class World {
     const database = `bench_${name}`;
     const url = await this.newDatabase(database);
     await this.withPool(url, 'public', async (pool) => {
-      if ((await pool.query<{ there: boolean }>("select to_regclass('accounts') is not null as there")).rows[0]?.there) return;
+      if ((await pool.query<{ there: boolean }>("select to_regclass('accounts') is not null as there")).rows[0]?.there)
+        return;
       await pool.query(readFileSync(join(import.meta.dirname, 'contenders', 'schema.sql'), 'utf8'));
       await pool.query(
         `insert into accounts (account_id, account_number, kind, currency, balance_minor)
@@ -187,7 +227,17 @@ export class World {
   }
 
   async withPool<T>(url: string, schema: string, run: (pool: Pool) => Promise<T>, max = 1): Promise<T> {
-    const pool = createPool({ url, application_name: 'bench', schema, max, statement_timeout_ms: 30 * 60_000, idle_in_transaction_session_timeout_ms: 30 * 60_000 }, logger);
+    const pool = createPool(
+      {
+        url,
+        application_name: 'bench',
+        schema,
+        max,
+        statement_timeout_ms: 30 * 60_000,
+        idle_in_transaction_session_timeout_ms: 30 * 60_000,
+      },
+      logger,
+    );
     try {
       return await run(pool);
     } finally {
@@ -195,7 +245,10 @@ export class World {
     }
   }
 
-  /** CPU seconds so far of a side's processes by name, of Postgres with all its backends, and of the broker where it is used. */
+  /**
+   * CPU seconds so far of a side's processes by name, of Postgres with all its backends, and of the
+   * broker where it is used.
+   */
   cpuOf({ processes, usesBroker }: Pick<Side, 'processes' | 'usesBroker'>): Record<string, number> {
     const own = Object.fromEntries(processes.map(({ name, pid }) => [name, cpuSeconds(pid)]));
     return { ...own, ...(usesBroker ? { kafka: cpuSeconds(this.#servers.kafka) } : {}), postgres: this.postgresCpu() };

@@ -5,7 +5,14 @@ import { z } from 'zod';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
-import { ApprovalNeededError, type Bank, BankError, type BankOptions, createBank, NoAnswerError } from '../clients/typescript/index.ts';
+import {
+  ApprovalNeededError,
+  type Bank,
+  BankError,
+  type BankOptions,
+  createBank,
+  NoAnswerError,
+} from '../clients/typescript/index.ts';
 
 /** Why a command did not do what it was asked; ends the process with that code. */
 export class Failure extends Error {
@@ -19,12 +26,22 @@ export class Failure extends Error {
 
 const cliConfig = z.object({
   ...kafkaConfig,
-  KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe('Brokers whose events are shown; default: those of the local bank, where BANK_URL is not set'),
+  KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe(
+    'Brokers whose events are shown; default: those of the local bank, where BANK_URL is not set',
+  ),
   BANK_URL: url('http', 'https').optional().describe('Base URL of the bank'),
   BANK_API_KEY: z.string().optional().describe('API key that the command line uses'),
-  BANK_TOKEN: z.string().optional().describe('Access token of a person, which the command line uses in the place of an API key'),
-  DATABASE_URL: databaseConfig.DATABASE_URL.optional().describe('Database whose outboxes are worked on; default: that of the local bank, where BANK_URL is not set'),
-  LOCAL_DIR: z.string().default(join(import.meta.dirname, '..', '.local')).describe('Where the local bank keeps connection.json'),
+  BANK_TOKEN: z
+    .string()
+    .optional()
+    .describe('Access token of a person, which the command line uses in the place of an API key'),
+  DATABASE_URL: databaseConfig.DATABASE_URL.optional().describe(
+    'Database whose outboxes are worked on; default: that of the local bank, where BANK_URL is not set',
+  ),
+  LOCAL_DIR: z
+    .string()
+    .default(join(import.meta.dirname, '..', '.local'))
+    .describe('Where the local bank keeps connection.json'),
 });
 
 function readConfig() {
@@ -56,9 +73,15 @@ function connection() {
   const { BANK_URL: base_url, BANK_API_KEY: apiKey, BANK_TOKEN: token, KAFKA_BROKERS: brokers } = config;
   const given = token !== undefined ? { token } : apiKey !== undefined ? { apiKey } : undefined;
   if (base_url !== undefined && given) return { base_url, credentials: given, brokers, config };
-  if (base_url !== undefined || apiKey !== undefined) throw new Failure(2, 'BANK_URL and BANK_API_KEY (or BANK_TOKEN) are given together, or neither');
+  if (base_url !== undefined || apiKey !== undefined)
+    throw new Failure(2, 'BANK_URL and BANK_API_KEY (or BANK_TOKEN) are given together, or neither');
   const local = readLocalBank(config);
-  return { base_url: local.base_url, credentials: given ?? { apiKey: local.api_key }, brokers: brokers ?? local.kafka_brokers.split(','), config };
+  return {
+    base_url: local.base_url,
+    credentials: given ?? { apiKey: local.api_key },
+    brokers: brokers ?? local.kafka_brokers.split(','),
+    config,
+  };
 }
 
 /** A client of the bank to talk to. Throws a Failure that says what is missing. */
@@ -76,10 +99,17 @@ export function openKafka(): { kafka: KafkaClient; prefix: string; logger: Logge
   const { brokers, config } = connection();
   if (brokers === undefined) return undefined;
   const logger = quiet();
-  return { kafka: createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'bank-cli'), logger), prefix: config.TOPIC_PREFIX, logger };
+  return {
+    kafka: createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'bank-cli'), logger),
+    prefix: config.TOPIC_PREFIX,
+    logger,
+  };
 }
 
-/** The database of the bank. Throws a Failure where none is named: with BANK_URL, that of the local bank is not meant. */
+/**
+ * The database of the bank. Throws a Failure where none is named: with BANK_URL, that of the local
+ * bank is not meant.
+ */
 export function openDatabase(): { url: string; logger: Logger } {
   const config = readConfig();
   const url = config.DATABASE_URL ?? (config.BANK_URL === undefined ? readLocalBank(config).database_url : undefined);
@@ -89,8 +119,10 @@ export function openDatabase(): { url: string; logger: Logger } {
 
 /** What a call of the bank threw, as a Failure with the bank's own words; anything else as it is. */
 export function failureOf(error: unknown): unknown {
-  if (error instanceof BankError) return new Failure(error.status < 500 ? 1 : 3, printable(`${error.status} ${error.code}: ${error.message}`));
-  if (error instanceof ApprovalNeededError) return new Failure(1, printable(`${error.message} (${error.approval.approval_id})`));
+  if (error instanceof BankError)
+    return new Failure(error.status < 500 ? 1 : 3, printable(`${error.status} ${error.code}: ${error.message}`));
+  if (error instanceof ApprovalNeededError)
+    return new Failure(1, printable(`${error.message} (${error.approval.approval_id})`));
   return error instanceof NoAnswerError ? new Failure(3, error.message) : error;
 }
 
@@ -111,7 +143,10 @@ export function moment(text: string): Date {
 
 /** Text from outside, for a terminal: control characters, which could drive it, are shown as their code points. */
 function printable(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 export function print(text: string): void {
@@ -131,7 +166,10 @@ export function say(text: string): void {
   process.stderr.write(`${printable(text)}\n`);
 }
 
-/** Says on stderr how far something is: one line that is written over on a terminal, elsewhere a line for each tenth. */
+/**
+ * Says on stderr how far something is: one line that is written over on a terminal, elsewhere a
+ * line for each tenth.
+ */
 export function createProgress(title: string, total: number): (done: number) => void {
   let told = -1;
   return (done) => {

@@ -29,9 +29,7 @@ export function addApprovals(program: Command): void {
 
   group
     .command('show <approval_id>')
-    .description(
-      'Show what is asked for and what became of it; to whoever asked, once, the key that it made',
-    )
+    .description('Show what is asked for and what became of it; to whoever asked, once, the key that it made')
     .addOption(jsonOption())
     .action(async (id: string, { json: asJson }: { json?: true }) => {
       const { api_key, ...approval } = await openBank().getApproval({ approval_id: id });

@@ -3,28 +3,54 @@ import { Failure, failureOf } from './api.ts';
 import { addApprovals } from './approvals.ts';
 import { addDeadLetters } from './dead-letters.ts';
 import { addDemo } from './demo.ts';
+import { addHolds } from './holds.ts';
+import { addImport } from './import.ts';
 import { addKeys } from './keys.ts';
 import { addLoad } from './load.ts';
+import { addLooking } from './looking.ts';
+import { addOpening } from './opening.ts';
 import { addOperations } from './operations.ts';
+import { addPostings } from './postings.ts';
 import { addRepublish } from './republish.ts';
 import { addSeed } from './seed.ts';
 import { addTail } from './tail.ts';
+import { addWebhooks } from './webhooks.ts';
 
 /**
  * `npm run bank -- <command>`: what operators and newcomers do, over REST and by listening to events. Results go to stdout,
- * what is told meanwhile to stderr. Exit codes: 0 done; 1 the bank refused it; 2 wrong usage or configuration; 3 the bank
- * did not answer, or could not.
+ * what is told meanwhile to stderr. Exit codes: 0 done; 1 the bank refused it; 2 wrong usage or
+ * configuration; 3 the bank did not answer, or could not.
  */
 const program = new Command('bank')
   .description('Operates a bank over its REST interface')
-  .addHelpText('after', `
+  .addHelpText(
+    'after',
+    `
 The bank is that of BANK_URL and BANK_API_KEY or BANK_TOKEN (and, for events, KAFKA_BROKERS and TOPIC_PREFIX), else the local one
 (LOCAL_DIR/connection.json). Results go to stdout, as JSON with --json; progress to stderr.
-Exit codes: 0 done, 1 refused by the bank, 2 wrong usage or configuration, 3 no answer.`)
+Exit codes: 0 done, 1 refused by the bank, 2 wrong usage or configuration, 3 no answer.`,
+  )
   .showHelpAfterError('(--help tells more)')
   .exitOverride();
 
-for (const add of [addSeed, addDemo, addKeys, addApprovals, addOperations, addDeadLetters, addRepublish, addTail, addLoad]) add(program);
+for (const add of [
+  addSeed,
+  addDemo,
+  addOpening,
+  addPostings,
+  addHolds,
+  addLooking,
+  addImport,
+  addKeys,
+  addApprovals,
+  addOperations,
+  addDeadLetters,
+  addRepublish,
+  addTail,
+  addWebhooks,
+  addLoad,
+])
+  add(program);
 
 // Who reads no further (`| head`) has had enough.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -8,7 +8,9 @@ type ListOptions = Parameters<Bank['listDeadLetters']>[0] & { limit: number; jso
 
 /** `bank dead-letters list|show|redrive|drop`: messages that could not be processed, and what is done with them. */
 export function addDeadLetters(program: Command): void {
-  const group = program.command('dead-letters').description('Messages that could not be processed (scope ops:manage; what is in one: clients:read too)');
+  const group = program
+    .command('dead-letters')
+    .description('Messages that could not be processed (scope ops:manage; what is in one: clients:read too)');
 
   group
     .command('list')
@@ -42,7 +44,10 @@ export function addDeadLetters(program: Command): void {
     .option('--renew-deadline', 'give it 30 s again: only when its caller has not repeated it meanwhile')
     .addOption(jsonOption())
     .action(async (id: string, { renewDeadline, json: asJson }: { renewDeadline?: true; json?: true }) => {
-      decided(await openBank().redriveDeadLetter({ dead_letter_id: id, renew_deadline: renewDeadline === true }), asJson);
+      decided(
+        await openBank().redriveDeadLetter({ dead_letter_id: id, renew_deadline: renewDeadline === true }),
+        asJson,
+      );
     });
 
   group
@@ -57,13 +62,24 @@ export function addDeadLetters(program: Command): void {
 
 function line({ dead_letter_id, state, dead_at, source_topic, message, code, reason }: DeadLetter): string {
   const why = [code, reason].filter((part) => part !== null).join(': ');
-  return [dead_letter_id, state.padEnd(8), dead_at, source_topic, message ?? '-', why.replaceAll(/\s+/g, ' ').slice(0, 100)].join('  ');
+  return [
+    dead_letter_id,
+    state.padEnd(8),
+    dead_at,
+    source_topic,
+    message ?? '-',
+    why.replaceAll(/\s+/g, ' ').slice(0, 100),
+  ].join('  ');
 }
 
 function show({ headers, value, available, truncated, ...letter }: DeadLetterContent): void {
   for (const [name, field] of Object.entries(letter)) if (field !== null) print(`${name}: ${field}`);
   if (!available) return print('\nIts bytes are no longer kept: it can only be dropped.');
-  print(`\nheaders:\n${Object.entries(headers).map(([name, header]) => `  ${name}: ${header}`).join('\n')}`);
+  print(
+    `\nheaders:\n${Object.entries(headers)
+      .map(([name, header]) => `  ${name}: ${header}`)
+      .join('\n')}`,
+  );
   print(`\nvalue${truncated ? ' (truncated)' : ''}:\n${value ?? '(null)'}`);
 }
 

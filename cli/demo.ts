@@ -4,7 +4,10 @@ import { type Bank, BankError, type Timeline } from '../clients/typescript/index
 import { Failure, openBank, openKafka, print, printJson, say } from './api.ts';
 import { type Event, eventLine, followEvents } from './tail.ts';
 
-type Entry = Pick<Timeline['entries'][number], 'account_number' | 'direction' | 'side' | 'amount' | 'currency' | 'balance_after'>;
+type Entry = Pick<
+  Timeline['entries'][number],
+  'account_number' | 'direction' | 'side' | 'amount' | 'currency' | 'balance_after'
+>;
 
 /** One thing that happens, what is booked by it, and what downstream systems are told. */
 interface Scene {
@@ -15,16 +18,21 @@ interface Scene {
   events: Event[];
 }
 
-const eventTopics = ['transactions', 'transfers', 'accounts'] as const;
+const eventTopics = ['transactions', 'transfers', 'accounts', 'holds'] as const;
 const eventsWithinMs = 15_000;
 
 /** `bank demo`: a story that shows double entry and events. */
 export function addDemo(program: Command): void {
   program
     .command('demo')
-    .description('Tell a story: deposit, withdrawal, transfer, freeze, a refusal, a loan and its payment, with entries and events')
+    .description(
+      'Tell a story: deposit, withdrawal, transfer, freeze, a refusal, a loan and its payment, a hold, a batch, with entries and events',
+    )
     .option('--json', 'print all of it as one JSON array in the end')
-    .addHelpText('after', '\nEach run opens a client and accounts of its own. Events are shown where brokers are known: of the local bank, or of KAFKA_BROKERS.')
+    .addHelpText(
+      'after',
+      '\nEach run opens a client and accounts of its own. Events are shown where brokers are known: of the local bank, or of KAFKA_BROKERS.',
+    )
     .action(async ({ json }: { json?: true }) => {
       const scenes: Scene[] = [];
       await tell(openBank(), (scene) => {
@@ -38,7 +46,9 @@ export function addDemo(program: Command): void {
 function show({ title, refused, entries, events }: Scene): void {
   print(`\n${title}${refused === undefined ? '' : `: refused, ${refused}`}`);
   for (const { account_number, direction, side, amount, currency, balance_after } of entries) {
-    print(`  ${account_number.padEnd(16)} ${direction.padEnd(6)} ${side}  ${money(amount).padStart(10)} ${currency}   balance ${money(balance_after).padStart(10)}`);
+    print(
+      `  ${account_number.padEnd(16)} ${direction.padEnd(6)} ${side}  ${money(amount).padStart(10)} ${currency}   balance ${money(balance_after).padStart(10)}`,
+    );
   }
   for (const event of events) print(`  → ${event.topic}: ${eventLine(event).replace(/^\S+\s+/, '')}`);
 }
@@ -57,9 +67,11 @@ class Listener {
 
   /** The next `count` events about the story; those of other callers are left out. */
   async next(count: number): Promise<Event[]> {
-    const ours = () => this.#events.filter(({ data }) => [...this.accounts].some((account) => JSON.stringify(data).includes(account)));
-    for (const end = performance.now() + eventsWithinMs; ours().length < this.#told + count;) {
-      if (performance.now() > end) throw new Failure(3, `the brokers did not bring ${count} events within ${eventsWithinMs / 1000} s`);
+    const ours = () =>
+      this.#events.filter(({ data }) => [...this.accounts].some((account) => JSON.stringify(data).includes(account)));
+    for (const end = performance.now() + eventsWithinMs; ours().length < this.#told + count; ) {
+      if (performance.now() > end)
+        throw new Failure(3, `the brokers did not bring ${count} events within ${eventsWithinMs / 1000} s`);
       await sleep(20);
     }
     const events = ours().slice(this.#told, this.#told + count);
@@ -91,16 +103,43 @@ interface Stage {
 }
 
 async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Promise<void> {
-  const { client_id } = await bank.createClient({ client_type: 'Retail', first_name: 'Amina', last_name: 'Otieno', email: 'amina@example.org', contact_number: '+254700000001' });
+  const { client_id } = await bank.createClient({
+    client_type: 'Retail',
+    first_name: 'Amina',
+    last_name: 'Otieno',
+    email: 'amina@example.org',
+    contact_number: '+254700000001',
+  });
   const open = async (account_type: 'Savings' | 'Checking' | 'Loan', initial_deposit: number, title: string) => {
-    const { account_id } = await bank.openAccount({ client_id, account_type, currency: 'KES', initial_deposit });
+    const external_id = `demo-${client_id.slice(-8)}-${account_type}`;
+    const { account_id } = await bank.openAccount({
+      client_id,
+      account_type,
+      currency: 'KES',
+      initial_deposit,
+      external_id,
+    });
     knows(account_id);
     const [first] = await bank.listTransactions({ account_id }).toArray(1);
-    scene({ title, entries: first === undefined ? [] : await entriesOf(first.transaction_id), events: await hear(first === undefined ? 1 : 2) });
+    scene({
+      title,
+      entries: first === undefined ? [] : await entriesOf(first.transaction_id),
+      events: await hear(first === undefined ? 1 : 2),
+    });
     return account_id;
   };
-  const transact = async (account_id: string, transaction_type: 'Deposit' | 'Withdrawal', amount: number, title: string) => {
-    const { transaction_id } = await bank.createTransaction({ account_id, transaction_type, amount, description: title });
+  const transact = async (
+    account_id: string,
+    transaction_type: 'Deposit' | 'Withdrawal',
+    amount: number,
+    title: string,
+  ) => {
+    const { transaction_id } = await bank.createTransaction({
+      account_id,
+      transaction_type,
+      amount,
+      description: title,
+    });
     scene({ title, entries: await entriesOf(transaction_id), events: await hear(1) });
   };
   const transfer = async (from_account_id: string, to_account_id: string, amount: number, title: string) => {
@@ -109,13 +148,43 @@ async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Prom
     scene({ title, entries: leg === undefined ? [] : await entriesOf(leg.transaction_id), events: await hear(3) });
   };
   const refused = async (account_id: string, amount: number, title: string) => {
-    const error: unknown = await bank.createTransaction({ account_id, transaction_type: 'Withdrawal', amount, description: title }).catch((thrown: unknown) => thrown);
-    if (!(error instanceof BankError)) throw error instanceof Error ? error : new Failure(1, `${title}: the bank should have refused it`);
+    const error: unknown = await bank
+      .createTransaction({ account_id, transaction_type: 'Withdrawal', amount, description: title })
+      .catch((thrown: unknown) => thrown);
+    if (!(error instanceof BankError))
+      throw error instanceof Error ? error : new Failure(1, `${title}: the bank should have refused it`);
     scene({ title, refused: error.code, entries: [], events: await hear(1) });
   };
   const status = async (account_id: string, to: 'Active' | 'Frozen', title: string) => {
     await bank.changeAccountStatus({ account_id, status: to, ...(to === 'Frozen' ? { reason: 'fraud' } : {}) });
     scene({ title, entries: [], events: await hear(1) });
+  };
+  const hold = async (account_id: string, amount: number, title: string) => {
+    const { hold_id } = await bank.placeHold({ account_id, amount, description: title });
+    scene({ title, entries: [], events: await hear(1) });
+    return hold_id;
+  };
+  const capture = async (hold_id: string, amount: number, title: string) => {
+    const { transaction } = await bank.captureHold({ hold_id, amount, description: title });
+    scene({
+      title,
+      entries: transaction === undefined ? [] : await entriesOf(transaction.transaction_id),
+      events: await hear(2),
+    });
+  };
+  const batch = async (from_account_id: string, payments: [string, number][], title: string) => {
+    const { results } = await bank.createBatch({
+      mode: 'atomic',
+      items: payments.map(([to_account_id, amount]) => ({
+        transfer: { from_account_id, to_account_id, amount, description: title },
+      })),
+    });
+    const entries = [];
+    for (const { transfer } of results) {
+      const [leg] = await bank.listTransactions({ transfer_id: transfer?.transfer_id }).toArray(1);
+      entries.push(...(leg === undefined ? [] : await entriesOf(leg.transaction_id)));
+    }
+    scene({ title, entries, events: await hear(3 * payments.length) });
   };
   const savings = await open('Savings', 1500, 'Amina opens a savings account with 1,500');
   const checking = await open('Checking', 0, 'and a checking account');
@@ -128,4 +197,15 @@ async function story(bank: Bank, { scene, hear, entriesOf, knows }: Stage): Prom
   await status(savings, 'Active', 'Her identity is checked: the account is active again');
   const loan = await open('Loan', 2000, 'She takes out a loan of 2,000, paid out in cash');
   await transfer(savings, loan, 500, 'and pays 500 of it back from her savings');
+  const authorisation = await hold(checking, 120, 'She pays by card at a hotel: 120 of her checking account are held');
+  await capture(authorisation, 95.5, 'and the hotel takes 95.50; the rest is hers again');
+  const payments: [string, number][] = [
+    [loan, 200],
+    [checking, 50],
+  ];
+  await batch(
+    savings,
+    payments,
+    'At the end of the month she pays 200 for the loan and 50 to checking, both or neither',
+  );
 }

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { scopes, type Scope } from '#libs/contracts/scopes.ts';
+import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import type { ApiKey, ApiKeyWithSecret } from '../clients/typescript/index.ts';
 import { jsonOption, openBank, print, printJson, say, wholeNumber } from './api.ts';
 
@@ -11,7 +11,10 @@ interface CreateOptions {
   json?: true;
 }
 
-/** `bank keys list|create|rotate|revoke`: API keys. A new one is printed once, alone on stdout, so that a script can keep it. */
+/**
+ * `bank keys list|create|rotate|revoke`: API keys. A new one is printed once, alone on stdout, so
+ * that a script can keep it.
+ */
 export function addKeys(program: Command): void {
   const group = program.command('keys').description('API keys (scope keys:manage)');
 
@@ -32,11 +35,16 @@ export function addKeys(program: Command): void {
     .addOption(new Option('--scopes <scopes...>', 'what it may do').choices(scopes).makeOptionMandatory())
     .option('--expires-at <time>', 'until then (ISO 8601); default: as long as it may')
     .option('--client <client_id>', 'for what belongs to this client only')
-    .addOption(new Option('--environment <environment>', 'written into the key').choices(['live', 'test']).default('live'))
+    .addOption(
+      new Option('--environment <environment>', 'written into the key').choices(['live', 'test']).default('live'),
+    )
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank keys create reporting --scopes accounts:read transactions:read')
     .action(async (name: string, { scopes: granted, expiresAt, client, environment, json: asJson }: CreateOptions) => {
-      made(await openBank().createApiKey({ name, scopes: granted, environment, expires_at: expiresAt, client_id: client }), asJson);
+      made(
+        await openBank().createApiKey({ name, scopes: granted, environment, expires_at: expiresAt, client_id: client }),
+        asJson,
+      );
     });
 
   group
@@ -61,7 +69,14 @@ export function addKeys(program: Command): void {
 }
 
 function line({ key_id, status, expires_at, name, scopes: granted, client_id }: ApiKey): string {
-  return [key_id, status.padEnd(7), `until ${expires_at}`, name, granted.join(' '), ...(client_id === null ? [] : [`for ${client_id}`])].join('  ');
+  return [
+    key_id,
+    status.padEnd(7),
+    `until ${expires_at}`,
+    name,
+    granted.join(' '),
+    ...(client_id === null ? [] : [`for ${client_id}`]),
+  ].join('  ');
 }
 
 function made(key: ApiKeyWithSecret, asJson: true | undefined): void {

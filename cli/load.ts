@@ -23,30 +23,47 @@ export function addLoad(program: Command): void {
     .option('--seconds <number>', 'for so long', wholeNumber(1, 86_400), 10)
     .option('--rate <number>', 'so many a second', wholeNumber(1, 100_000), 200)
     .option('--accounts <number>', 'over so many new accounts', wholeNumber(2, 10_000), 50)
-    .addOption(new Option('--kind <kind>', 'which operation').choices(['transfer', 'deposit', 'balance']).default('transfer'))
+    .addOption(
+      new Option('--kind <kind>', 'which operation').choices(['transfer', 'deposit', 'balance']).default('transfer'),
+    )
     .option('--json', 'print the summary as JSON')
-    .addHelpText('after', `
+    .addHelpText(
+      'after',
+      `
 Opens a client with accounts in KES of its own, and moves their money. It stays in the books. Times count from
 the moment at which a request was due. For a measurement to rely on, see \`npm run bench\`.
 
 Example:
-  bank load --rate 500 --seconds 30`)
+  bank load --rate 500 --seconds 30`,
+    )
     .action(async (options: LoadOptions) => {
       // What is refused is counted, not repeated.
       const bank = openBank({ attempts: 1, deadlineMs: 15_000 });
       const summary = await load(bank, await openAccounts(openBank(), options.accounts), options);
       if (options.json) return printJson(summary);
-      print(`${summary.completed} of ${summary.sent} completed, ${summary.per_second} a second; p50 ${summary.p50_ms} ms, p99 ${summary.p99_ms} ms, longest ${summary.max_ms} ms`);
+      print(
+        `${summary.completed} of ${summary.sent} completed, ${summary.per_second} a second; p50 ${summary.p50_ms} ms, p99 ${summary.p99_ms} ms, longest ${summary.max_ms} ms`,
+      );
       for (const [outcome, count] of Object.entries(summary.outcomes)) print(`  ${outcome} ${count}`);
     });
 }
 
 async function openAccounts(bank: Bank, count: number): Promise<string[]> {
   say(`opening ${count} accounts …`);
-  const { client_id } = await bank.createClient({ client_type: 'Corporate', company_name: 'Load of the command line', registration_number: 'LOAD', email: 'load@example.com', contact_number: '+254700000000' });
+  const { client_id } = await bank.createClient({
+    client_type: 'Corporate',
+    company_name: 'Load of the command line',
+    registration_number: 'LOAD',
+    email: 'load@example.com',
+    contact_number: '+254700000000',
+  });
   const accounts: string[] = [];
   for (let at = 0; at < count; at += 50) {
-    const opened = await Promise.all(Array.from({ length: Math.min(50, count - at) }, () => bank.openAccount({ client_id, account_type: 'Current', currency: 'KES', initial_deposit: 1_000_000 })));
+    const opened = await Promise.all(
+      Array.from({ length: Math.min(50, count - at) }, () =>
+        bank.openAccount({ client_id, account_type: 'Current', currency: 'KES', initial_deposit: 1_000_000 }),
+      ),
+    );
     accounts.push(...opened.map(({ account_id }) => account_id));
   }
   return accounts;
@@ -71,7 +88,7 @@ async function load(bank: Bank, accounts: string[], { seconds, rate, kind }: Loa
   const underWay = new Set<Promise<void>>();
   const count = (outcome: string) => (outcomes[outcome] = (outcomes[outcome] ?? 0) + 1);
   const begun = performance.now();
-  for (let n = 0; n < seconds * rate;) {
+  for (let n = 0; n < seconds * rate; ) {
     for (const due = Math.min(seconds * rate, ((performance.now() - begun) / 1000) * rate); n < due; n++) {
       if (underWay.size >= mostUnderWay) {
         count('not_sent');
@@ -79,10 +96,13 @@ async function load(bank: Bank, accounts: string[], { seconds, rate, kind }: Loa
       }
       const dueAt = begun + (n * 1000) / rate;
       const call: Promise<void> = send(bank, accounts, n, kind)
-        .then(() => {
-          tookMs.push(performance.now() - dueAt);
-          count('Completed');
-        }, (error: unknown) => void count(outcomeOf(error)))
+        .then(
+          () => {
+            tookMs.push(performance.now() - dueAt);
+            count('Completed');
+          },
+          (error: unknown) => void count(outcomeOf(error)),
+        )
         .finally(() => underWay.delete(call));
       underWay.add(call);
     }
@@ -91,15 +111,31 @@ async function load(bank: Bank, accounts: string[], { seconds, rate, kind }: Loa
   await Promise.all(underWay);
   const elapsed = (performance.now() - begun) / 1000;
   tookMs.sort((left, right) => left - right);
-  const at = (part: number) => Number((tookMs[Math.min(tookMs.length - 1, Math.floor(tookMs.length * part))] ?? 0).toFixed(1));
-  return { sent: seconds * rate - (outcomes['not_sent'] ?? 0), completed: tookMs.length, per_second: Math.round(tookMs.length / elapsed), p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1), outcomes };
+  const at = (part: number) =>
+    Number((tookMs[Math.min(tookMs.length - 1, Math.floor(tookMs.length * part))] ?? 0).toFixed(1));
+  return {
+    sent: seconds * rate - (outcomes['not_sent'] ?? 0),
+    completed: tookMs.length,
+    per_second: Math.round(tookMs.length / elapsed),
+    p50_ms: at(0.5),
+    p99_ms: at(0.99),
+    max_ms: at(1),
+    outcomes,
+  };
 }
 
 async function send(bank: Bank, accounts: string[], n: number, kind: LoadOptions['kind']): Promise<void> {
   const account_id = accounts[n % accounts.length] ?? '';
   if (kind === 'balance') await bank.getAccount({ account_id });
-  else if (kind === 'deposit') await bank.createTransaction({ account_id, transaction_type: 'Deposit', amount: 1.25, description: 'Load' });
-  else await bank.createTransfer({ from_account_id: account_id, to_account_id: accounts[(n + 1) % accounts.length] ?? '', amount: 0.25, description: 'Load' });
+  else if (kind === 'deposit')
+    await bank.createTransaction({ account_id, transaction_type: 'Deposit', amount: 1.25, description: 'Load' });
+  else
+    await bank.createTransfer({
+      from_account_id: account_id,
+      to_account_id: accounts[(n + 1) % accounts.length] ?? '',
+      amount: 0.25,
+      description: 'Load',
+    });
 }
 
 function outcomeOf(error: unknown): string {

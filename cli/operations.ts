@@ -11,7 +11,10 @@ export function addOperations(program: Command): void {
     .command('verify-books')
     .description('Check the books against every rule, in one snapshot while postings go on (scope books:read)')
     .option('--json', 'print the verification as JSON')
-    .addHelpText('after', '\nEnds with 1 where a rule is broken. With access to Postgres and Kafka, `npm run verify-books` also compares the events with the books.')
+    .addHelpText(
+      'after',
+      '\nEnds with 1 where a rule is broken. With access to Postgres and Kafka, `npm run verify-books` also compares the events with the books.',
+    )
     .action(async ({ json }: { json?: true }) => showVerification(await verify(), json));
 }
 
@@ -26,10 +29,12 @@ async function verify(): Promise<Verification> {
 }
 
 function showVerification(verification: Verification, asJson: true | undefined): void {
-  const { state, findings, verification_id } = verification;
+  const { state, findings, covers, verification_id } = verification;
   if (asJson) printJson(verification);
   else {
-    for (const { rule, rows } of findings) print(`BROKEN ${rule}\n${rows.map((row) => `       ${JSON.stringify(row)}`).join('\n')}`);
+    for (const { rule, rows } of findings)
+      print(`BROKEN ${rule}\n${rows.map((row) => `       ${JSON.stringify(row)}`).join('\n')}`);
+    if (!covers.includes('audit')) print('       the audit could not be checked');
     print(state === 'passed' ? 'the books balance' : `${verification_id} ${state}`);
   }
   if (state === 'broken') throw new Failure(1, `${findings.length} rules are broken`);

@@ -1,7 +1,9 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
-import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { countRepublishable, republish } from '#libs/postgres/outbox/republish.ts';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { republishApiKeys } from '#services/accounts/api-keys/api-keys.ts';
+import { restateAllBalances } from '#services/ledger/batch/restate.ts';
 import { Failure, moment, openDatabase, print, say } from './api.ts';
 
 const services = ['ledger', 'accounts'] as const;
@@ -10,7 +12,9 @@ const services = ['ledger', 'accounts'] as const;
 const statementTimeoutMs = 600_000;
 
 interface RepublishOptions {
-  since: Date;
+  since?: Date;
+  balances?: true;
+  keys?: true;
   service?: (typeof services)[number];
   yes?: true;
 }
@@ -20,23 +24,38 @@ export function addRepublish(program: Command): void {
   program
     .command('republish')
     .description(
-      'Have the relays publish again what they have published since a moment, with the same ce_ids: after Kafka has lost its disks',
+      'Have the relays publish again what topics have lost: events since a moment, every balance, every API key',
     )
-    .requiredOption('--since <time>', 'what was published at this time or later (ISO 8601)', moment)
-    .addOption(new Option('--service <name>', 'the outbox of this one only; default: both').choices(services))
+    .option('--since <time>', 'what was published at this time or later (ISO 8601), with the same ce_ids', moment)
+    .option('--balances', 'the present balance of every account, from the books: the topic balances is complete again')
+    .option('--keys', 'the present state of every API key: gateways know them again')
+    .addOption(
+      new Option('--service <name>', 'with --since the outbox of this one only; default: both').choices(services),
+    )
     .option('--yes', 'do not ask')
     .addHelpText(
       'after',
       `
-The database is DATABASE_URL (the owner's, or with --service that service's own), else that of the local bank. The outbox keeps
-what was published for OUTBOX_RETENTION_HOURS; of what is older the books have everything (docs/operations.md, Kafka is lost).
+The database is DATABASE_URL (the owner's, or that service's own: of the ledger for --balances, of accounts for --keys), else that of the
+local bank. The outbox keeps what was published for OUTBOX_RETENTION_HOURS; of what is older the books have everything
+(docs/operations.md, Kafka is lost). Of --since, --balances and --keys at least one; the order is that.
 
-Example:
-  bank republish --since 2026-01-31T06:00:00Z`,
+Examples:
+  bank republish --since 2026-01-31T06:00:00Z
+  bank republish --balances --keys`,
     )
-    .action(async ({ since, service, yes }: RepublishOptions) => {
-      for (const name of service === undefined ? services : [service])
-        await withOutbox(name, (pool) => republishOne(name, pool, since, yes));
+    .action(async ({ since, balances, keys, service, yes }: RepublishOptions) => {
+      if (since === undefined && !balances && !keys) throw new Failure(2, 'name --since, --balances or --keys');
+      for (const name of since === undefined ? [] : service === undefined ? services : [service])
+        await withOutbox(name, (pool) => republishOne(name, pool, since as Date, yes));
+      if (balances)
+        await withOutbox('ledger', async (pool) =>
+          print(`ledger: the balances of ${await restateAllBalances(pool, 'ledger')} accounts are on their way`),
+        );
+      if (keys)
+        await withOutbox('accounts', async (pool) =>
+          print(`accounts: ${await republishApiKeys(pool, 'accounts', new Date())} API keys are on their way`),
+        );
     });
 }
 

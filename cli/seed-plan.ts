@@ -1,9 +1,10 @@
-import { firms, firstNames, lastNames, streets, type Trade } from './seed-names.ts';
 import type { Bank } from '../clients/typescript/index.ts';
+import { firms, firstNames, lastNames, streets, type Trade } from './seed-names.ts';
 
 /**
- * PURE: the demo bank, all of it drawn from the seed: the same options give the same plan on every machine and day. Its ninety
- * days are those of the descriptions and references; the bank itself books when it is asked to.
+ * PURE: the demo bank, all of it drawn from the seed: the same options give the same plan on every
+ * machine and day. Its ninety days are those of the descriptions and references; the bank itself
+ * books when it is asked to.
  */
 
 export interface SeedOptions {
@@ -19,13 +20,21 @@ type Refused = { refused?: 'insufficient_funds' | 'inactive_account' };
 /** Accounts are numbered within the plan: their ids are the bank's. */
 export type Step =
   | ({ kind: 'transaction'; account: number } & Omit<Input<'createTransaction'>, 'account_id'> & Refused)
-  | ({ kind: 'transfer'; from: number; to: number } & Omit<Input<'createTransfer'>, 'from_account_id' | 'to_account_id'>)
+  | ({ kind: 'transfer'; from: number; to: number } & Omit<
+      Input<'createTransfer'>,
+      'from_account_id' | 'to_account_id'
+    >)
+  | ({ kind: 'hold'; account: number; captured?: { to: number; amount: number } } & Omit<
+      Input<'placeHold'>,
+      'account_id'
+    >)
+  | { kind: 'batch'; from: number; items: { to: number; amount: number; description: string }[] }
   | ({ kind: 'status'; account: number } & Omit<Input<'changeAccountStatus'>, 'account_id'>);
 
 export interface SeedPlan {
   clients: Input<'createClient'>[];
   accounts: ({ client: number } & Omit<Input<'openAccount'>, 'client_id'>)[];
-  /** Of one client each: one step after the other, while chains go side by side. */
+  /** Of one client each, or of the payments to suppliers of one firm: one step after the other, while chains go side by side. */
   chains: Step[][];
 }
 
@@ -33,20 +42,62 @@ const firstDay = Date.UTC(2026, 0, 1);
 const dayMs = 86_400_000;
 const currency = 'KES';
 const highestSalary = 260_000;
+const highestSupply = 40_000;
 
 export function planOf({ clients, days, seed }: SeedOptions): SeedPlan {
   const plan: SeedPlan = { clients: [], accounts: [], chains: [] };
   const firmCount = Math.min(firms.length, Math.max(4, Math.floor(clients / 8)), clients);
-  // So much that no salary bounces.
-  const funds = clients * Math.ceil(days / 30 + 1) * highestSalary;
+  // So much that no salary and no supplier's payment bounces.
+  const funds = Math.ceil(days / 30 + 1) * (clients * highestSalary + 3 * highestSupply);
   const byTrade: Record<Trade, number[]> = { employer: [], landlord: [], grocer: [], utility: [] };
   for (const [index, { name, trade }] of firms.slice(0, firmCount).entries()) {
-    plan.clients.push({ client_type: 'Corporate', company_name: `${name} Ltd`, registration_number: `CPR-${2000 + seed}-${index + 1}`, email: `accounts${index + 1}@example.com`, contact_number: phone(seed, index), address: `${streets[index % streets.length]}, Nairobi` });
+    plan.clients.push({
+      client_type: 'Corporate',
+      company_name: `${name} Ltd`,
+      registration_number: `CPR-${2000 + seed}-${index + 1}`,
+      email: `accounts${index + 1}@example.com`,
+      contact_number: phone(seed, index),
+      external_id: nameOf(seed, 'client', index),
+      metadata: { trade },
+      address: `${streets[index % streets.length]}, Nairobi`,
+    });
     byTrade[trade].push(plan.accounts.length);
-    plan.accounts.push({ client: index, account_type: 'Current', currency, initial_deposit: trade === 'employer' ? funds : 250_000 });
+    plan.accounts.push({
+      client: index,
+      account_type: 'Current',
+      currency,
+      initial_deposit: trade === 'employer' ? funds : 250_000,
+      external_id: nameOf(seed, 'account', plan.accounts.length),
+    });
   }
   for (let index = firmCount; index < clients; index++) addPerson(plan, byTrade, { index, days, seed });
+  for (const employer of byTrade.employer) addSuppliers(plan, byTrade, { employer, days, seed });
   return plan;
+}
+
+/** The caller's own name: of a client or an account, by its number in the plan. */
+function nameOf(seed: number, kind: 'client' | 'account', number: number): string {
+  return `seed-${seed}-${kind}-${number}`;
+}
+
+/** What a firm pays its suppliers each month, in one batch. */
+function addSuppliers(
+  plan: SeedPlan,
+  firmsOf: Record<Trade, number[]>,
+  { employer, days, seed }: { employer: number; days: number; seed: number },
+): void {
+  const random = createRandom(seed * 100_003 - employer - 1);
+  const steps: Step[] = [];
+  for (let day = 14; day < days; day += 30) {
+    const month = dateOf(day).slice(0, 7);
+    const items = (['landlord', 'utility', 'grocer'] as const).map((trade) => ({
+      to: random.pick(firmsOf[trade]),
+      amount: random.whole(5, highestSupply / 1000) * 1000,
+      description: `Supplier ${trade} ${month}`,
+    }));
+    steps.push({ kind: 'batch', from: employer, items });
+  }
+  plan.chains.push(steps);
 }
 
 interface Person {
@@ -73,19 +124,42 @@ function addPerson(plan: SeedPlan, firmsOf: Record<Trade, number[]>, { index, da
   const [first, last] = [random.pick(firstNames), random.pick(lastNames)];
   const number = phone(seed, index);
   plan.clients.push({
-    client_type: 'Retail', first_name: first, last_name: last, email: `${first}.${last}${index}@example.org`.toLowerCase(), contact_number: number,
-    address: `${random.whole(1, 400)} ${random.pick(streets)}, Nairobi`, ...(random.chance(0.7) ? { ussd_phone_number: number, ussd_status: 'active' } : {}),
+    client_type: 'Retail',
+    first_name: first,
+    last_name: last,
+    email: `${first}.${last}${index}@example.org`.toLowerCase(),
+    contact_number: number,
+    external_id: nameOf(seed, 'client', index),
+    address: `${random.whole(1, 400)} ${random.pick(streets)}, Nairobi`,
+    ...(random.chance(0.7) ? { ussd_phone_number: number, ussd_status: 'active' } : {}),
   });
-  const open = (account_type: 'Savings' | 'Checking' | 'Loan', initial_deposit: number) => plan.accounts.push({ client: index, account_type, currency, initial_deposit }) - 1;
+  const open = (account_type: 'Savings' | 'Checking' | 'Loan', initial_deposit: number) =>
+    plan.accounts.push({
+      client: index,
+      account_type,
+      currency,
+      initial_deposit,
+      external_id: nameOf(seed, 'account', plan.accounts.length),
+    }) - 1;
   const salary = random.whole(35, highestSalary / 1000) * 1000;
   const balance = random.whole(5, 80) * 500;
   const principal = random.whole(4, 12) * salary;
   const life: Life = {
-    random, salary, balance, checking: open('Checking', balance),
+    random,
+    salary,
+    balance,
+    checking: open('Checking', balance),
     savings: random.chance(0.6) ? open('Savings', random.whole(2, 100) * 1000) : undefined,
-    loan: random.chance(0.2) ? open('Loan', principal) : undefined, outstanding: principal, steps: [],
+    loan: random.chance(0.2) ? open('Loan', principal) : undefined,
+    outstanding: principal,
+    steps: [],
   };
-  const places = { employer: random.pick(firmsOf.employer), landlord: random.pick(firmsOf.landlord), grocer: random.pick(firmsOf.grocer), utility: random.pick(firmsOf.utility) };
+  const places = {
+    employer: random.pick(firmsOf.employer),
+    landlord: random.pick(firmsOf.landlord),
+    grocer: random.pick(firmsOf.grocer),
+    utility: random.pick(firmsOf.utility),
+  };
   const frozenFrom = random.chance(0.04) ? random.whole(Math.floor(days / 2), days) : undefined;
   for (let day = 0; day < days; day++) {
     if (day === frozenFrom && freeze(life, day)) break;
@@ -111,30 +185,87 @@ function live(life: Life, { employer, landlord, grocer, utility }: Record<Trade,
   }
   if (day % 30 === 26) pay(landlord, Math.round(salary * 0.28), `Rent ${month}`);
   const instalment = Math.min(Math.round(salary * 0.1), life.outstanding);
-  if (day % 30 === 27 && loan !== undefined && instalment > 0 && pay(loan, instalment, `Loan instalment ${month}`)) life.outstanding -= instalment;
-  if (day % 30 === 28 && savings !== undefined) pay(savings, Math.round(salary * 0.08), `Standing order to savings ${month}`);
+  if (day % 30 === 27 && loan !== undefined && instalment > 0 && pay(loan, instalment, `Loan instalment ${month}`))
+    life.outstanding -= instalment;
+  if (day % 30 === 28 && savings !== undefined)
+    pay(savings, Math.round(salary * 0.08), `Standing order to savings ${month}`);
   if (day % 30 === 4) pay(utility, random.whole(800, 6000), `Electricity and water ${month}`);
   if (random.chance(0.3)) pay(grocer, random.whole(25_000, 650_000) / 100, `Groceries ${date}`);
+  if (random.chance(0.02)) holdFuel(life, grocer, date);
   if (random.chance(0.06)) withdraw(life, random.whole(1, 10) * 1000, date);
   if (random.chance(0.03)) {
     const amount = random.whole(5, 200) * 100;
-    steps.push({ kind: 'transaction', account: checking, transaction_type: 'Deposit', amount, description: `Cash at the counter ${date}`, reference: `SLIP-${date}-${random.whole(1000, 9999)}` });
+    steps.push({
+      kind: 'transaction',
+      account: checking,
+      transaction_type: 'Deposit',
+      amount,
+      description: `Cash at the counter ${date}`,
+      reference: `SLIP-${date}-${random.whole(1000, 9999)}`,
+    });
     life.balance += amount;
   }
-  if (random.chance(0.004)) steps.push({ kind: 'transaction', account: checking, transaction_type: 'Withdrawal', amount: Math.ceil(life.balance) + random.whole(1, 90) * 1000, description: `Cheque returned ${date}`, reference: `CHQ-${random.whole(100_000, 999_999)}`, refused: 'insufficient_funds' });
+  if (random.chance(0.004))
+    steps.push({
+      kind: 'transaction',
+      account: checking,
+      transaction_type: 'Withdrawal',
+      amount: Math.ceil(life.balance) + random.whole(1, 90) * 1000,
+      description: `Cheque returned ${date}`,
+      reference: `CHQ-${random.whole(100_000, 999_999)}`,
+      refused: 'insufficient_funds',
+    });
 }
 
 function withdraw(life: Life, amount: number, date: string): void {
   if (amount > life.balance) return;
   life.balance -= amount;
-  life.steps.push({ kind: 'transaction', account: life.checking, transaction_type: 'Withdrawal', amount, description: `Cash machine ${date}`, reference: `ATM-${date}-${life.random.whole(1000, 9999)}` });
+  life.steps.push({
+    kind: 'transaction',
+    account: life.checking,
+    transaction_type: 'Withdrawal',
+    amount,
+    description: `Cash machine ${date}`,
+    reference: `ATM-${date}-${life.random.whole(1000, 9999)}`,
+  });
+}
+
+/** A card at a filling station: an amount is set aside, and what was filled is captured; now and then nobody ever does. */
+function holdFuel(life: Life, station: number, date: string): void {
+  const { random, checking, steps } = life;
+  const amount = 8000;
+  if (amount > life.balance) return;
+  const taken = random.chance(0.8) ? random.whole(100_000, 800_000) / 100 : undefined;
+  life.balance -= taken ?? amount;
+  steps.push({
+    kind: 'hold',
+    account: checking,
+    amount,
+    description: `Fuel ${date}`,
+    reference: `AUTH-${date}-${random.whole(1000, 9999)}`,
+    ...(taken === undefined ? {} : { captured: { to: station, amount: taken } }),
+  });
 }
 
 /** A card is reported stolen; what is tried on the account is refused. true: it stays frozen. */
 function freeze({ random, checking, steps }: Life, day: number): boolean {
   const date = dateOf(day);
-  steps.push({ kind: 'status', account: checking, status: 'Frozen', reason: random.pick(['fraud', 'legal', 'customer_request']), note: `Card reported stolen ${date}` });
-  steps.push({ kind: 'transaction', account: checking, transaction_type: 'Withdrawal', amount: random.whole(1, 20) * 1000, description: `Cash machine ${date}`, reference: `ATM-${date}-0000`, refused: 'inactive_account' });
+  steps.push({
+    kind: 'status',
+    account: checking,
+    status: 'Frozen',
+    reason: random.pick(['fraud', 'legal', 'customer_request']),
+    note: `Card reported stolen ${date}`,
+  });
+  steps.push({
+    kind: 'transaction',
+    account: checking,
+    transaction_type: 'Withdrawal',
+    amount: random.whole(1, 20) * 1000,
+    description: `Cash machine ${date}`,
+    reference: `ATM-${date}-0000`,
+    refused: 'inactive_account',
+  });
   if (random.chance(0.5)) return true;
   steps.push({ kind: 'status', account: checking, status: 'Active', note: `Identity checked ${date}` });
   return false;
@@ -166,5 +297,9 @@ function createRandom(seed: number): Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
   const whole = (min: number, max: number) => min + Math.floor(next() * (max - min + 1));
-  return { whole, chance: (probability) => next() < probability, pick: (items) => items[whole(0, items.length - 1)] as (typeof items)[number] };
+  return {
+    whole,
+    chance: (probability) => next() < probability,
+    pick: (items) => items[whole(0, items.length - 1)] as (typeof items)[number],
+  };
 }

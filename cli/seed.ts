@@ -1,31 +1,36 @@
 import type { Command } from 'commander';
 import { type Bank, BankError } from '../clients/typescript/index.ts';
 import { createProgress, Failure, openBank, print, printJson, wholeNumber } from './api.ts';
+import { inLanes } from './lanes.ts';
 import { planOf, type SeedOptions, type SeedPlan, type Step } from './seed-plan.ts';
-
-/** So many requests at once: a gateway takes more, and answers no faster. */
-const lanes = 48;
 
 /** `bank seed`: a believable bank, the same for the same options. */
 export function addSeed(program: Command): void {
   program
     .command('seed')
-    .description('Fill the bank with demo data: people and firms, salaries, rents, groceries, loans, frozen accounts, refusals')
+    .description(
+      'Fill the bank with demo data: people and firms, salaries, rents, groceries, loans, holds, batches, frozen accounts, refusals',
+    )
     .option('--clients <number>', 'how many', wholeNumber(5, 99_999), 200)
     .option('--days <number>', 'of how many days', wholeNumber(1, 3650), 90)
     .option('--seed <number>', 'what everything is drawn from', wholeNumber(0, 9999), 7)
     .option('--json', 'print the counts as JSON')
-    .addHelpText('after', `
+    .addHelpText(
+      'after',
+      `
 The same options give the same data: the Idempotency-Keys follow from them, so that a second run with the same API key adds
 nothing, and one that was interrupted goes on. The days are those of descriptions and references, from 2026-01-01 on; the
 bank books at the moment it is asked, and no caller can set created_at.
 
 Example:
-  bank seed --clients 200 --days 90 --seed 7`)
+  bank seed --clients 200 --days 90 --seed 7`,
+    )
     .action(async ({ json, ...options }: SeedOptions & { json?: true }) => {
       const counts = await seed(openBank({ attempts: 8, deadlineMs: 120_000 }), options);
       if (json) return printJson(counts);
-      print(`${counts.clients} clients, ${counts.accounts} accounts, ${counts.operations} operations, of which ${counts.refused} were refused as meant, in ${counts.seconds} s`);
+      print(
+        `${counts.clients} clients, ${counts.accounts} accounts, ${counts.operations} operations, of which ${counts.refused} were refused as meant, in ${counts.seconds} s`,
+      );
     });
 }
 
@@ -40,9 +45,20 @@ interface Counts {
 async function seed(bank: Bank, options: SeedOptions): Promise<Counts> {
   const begun = performance.now();
   const plan = planOf(options);
-  const key = (kind: string, ...numbers: number[]) => ({ idempotencyKey: `seed ${options.seed}, ${options.clients} clients, ${options.days} days: ${kind} ${numbers.join('/')}` });
-  const clientIds = await each('clients', plan.clients, async (client, index) => (await bank.createClient(client, key('client', index))).client_id);
-  const accountIds = await each('accounts', plan.accounts, async ({ client, ...account }, index) => (await bank.openAccount({ client_id: clientIds[client] ?? '', ...account }, key('account', index))).account_id);
+  const key = (kind: string, ...numbers: number[]) => ({
+    idempotencyKey: `seed ${options.seed}, ${options.clients} clients, ${options.days} days: ${kind} ${numbers.join('/')}`,
+  });
+  const clientIds = await each(
+    'clients',
+    plan.clients,
+    async (client, index) => (await bank.createClient(client, key('client', index))).client_id,
+  );
+  const accountIds = await each(
+    'accounts',
+    plan.accounts,
+    async ({ client, ...account }, index) =>
+      (await bank.openAccount({ client_id: clientIds[client] ?? '', ...account }, key('account', index))).account_id,
+  );
   const steps = plan.chains.reduce((sum, chain) => sum + chain.length, 0);
   const told = createProgress('operations', steps);
   let done = 0;
@@ -54,7 +70,13 @@ async function seed(bank: Bank, options: SeedOptions): Promise<Counts> {
       told(++done);
     }
   });
-  return { clients: clientIds.length, accounts: accountIds.length, operations: steps, refused: refusalsOf(plan), seconds: Number(((performance.now() - begun) / 1000).toFixed(1)) };
+  return {
+    clients: clientIds.length,
+    accounts: accountIds.length,
+    operations: steps,
+    refused: refusalsOf(plan),
+    seconds: Number(((performance.now() - begun) / 1000).toFixed(1)),
+  };
 }
 
 function refusalsOf({ chains }: SeedPlan): number {
@@ -67,13 +89,31 @@ async function take(bank: Bank, accountIds: string[], step: Step, options: { ide
   if (step.kind === 'status') {
     const { kind: _kind, account, ...body } = step;
     await bank.changeAccountStatus({ account_id: id(account), ...body }, options);
+  } else if (step.kind === 'hold') {
+    const { kind: _kind, account, captured, ...body } = step;
+    const { hold_id } = await bank.placeHold({ account_id: id(account), ...body }, options);
+    if (captured)
+      await bank.captureHold(
+        { hold_id, to_account_id: id(captured.to), amount: captured.amount },
+        { idempotencyKey: `${options.idempotencyKey}, capture` },
+      );
+  } else if (step.kind === 'batch') {
+    const items = step.items.map(({ to, ...body }) => ({
+      transfer: { from_account_id: id(step.from), to_account_id: id(to), ...body },
+    }));
+    const { counts } = await bank.createBatch({ mode: 'independent', items }, options);
+    if (counts.completed !== items.length)
+      throw new Failure(1, `of a batch of ${items.length} the bank booked ${counts.completed}`);
   } else if (step.kind === 'transfer') {
     const { kind: _kind, from, to, ...body } = step;
     await bank.createTransfer({ from_account_id: id(from), to_account_id: id(to), ...body }, options);
   } else {
     const { kind: _kind, account, refused, ...body } = step;
-    const outcome = await bank.createTransaction({ account_id: id(account), ...body }, options).then(() => undefined, codeOf);
-    if (outcome !== refused) throw new Failure(1, `${body.description}: ${refused} was planned, and the bank said ${outcome ?? 'Completed'}`);
+    const outcome = await bank
+      .createTransaction({ account_id: id(account), ...body }, options)
+      .then(() => undefined, codeOf);
+    if (outcome !== refused)
+      throw new Failure(1, `${body.description}: ${refused} was planned, and the bank said ${outcome ?? 'Completed'}`);
   }
 }
 
@@ -83,7 +123,11 @@ function codeOf(error: unknown): string {
 }
 
 /** Calls for all items side by side; the answers in their order. */
-async function each<Item, Answer>(title: string, items: Item[], call: (item: Item, index: number) => Promise<Answer>): Promise<Answer[]> {
+async function each<Item, Answer>(
+  title: string,
+  items: Item[],
+  call: (item: Item, index: number) => Promise<Answer>,
+): Promise<Answer[]> {
   const told = createProgress(title, items.length);
   const answers: Answer[] = [];
   let done = 0;
@@ -92,19 +136,4 @@ async function each<Item, Answer>(title: string, items: Item[], call: (item: Ite
     told(++done);
   });
   return answers;
-}
-
-/** `lanes` at a time; the first failure ends them all. */
-async function inLanes<Item>(items: Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  let next = 0;
-  const lane = async () => {
-    while (next < items.length) {
-      const item = items[next++] as Item;
-      await work(item).catch((error: unknown) => {
-        next = items.length;
-        throw error;
-      });
-    }
-  };
-  await Promise.all(Array.from({ length: lanes }, lane));
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Argument, type Command, Option } from 'commander';
 import { parseJson } from '#libs/contracts/exchange.ts';
 import { type EventTopic, eventTopics, topicName } from '#libs/contracts/topics.ts';
-import { follow, type Follower } from '#libs/kafka/consume/follow.ts';
+import { type Follower, follow } from '#libs/kafka/consume/follow.ts';
 import { Failure, moment, openKafka, print, say, wholeNumber } from './api.ts';
 
 export interface Event {
@@ -26,15 +26,22 @@ export async function followEvents(
   take: (event: Event) => void,
 ): Promise<{ stop(): Promise<void> }> {
   const opened = openKafka();
-  if (opened === undefined) throw new Failure(2, 'KAFKA_BROKERS is not set: with BANK_URL, events are read from the brokers that it names (and TOPIC_PREFIX)');
+  if (opened === undefined)
+    throw new Failure(
+      2,
+      'KAFKA_BROKERS is not set: with BANK_URL, events are read from the brokers that it names (and TOPIC_PREFIX)',
+    );
   const { kafka, prefix, logger } = opened;
-  const followers: Follower[] = topics.map((topic) => follow(kafka, {
-    topic: topicName(prefix, topic),
-    groupId: `${prefix}bank-cli-${randomUUID()}`,
-    ...(from === 'beginning' ? {} : { from }),
-    logger,
-    onMessage: (key, value, headers, { partition, offset }) => take({ topic, partition, offset: Number(offset), key, headers, data: parseJson(value) ?? null }),
-  }));
+  const followers: Follower[] = topics.map((topic) =>
+    follow(kafka, {
+      topic: topicName(prefix, topic),
+      groupId: `${prefix}bank-cli-${randomUUID()}`,
+      ...(from === 'beginning' ? {} : { from }),
+      logger,
+      onMessage: (key, value, headers, { partition, offset }) =>
+        take({ topic, partition, offset: Number(offset), key, headers, data: parseJson(value) ?? null }),
+    }),
+  );
   const stop = async () => void (await Promise.all(followers.map((follower) => follower.stop())));
   try {
     await Promise.all(followers.map((follower) => follower.start({ timeoutMs: startTimeoutMs })));
@@ -68,19 +75,29 @@ export function addTail(program: Command): void {
     .option('--account <account_id>', 'only what names this account')
     .option('--count <number>', 'end after so many', wholeNumber(1, 999_999_999))
     .option('--json', 'one JSON object a line: topic, partition, offset, key, headers, data')
-    .addHelpText('after', `
+    .addHelpText(
+      'after',
+      `
 Examples:
   bank tail transactions
   bank tail balances --from-beginning --json | jq .data
-  bank tail transfers --from 2026-01-31T00:00:00Z`)
+  bank tail transfers --from 2026-01-31T00:00:00Z`,
+    )
     .action(tail);
 }
 
-async function tail(topic: EventTopic, { fromBeginning, from, account, count = Infinity, json }: TailOptions): Promise<void> {
+async function tail(
+  topic: EventTopic,
+  { fromBeginning, from, account, count = Infinity, json }: TailOptions,
+): Promise<void> {
   const enough = Promise.withResolvers<void>();
   let shown = 0;
   const following = await followEvents([topic], fromBeginning ? 'beginning' : (from ?? 'end'), (event) => {
-    if (shown >= count || (account !== undefined && event.key !== account && !JSON.stringify(event.data).includes(account))) return;
+    if (
+      shown >= count ||
+      (account !== undefined && event.key !== account && !JSON.stringify(event.data).includes(account))
+    )
+      return;
     if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
     else print(eventLine(event));
     shown += 1;
@@ -99,9 +116,30 @@ export function eventLine({ headers, key, data }: Event): string {
 }
 
 function summary(data: unknown): string {
-  const { transaction, transfer, account, ...rest } = (data ?? {}) as Record<string, Record<string, unknown> | undefined>;
+  const { transaction, transfer, account, ...rest } = (data ?? {}) as Record<
+    string,
+    Record<string, unknown> | undefined
+  >;
   const one = transaction ?? transfer ?? account;
-  const own = one === undefined ? rest : { ...one, ...('balance_after' in rest ? { balance_after: rest['balance_after'] } : {}) };
-  const told = ['transaction_type', 'account_number', 'account_type', 'amount', 'currency', 'direction', 'status', 'failure_code', 'balance_after', 'balance', 'from_status', 'to_status', 'reason', 'client_type', 'action', 'outcome'];
+  const own =
+    one === undefined ? rest : { ...one, ...('balance_after' in rest ? { balance_after: rest['balance_after'] } : {}) };
+  const told = [
+    'transaction_type',
+    'account_number',
+    'account_type',
+    'amount',
+    'currency',
+    'direction',
+    'status',
+    'failure_code',
+    'balance_after',
+    'balance',
+    'from_status',
+    'to_status',
+    'reason',
+    'client_type',
+    'action',
+    'outcome',
+  ];
   return told.flatMap((name) => (own[name] === undefined || own[name] === null ? [] : [String(own[name])])).join(' ');
 }

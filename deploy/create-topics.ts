@@ -1,38 +1,32 @@
 import { z } from 'zod';
 import {
   eventsRetention,
-  eventsRetentionDays,
   type TopicDefinition,
+  type TopicName,
   topicName,
   topics,
   topicTable,
-  type TopicName,
 } from '#libs/contracts/topics.ts';
 import { checkBrokers } from '#libs/kafka/check.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { changeSettings, ensureTopics, requireReplication, type TopicSpec } from '#libs/kafka/topics.ts';
-import { kafkaConfig, kafkaOptions, loadConfig, wholeNumber } from '#libs/service/config.ts';
+import { eventsRetentionConfig, kafkaConfig, kafkaOptions, loadConfig, wholeNumber } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 
 /**
- * Creates the topics that are missing. Of existing ones it changes how long events are kept, and nothing else; those that a
- * broker's death may take along are refused.
+ * Creates the topics that are missing. Of existing ones it changes how long events are kept, and
+ * nothing else; those that a broker's death may take along are refused.
  */
 export const topicsConfig = z.object({
   ...kafkaConfig,
   REPLICATION_FACTOR: wholeNumber(1, 10).prefault('3').describe('Replicas of each topic'),
-  EVENTS_RETENTION_DAYS: wholeNumber(-1, 36_500)
-    .refine((days) => days !== 0, 'must not be 0')
-    .prefault(String(eventsRetentionDays))
-    .describe(
-      'Days for which the topics of events are kept, existing topics too; -1: for ever. `balances` keeps the latest of each account in any case',
-    ),
+  ...eventsRetentionConfig,
 });
 
 type Config = z.output<typeof topicsConfig>;
 
 /** A topic of the contract as this bank has it. */
-function specOf(name: TopicName, config: Config): TopicSpec {
+export function specOf(name: TopicName, config: Config): TopicSpec {
   const { partitions, config: settings }: TopicDefinition = topics[name];
   const replicated: Record<string, string> = config.REPLICATION_FACTOR > 1 ? { 'min.insync.replicas': '2' } : {};
   return {

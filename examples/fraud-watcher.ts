@@ -2,9 +2,10 @@ import { createConsumer } from '../clients/consumer/index.ts';
 import { consume, settings } from './settings.ts';
 
 /**
- * Looks for fraud: the third withdrawal from an account within a minute, and any large sum that leaves one. An alert is a line
- * of JSON. Time is that of the events, so that a watcher that was away sees the same. What it remembers of the last minute
- * goes with the process: the next one begins behind the last event that was handled.
+ * Looks for fraud: the third withdrawal from an account within a minute, and any large sum that
+ * leaves one. An alert is a line of JSON. Time is that of the events, so that a watcher that was
+ * away sees the same. What it remembers of the last minute goes with the process: the next one
+ * begins behind the last event that was handled.
  */
 const { kafka, groupId, topicPrefix } = settings('fraud-watcher');
 const windowMs = 60_000;
@@ -16,19 +17,23 @@ function alert(rule: string, account_id: string, transaction_id: string): void {
   console.log(JSON.stringify({ rule, account_id, transaction_id }));
 }
 
-await consume(createConsumer({
-  kafka, groupId, topicPrefix,
-  handlers: {
-    'corebanking.transaction.completed.v1': ({ time, data: { transaction } }) => {
-      const { account_id, transaction_id, transaction_type, direction, amount } = transaction;
-      if (direction !== 'debit' || transaction_type === 'Loan Payment') return;
-      // A threshold may be a double; sums of money may not.
-      if (Number(amount) >= largeAmount) alert('large_amount', account_id, transaction_id);
-      if (transaction_type !== 'Withdrawal') return;
-      const now = Date.parse(time);
-      const recent = [...(withdrawals.get(account_id) ?? []), now].filter((at) => at > now - windowMs);
-      withdrawals.set(account_id, recent);
-      if (recent.length >= withdrawalsInWindow) alert('many_withdrawals', account_id, transaction_id);
+await consume(
+  createConsumer({
+    kafka,
+    groupId,
+    topicPrefix,
+    handlers: {
+      'corebanking.transaction.completed.v1': ({ time, data: { transaction } }) => {
+        const { account_id, transaction_id, transaction_type, direction, amount } = transaction;
+        if (direction !== 'debit' || transaction_type === 'Loan Payment') return;
+        // A threshold may be a double; sums of money may not.
+        if (Number(amount) >= largeAmount) alert('large_amount', account_id, transaction_id);
+        if (transaction_type !== 'Withdrawal') return;
+        const now = Date.parse(time);
+        const recent = [...(withdrawals.get(account_id) ?? []), now].filter((at) => at > now - windowMs);
+        withdrawals.set(account_id, recent);
+        if (recent.length >= withdrawalsInWindow) alert('many_withdrawals', account_id, transaction_id);
+      },
     },
-  },
-}));
+  }),
+);

@@ -2,21 +2,45 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BankConsumer } from '../clients/consumer/index.ts';
 
-/** The bank whose events are read: that of KAFKA_BROKERS and TOPIC_PREFIX, else the local one (`npm start`); and a database to write to. */
-export function settings(name: string): { kafka: { clientId: string; brokers: string[] }; groupId: string; topicPrefix: string; databaseUrl: string | undefined } {
-  const { KAFKA_BROKERS, TOPIC_PREFIX: topicPrefix = '', DATABASE_URL, LOCAL_DIR = join(import.meta.dirname, '../.local'), GROUP_ID = name } = process.env;
+/**
+ * The bank whose events are read: that of KAFKA_BROKERS and TOPIC_PREFIX, else the local one (`npm
+ * start`); and a database to write to.
+ */
+export function settings(name: string): {
+  kafka: { clientId: string; brokers: string[] };
+  groupId: string;
+  topicPrefix: string;
+  databaseUrl: string | undefined;
+} {
+  const {
+    KAFKA_BROKERS,
+    TOPIC_PREFIX: topicPrefix = '',
+    DATABASE_URL,
+    LOCAL_DIR = join(import.meta.dirname, '../.local'),
+    GROUP_ID = name,
+  } = process.env;
   const file = join(LOCAL_DIR, 'connection.json');
-  const local = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { kafka_brokers: string; database_url: string }) : undefined;
+  const local = existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as { kafka_brokers: string; database_url: string })
+    : undefined;
   const brokers = KAFKA_BROKERS ?? local?.kafka_brokers;
   if (brokers === undefined) {
     console.error('no bank: start the local one (npm start), or set KAFKA_BROKERS and TOPIC_PREFIX');
     process.exit(2);
   }
-  return { kafka: { clientId: name, brokers: brokers.split(',') }, groupId: topicPrefix + GROUP_ID, topicPrefix, databaseUrl: DATABASE_URL ?? local?.database_url };
+  return {
+    kafka: { clientId: name, brokers: brokers.split(',') },
+    groupId: topicPrefix + GROUP_ID,
+    topicPrefix,
+    databaseUrl: DATABASE_URL ?? local?.database_url,
+  };
 }
 
 /** Consumes until SIGTERM or Ctrl-C; then everything that was begun is finished. */
-export async function consume(consumer: BankConsumer, close: () => Promise<unknown> = async () => undefined): Promise<void> {
+export async function consume(
+  consumer: BankConsumer,
+  close: () => Promise<unknown> = async () => undefined,
+): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void consumer.stop().then(close));
   await consumer.start();
 }

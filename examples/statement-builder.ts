@@ -3,8 +3,9 @@ import { accountPositions, createConsumer } from '../clients/consumer/index.ts';
 import { consume, settings } from './settings.ts';
 
 /**
- * Keeps statements in Postgres, in a table of its own at DATABASE_URL: one line for each entry on an account, exactly once and without a gap,
- * however often events are delivered and whenever the process is killed. Lines and positions are written by one transaction.
+ * Keeps statements in Postgres, in a table of its own at DATABASE_URL: one line for each entry on
+ * an account, exactly once and without a gap, however often events are delivered and whenever the
+ * process is killed. Lines and positions are written by one transaction.
  */
 const { kafka, groupId, topicPrefix, databaseUrl } = settings('statement-builder');
 const pool = new pg.Pool({ connectionString: databaseUrl, max: 4 });
@@ -18,12 +19,15 @@ const positions = accountPositions('statements.positions');
 await positions.create(pool);
 
 const consumer = createConsumer({
-  kafka, groupId, topicPrefix, parallelism: 4,
-  // No line may be left out: when the database is away, its partition waits.
-  retry: { attempts: Infinity },
+  kafka,
+  groupId,
+  topicPrefix,
+  parallelism: 4,
   store: { lastSequence: (account_id) => positions.last(pool, account_id) },
   onGap: ({ account_id, from, to }) => {
-    throw new Error(`entries ${from} to ${to} of ${account_id} were never delivered: read the topic from a moment before them`);
+    throw new Error(
+      `entries ${from} to ${to} of ${account_id} were never delivered: read the topic from a moment before them`,
+    );
   },
   handlers: {
     'corebanking.transaction.completed.v1': async (event) => {
@@ -34,7 +38,15 @@ const consumer = createConsumer({
       try {
         await db.query('begin');
         if (await positions.claim(db, event)) {
-          await db.query('insert into statements.lines values ($1, $2, $3, $4, $5, $6, $7)', [account_id, sequence, transaction_id, direction, amount, balance_after, booked_at]);
+          await db.query('insert into statements.lines values ($1, $2, $3, $4, $5, $6, $7)', [
+            account_id,
+            sequence,
+            transaction_id,
+            direction,
+            amount,
+            balance_after,
+            booked_at,
+          ]);
         }
         await db.query('commit');
         db.release();

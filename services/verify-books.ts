@@ -2,31 +2,42 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { createPool } from '#libs/postgres/pool.ts';
+import { createKafka } from '#libs/kafka/client.ts';
+import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { createPool } from '#libs/postgres/pool.ts';
 import { kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
 import { createLogger } from '#libs/service/logger.ts';
 import { auditRules, headsRule, verifyAudit, verifyHeads } from './accounts/audit/verify-audit.ts';
 import { eventRules } from './ledger/verify/event-checks.ts';
-import { bookRules, type Finding, verifyBooks } from './ledger/verify/verify-books.ts';
+import { bookRules, verifyBooks } from './ledger/verify/verify-books.ts';
 import { verifyEvents } from './ledger/verify/verify-events.ts';
 
-/** `npm run verify-books`: checks the books, the events that were published of them, and the audit, as an auditor would. */
+/**
+ * `npm run verify-books`: checks the books, the events that were published of them, and the audit,
+ * as an auditor would.
+ */
 
 function print(rules: string[], findings: Finding[]): void {
   for (const rule of rules) {
     const finding = findings.find((f) => f.rule === rule);
     process.stdout.write(`${finding ? 'BROKEN' : 'ok    '} ${rule}\n`);
-    for (const row of finding?.rows ?? []) process.stdout.write(`         ${JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))}\n`);
+    for (const row of finding?.rows ?? [])
+      process.stdout.write(
+        `         ${JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))}\n`,
+      );
   }
 }
 
 export const verifyConfig = z.object({
   ...kafkaConfig,
-  KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe('Brokers whose events are compared with the books; default: those of the bank in LOCAL_DIR, where DATABASE_URL is not set'),
-  DATABASE_URL: url('postgres', 'postgresql').optional().describe('Any role that may read the schemas ledger and accounts; default: that of the bank in LOCAL_DIR'),
+  KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional().describe(
+    'Brokers whose events are compared with the books; default: those of the bank in LOCAL_DIR, where DATABASE_URL is not set',
+  ),
+  DATABASE_URL: url('postgres', 'postgresql')
+    .optional()
+    .describe('Any role that may read the schemas ledger and accounts; default: that of the bank in LOCAL_DIR'),
   LOCAL_DIR: z.string().default('.local').describe('Where `npm start` keeps connection.json'),
 });
 
@@ -36,7 +47,8 @@ type Config = z.output<typeof verifyConfig>;
 function servers(config: Config): { databaseUrl: string; brokers: string[] | undefined } {
   if (config.DATABASE_URL !== undefined) return { databaseUrl: config.DATABASE_URL, brokers: config.KAFKA_BROKERS };
   const file = join(config.LOCAL_DIR, 'connection.json');
-  if (!existsSync(file)) throw new Error(`DATABASE_URL is not set, and no bank runs in ${config.LOCAL_DIR} (npm start)`);
+  if (!existsSync(file))
+    throw new Error(`DATABASE_URL is not set, and no bank runs in ${config.LOCAL_DIR} (npm start)`);
   const local = JSON.parse(readFileSync(file, 'utf8')) as { database_url: string; kafka_brokers: string };
   return { databaseUrl: local.database_url, brokers: config.KAFKA_BROKERS ?? local.kafka_brokers.split(',') };
 }
@@ -45,7 +57,11 @@ async function main(): Promise<boolean> {
   const config = loadToolConfig(verifyConfig);
   const { databaseUrl, brokers } = servers(config);
   const logger = createLogger({ service: 'verify-books', instance: 'cli', level: 'warn' });
-  const poolOf = (schema: string) => createPool({ application_name: 'verify-books', schema, max: 2, idle_in_transaction_session_timeout_ms: 0, url: databaseUrl }, logger);
+  const poolOf = (schema: string) =>
+    createPool(
+      { application_name: 'verify-books', schema, max: 2, idle_in_transaction_session_timeout_ms: 0, url: databaseUrl },
+      logger,
+    );
   const [ledger, accounts] = [poolOf('ledger'), poolOf('accounts')];
   const kafka = brokers && createKafka(kafkaOptions({ ...config, KAFKA_BROKERS: brokers }, 'verify-books'), logger);
   try {
@@ -65,8 +81,15 @@ async function main(): Promise<boolean> {
   }
 }
 
-async function checkAudit(accounts: Pool, kafka: KafkaClient | undefined, prefix: string, logger: Logger): Promise<Finding[]> {
-  const { rows } = await accounts.query<{ may: boolean | null }>("select has_table_privilege(to_regclass('accounts.audit_chain'), 'select') as may").catch(() => ({ rows: [] }));
+async function checkAudit(
+  accounts: Pool,
+  kafka: KafkaClient | undefined,
+  prefix: string,
+  logger: Logger,
+): Promise<Finding[]> {
+  const { rows } = await accounts
+    .query<{ may: boolean | null }>("select has_table_privilege(to_regclass('accounts.audit_chain'), 'select') as may")
+    .catch(() => ({ rows: [] }));
   if (rows[0]?.may !== true) {
     process.stdout.write('       audit not checked: this role may not read the schema accounts\n');
     return [];

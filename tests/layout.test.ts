@@ -16,7 +16,9 @@ function sources(folder: string): string[] {
 /** Imports of a file: packages by name, our files as paths from the root. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8');
-  const found = [...text.matchAll(/^(?:import|export)\s[^;]*?from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\('([^']+)'\)/gm)].map((m) => m[1] ?? m[2] ?? m[3] ?? '');
+  const found = [
+    ...text.matchAll(/^(?:import|export)\s[^;]*?from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\('([^']+)'\)/gm),
+  ].map((m) => m[1] ?? m[2] ?? m[3] ?? '');
   return found.map((name) => {
     if (name.startsWith('.')) return relative(root, join(root, file, '..', name));
     return name.startsWith('#') ? name.slice(1) : name;
@@ -28,17 +30,28 @@ const own = (name: string) => /^(libs|services|tools|deploy|tests|clients|cli|ex
 function wrong(folder: string, allowed: (name: string) => boolean): string[] {
   return sources(folder)
     .filter((file) => !isTest(file))
-    .flatMap((file) => importsOf(file).filter((name) => !allowed(name)).map((name) => `${file} imports ${name}`));
+    .flatMap((file) =>
+      importsOf(file)
+        .filter((name) => !allowed(name))
+        .map((name) => `${file} imports ${name}`),
+    );
 }
 
 describe('layout', () => {
   it('contracts import nothing of ours, and zod alone', () => {
-    expect(wrong('libs/contracts', (name) => name.startsWith('libs/contracts/') || name === 'zod' || name.startsWith('node:'))).toEqual([]);
+    expect(
+      wrong(
+        'libs/contracts',
+        (name) => name.startsWith('libs/contracts/') || name === 'zod' || name.startsWith('node:'),
+      ),
+    ).toEqual([]);
   });
 
   it('kafka and postgres import contracts only, of ours; service imports libs', () => {
     for (const folder of ['libs/kafka', 'libs/postgres']) {
-      expect(wrong(folder, (name) => !own(name) || name.startsWith(`${folder}/`) || name.startsWith('libs/contracts/'))).toEqual([]);
+      expect(
+        wrong(folder, (name) => !own(name) || name.startsWith(`${folder}/`) || name.startsWith('libs/contracts/')),
+      ).toEqual([]);
     }
     expect(wrong('libs/service', (name) => !own(name) || name.startsWith('libs/'))).toEqual([]);
   });
@@ -48,18 +61,27 @@ describe('layout', () => {
       publish: ['publish/'],
       consume: ['consume/', 'publish/'],
       'request-reply': ['request-reply/', 'consume/', 'publish/'],
-      patched: ['patched/', 'consume/received-message.ts'],
+      patched: ['patched/', 'codecs/', 'consume/received-message.ts'],
+      codecs: ['codecs/'],
     };
     for (const [folder, allowed] of Object.entries(may)) {
       const inside = (name: string) => name.slice('libs/kafka/'.length);
-      const isAllowed = (name: string) => !name.startsWith('libs/kafka/') || !inside(name).includes('/') || allowed.some((prefix) => inside(name).startsWith(prefix));
+      const isAllowed = (name: string) =>
+        !name.startsWith('libs/kafka/') ||
+        !inside(name).includes('/') ||
+        allowed.some((prefix) => inside(name).startsWith(prefix));
       expect(wrong(`libs/kafka/${folder}`, isAllowed)).toEqual([]);
     }
   });
 
   it('services import libs, never each other', () => {
-    for (const service of ['gateway', 'ledger', 'accounts']) {
-      expect(wrong(`services/${service}`, (name) => !own(name) || name.startsWith('libs/') || name.startsWith(`services/${service}/`))).toEqual([]);
+    for (const service of ['gateway', 'ledger', 'accounts', 'webhooks']) {
+      expect(
+        wrong(
+          `services/${service}`,
+          (name) => !own(name) || name.startsWith('libs/') || name.startsWith(`services/${service}/`),
+        ),
+      ).toEqual([]);
     }
   });
 
@@ -67,14 +89,22 @@ describe('layout', () => {
     expect(wrong('clients/typescript', (name) => name.startsWith('clients/typescript/'))).toEqual([]);
   });
 
-  it('the consumer package imports contracts, and nothing else of ours; the examples import it', () => {
-    expect(wrong('clients/consumer', (name) => !own(name) || name.startsWith('clients/consumer/') || name.startsWith('libs/contracts/'))).toEqual([]);
-    expect(wrong('examples', (name) => !own(name) || name.startsWith('examples/') || name === 'clients/consumer/index.ts')).toEqual([]);
+  it('the consumer package imports contracts and compressions, and nothing else of ours; the examples import it', () => {
+    expect(
+      wrong(
+        'clients/consumer',
+        (name) => !own(name) || /^(clients\/consumer|libs\/contracts|libs\/kafka\/codecs)\//.test(name),
+      ),
+    ).toEqual([]);
+    expect(
+      wrong('examples', (name) => !own(name) || name.startsWith('examples/') || name === 'clients/consumer/index.ts'),
+    ).toEqual([]);
   });
 
   it('one folder imports kafkajs, one pg; tests go through them too', () => {
     const everything = ['libs', 'services', 'tools', 'deploy', 'tests', 'bench', 'cli'].flatMap(sources);
-    const importers = (pattern: RegExp, except: string) => everything.filter((file) => !file.startsWith(except) && importsOf(file).some((name) => pattern.test(name)));
+    const importers = (pattern: RegExp, except: string) =>
+      everything.filter((file) => !file.startsWith(except) && importsOf(file).some((name) => pattern.test(name)));
     // The bench's bare contender is kafkajs as published, without what libs/kafka replaces in it.
     expect(importers(/^kafkajs$/, 'libs/kafka/')).toEqual(['bench/contenders/bare.ts']);
     expect(importers(/^(pg|node-pg-migrate)$/, 'libs/postgres/')).toEqual([]);
@@ -82,11 +112,14 @@ describe('layout', () => {
 
   it('in postgres, the outbox stands on the rest', () => {
     const rest = sources('libs/postgres').filter((file) => !isTest(file) && !file.startsWith('libs/postgres/outbox/'));
-    expect(rest.flatMap((file) => importsOf(file).filter((name) => name.startsWith('libs/postgres/outbox/')))).toEqual([]);
+    expect(rest.flatMap((file) => importsOf(file).filter((name) => name.startsWith('libs/postgres/outbox/')))).toEqual(
+      [],
+    );
   });
 
   it('pure files import contracts and pure files only', () => {
-    const isPure = (name: string) => name.startsWith('libs/contracts/') || name.startsWith('services/ledger/domain/') || name === 'node:crypto';
+    const isPure = (name: string) =>
+      name.startsWith('libs/contracts/') || name.startsWith('services/ledger/domain/') || name === 'node:crypto';
     expect(wrong('services/ledger/domain', isPure)).toEqual([]);
     expect(importsOf('services/accounts/sagas/account-number.ts').filter((name) => !isPure(name))).toEqual([]);
   });
@@ -95,7 +128,10 @@ describe('layout', () => {
   function keepsTo(service: string, may: Record<string, string[]>): void {
     const found = Object.entries(may).flatMap(([folder, others]) => {
       const allowed = [`${folder}/`, ...others].map((name) => `services/${service}/${name}`);
-      return wrong(`services/${service}/${folder}`, (name) => !name.startsWith(`services/${service}/`) || allowed.some((prefix) => name.startsWith(prefix)));
+      return wrong(
+        `services/${service}/${folder}`,
+        (name) => !name.startsWith(`services/${service}/`) || allowed.some((prefix) => name.startsWith(prefix)),
+      );
     });
     expect(found).toEqual([]);
   }
@@ -106,7 +142,8 @@ describe('layout', () => {
       audit: ['domain/'],
       batch: ['domain/', 'audit/', 'rows.ts'],
       verify: ['domain/', 'audit/', 'rows.ts'],
-      queries: ['domain/', 'verify/', 'rows.ts'],
+      erasure: ['rows.ts'],
+      queries: ['domain/', 'verify/', 'erasure/', 'rows.ts'],
     });
   });
 
@@ -117,15 +154,26 @@ describe('layout', () => {
       'api-keys': ['outcome.ts', 'audit/', 'clients/'],
       sagas: ['outcome.ts', 'clients/'],
       'dead-letters': ['outcome.ts'],
+      erasure: ['outcome.ts', 'clients/', 'api-keys/'],
       approvals: ['outcome.ts', 'audit/', 'api-keys/'],
-      commands: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/', 'approvals/'],
-      queries: ['outcome.ts', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/', 'approvals/'],
+      commands: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/', 'approvals/', 'erasure/'],
+      queries: ['outcome.ts', 'audit/', 'clients/', 'api-keys/', 'sagas/', 'dead-letters/', 'approvals/'],
+    });
+  });
+
+  it('the folders of webhooks: what comes in, what goes out, and what callers ask stand on what is stored', () => {
+    keepsTo('webhooks', {
+      events: [],
+      deliveries: ['events/', 'audit.ts'],
+      webhooks: ['deliveries/', 'audit.ts'],
+      queries: ['events/', 'webhooks/'],
     });
   });
 
   it('the folders of the gateway: arrows point one way', () => {
     const gateway = 'services/gateway';
-    const outside = (folder: string, others: string[]) => wrong(`${gateway}/${folder}`, (name) => !others.some((other) => name.startsWith(`${gateway}/${other}/`)));
+    const outside = (folder: string, others: string[]) =>
+      wrong(`${gateway}/${folder}`, (name) => !others.some((other) => name.startsWith(`${gateway}/${other}/`)));
     expect(outside('overload', ['access', 'api', 'openapi', 'dashboard'])).toEqual([]);
     expect(outside('access', ['overload', 'openapi', 'dashboard'])).toEqual([]);
     expect(outside('api', ['openapi', 'dashboard'])).toEqual([]);
@@ -135,7 +183,9 @@ describe('layout', () => {
   });
 
   it('process.env is read in one place', () => {
-    const readers = ['libs', 'services'].flatMap(sources).filter((file) => !isTest(file) && readFileSync(join(root, file), 'utf8').includes('process.env'));
+    const readers = ['libs', 'services']
+      .flatMap(sources)
+      .filter((file) => !isTest(file) && readFileSync(join(root, file), 'utf8').includes('process.env'));
     expect(readers).toEqual(['libs/service/config.ts']);
   });
 });

@@ -7,10 +7,11 @@ import { Histogram, type Latency } from '../histogram.ts';
 import { accountCount, byFunction, type Posting } from './posting.ts';
 
 /**
- * A request-reply as one would write it with kafkajs, as that library is published, and with nothing around it: what two hops
- * through the broker cost at least. ROLE responder answers each message; ROLE requester is given plans. With DATABASE_URL a
- * message is answered when its transfer is posted by the contenders' SQL function: what broker and database together cost at
- * least, without HTTP, events, or a word about what is asked. TOPICS keeps several pairs apart.
+ * A request-reply as one would write it with kafkajs, as that library is published, and with
+ * nothing around it: what two hops through the broker cost at least. ROLE responder answers each
+ * message; ROLE requester is given plans. With DATABASE_URL a message is answered when its transfer
+ * is posted by the contenders' SQL function: what broker and database together cost at least,
+ * without HTTP, events, or a word about what is asked. TOPICS keeps several pairs apart.
  */
 const { KAFKA_BROKERS = '', ROLE = 'responder', TOPICS = '', DATABASE_URL = '' } = process.env;
 const kafka = new Kafka({ brokers: [KAFKA_BROKERS], clientId: `bench-${ROLE}`, logLevel: logLevel.NOTHING });
@@ -20,7 +21,12 @@ const numPartitions = 12;
 /** Connections to Postgres, as the other contenders begin with. */
 const poolMax = 8;
 /** About as much as a transfer. */
-const value = JSON.stringify({ transfer_id: 'x'.repeat(36), from_account_id: 'x'.repeat(36), to_account_id: 'x'.repeat(36), amount: '0.25' });
+const value = JSON.stringify({
+  transfer_id: 'x'.repeat(36),
+  from_account_id: 'x'.repeat(36),
+  to_account_id: 'x'.repeat(36),
+  amount: '0.25',
+});
 
 export interface BarePlan {
   seconds: number;
@@ -37,7 +43,10 @@ else await serveRequests();
 async function makeTopics(): Promise<void> {
   const admin = kafka.admin();
   await admin.connect();
-  await admin.createTopics({ topics: [requests, replies].map((topic) => ({ topic, numPartitions })), waitForLeaders: true });
+  await admin.createTopics({
+    topics: [requests, replies].map((topic) => ({ topic, numPartitions })),
+    waitForLeaders: true,
+  });
   await admin.disconnect();
 }
 
@@ -54,7 +63,13 @@ async function read(topic: string, run: Parameters<Consumer['run']>[0]): Promise
 }
 
 async function respond(): Promise<void> {
-  const pool = DATABASE_URL === '' ? undefined : createPool({ url: DATABASE_URL, application_name: TOPICS, schema: 'public', max: poolMax }, pino({ level: 'warn' }));
+  const pool =
+    DATABASE_URL === ''
+      ? undefined
+      : createPool(
+          { url: DATABASE_URL, application_name: TOPICS, schema: 'public', max: poolMax },
+          pino({ level: 'warn' }),
+        );
   const post = pool && byFunction(pool);
   await read(requests, {
     eachBatch: async ({ batch }) => {
@@ -69,7 +84,14 @@ async function respond(): Promise<void> {
 /** Between two of the accounts, in turn. */
 function transferOf(id: string): Posting {
   const account = (n: number) => `00000000-0000-0000-0000-${String((n % accountCount) + 1).padStart(12, '0')}`;
-  return { caller: 'bench', idempotencyKey: randomUUID(), operationId: randomUUID(), accountId: account(Number(id)), toAccountId: account(Number(id) + 1), minor: 25 };
+  return {
+    caller: 'bench',
+    idempotencyKey: randomUUID(),
+    operationId: randomUUID(),
+    accountId: account(Number(id)),
+    toAccountId: account(Number(id) + 1),
+    minor: 25,
+  };
 }
 
 /** A posting that was not done would be a cheaper answer than the others. */

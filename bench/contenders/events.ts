@@ -1,6 +1,6 @@
 import { pino } from 'pino';
-import { consume } from '#libs/kafka/consume/consume.ts';
 import { createKafka } from '#libs/kafka/client.ts';
+import { consume } from '#libs/kafka/consume/consume.ts';
 import { serveHelper } from '../helper.ts';
 
 /** A downstream system: reads the bank's transfers as they come, and notes when. */
@@ -16,7 +16,10 @@ export type EventsResult = [ce_id: string, at: number][];
 
 let seen: EventsResult = [];
 const consumer = consume(kafka, {
-  groupId: `bench-events-${process.pid}`, topics: [TOPIC], fromBeginning: false, logger,
+  groupId: `bench-events-${process.pid}`,
+  topics: [TOPIC],
+  fromBeginning: false,
+  logger,
   handle: async (messages) => {
     const now = (performance.timeOrigin + performance.now()) * 1000;
     for (const { headers } of messages) seen.push([headers['ce_id'] ?? '', now]);

@@ -2,18 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool, lookupPlans } from '#libs/postgres/pool.ts';
-import type { Command } from '#services/ledger/domain/decision.ts';
 import { collectSeldom } from '#libs/service/run.ts';
 import { runBatch } from '#services/ledger/batch/engine.ts';
+import type { Command } from '#services/ledger/domain/decision.ts';
 import { serveHelper } from '../helper.ts';
 
 /**
- * The ledger without Kafka: batches of transfers handed to the engine one after the other, as its consumer would, with the
- * ledger's own settings of the connection and of V8. Every twentieth is refused for lack of money.
+ * The ledger without Kafka: batches of transfers handed to the engine one after the other, as its
+ * consumer would, with the ledger's own settings of the connection and of V8. Every twentieth is
+ * refused for lack of money.
  */
 collectSeldom();
 const { DATABASE_URL = '', ACCOUNTS = '1000' } = process.env;
-const pool = createPool({ url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, options: lookupPlans }, pino({ level: 'warn' }));
+const pool = createPool(
+  { url: DATABASE_URL, application_name: 'bench ledger', schema: 'ledger', max: 2, options: lookupPlans },
+  pino({ level: 'warn' }),
+);
 const [leastBatch, mostBatch] = [200, 500];
 const refusedEvery = 20;
 const slot = 0;
@@ -28,17 +32,37 @@ export interface LedgerResult {
 }
 
 const bits = () => `${randomBytes(15).toString('hex')}00`;
-const context = (id: string) => ({ message_id: id, type: '', source: '', time: new Date().toISOString(), subject: '', request_id: 'bench', actor: 'bench', fingerprint: bits(), idempotency_key: id });
+const context = (id: string) => ({
+  message_id: id,
+  type: '',
+  source: '',
+  time: new Date().toISOString(),
+  subject: '',
+  request_id: 'bench',
+  actor: 'bench',
+  fingerprint: bits(),
+  idempotency_key: id,
+});
 
 function opening(): Command {
   const account_id = idOf('account', bits());
-  const data = { account_id, client_id: idOf('client', bits()), account_number: account_id, account_type: 'Current' as const, currency: 'USD', status: 'Active' as const, initial_deposit: '100000000' };
+  const data = {
+    account_id,
+    client_id: idOf('client', bits()),
+    account_number: account_id,
+    account_type: 'Current' as const,
+    currency: 'USD',
+    status: 'Active' as const,
+    initial_deposit: '100000000',
+  };
   return { name: 'open_ledger_account', data, context: context(account_id) };
 }
 
 const openings = Array.from({ length: Number(ACCOUNTS) }, opening);
 for (let at = 0; at < openings.length; at += mostBatch) await runBatch(pool, openings.slice(at, at + mostBatch), slot);
-const accounts = openings.flatMap((command) => (command.name === 'open_ledger_account' ? [command.data.account_id] : []));
+const accounts = openings.flatMap((command) =>
+  command.name === 'open_ledger_account' ? [command.data.account_id] : [],
+);
 
 let count = 0;
 function transfer(): Command {
@@ -46,7 +70,18 @@ function transfer(): Command {
   const to = (from + 1 + Math.floor(Math.random() * (accounts.length - 1))) % accounts.length;
   const transfer_id = idOf('transfer', bits());
   const amount = count++ % refusedEvery === 0 ? '999999999' : '0.25';
-  return { name: 'create_transfer', data: { transfer_id, from_account_id: accounts[from] ?? '', to_account_id: accounts[to] ?? '', amount, currency: null, description: null }, context: context(transfer_id) };
+  return {
+    name: 'create_transfer',
+    data: {
+      transfer_id,
+      from_account_id: accounts[from] ?? '',
+      to_account_id: accounts[to] ?? '',
+      amount,
+      currency: null,
+      description: null,
+    },
+    context: context(transfer_id),
+  };
 }
 
 serveHelper<LedgerPlan, LedgerResult>(async ({ seconds }) => {

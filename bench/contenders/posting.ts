@@ -12,7 +12,10 @@ export interface Posting {
   minor: number;
 }
 
-/** Posts durably. Resolves with undefined, or with why it was refused or not done again; rejects for what is a fault. */
+/**
+ * Posts durably. Resolves with undefined, or with why it was refused or not done again; rejects for
+ * what is a fault.
+ */
 export type Post = (posting: Posting) => Promise<string | undefined>;
 
 /** A refusal: rolls the transaction back. */
@@ -37,8 +40,16 @@ export function byFunction(pool: Pool): Post {
     try {
       const { rows } = await pool.query<{ reason: string | null }>(
         toAccountId === undefined
-          ? { name: 'deposit', text: 'select deposit($1, $2, $3, $4, $5, $6, $7) as reason', values: [...shared, minor, eventOf(posting)] }
-          : { name: 'transfer', text: 'select transfer($1, $2, $3, $4, $5, $6, $7, $8) as reason', values: [...shared, toAccountId, minor, eventOf(posting)] },
+          ? {
+              name: 'deposit',
+              text: 'select deposit($1, $2, $3, $4, $5, $6, $7) as reason',
+              values: [...shared, minor, eventOf(posting)],
+            }
+          : {
+              name: 'transfer',
+              text: 'select transfer($1, $2, $3, $4, $5, $6, $7, $8) as reason',
+              values: [...shared, toAccountId, minor, eventOf(posting)],
+            },
       );
       return rows[0]?.reason ?? undefined;
     } catch (error) {
@@ -54,7 +65,9 @@ export function byStatements(pool: Pool): Post {
     const client = await pool.connect();
     try {
       await client.query('begin');
-      const reason = await (posting.toAccountId === undefined ? deposit(client, posting) : transfer(client, posting, posting.toAccountId));
+      const reason = await (posting.toAccountId === undefined
+        ? deposit(client, posting)
+        : transfer(client, posting, posting.toAccountId));
       await client.query('commit');
       return reason;
     } catch (error) {
@@ -89,7 +102,16 @@ async function transfer(client: PoolClient, posting: Posting, toAccountId: strin
     name: 'transfer_entries',
     text: `insert into entries (account_id, sequence, operation_id, direction, amount_minor, balance_after_minor)
       values ($1, $2, $3, 'debit', $4, $5), ($6, $7, $3, 'credit', $4, $8)`,
-    values: [accountId, from.last_sequence + 1n, operationId, minor, from.balance_minor - amount, toAccountId, to.last_sequence + 1n, to.balance_minor + amount],
+    values: [
+      accountId,
+      from.last_sequence + 1n,
+      operationId,
+      minor,
+      from.balance_minor - amount,
+      toAccountId,
+      to.last_sequence + 1n,
+      to.balance_minor + amount,
+    ],
   });
   await move(client, accountId, -minor, 1);
   await move(client, toAccountId, minor, 1);
@@ -103,7 +125,9 @@ async function deposit(client: PoolClient, posting: Posting): Promise<string | u
   if (known !== undefined) return known;
   const { operationId, accountId, minor } = posting;
   const accounts = [...(await lock(client, [accountId, tellerId, vaultId])).values()];
-  const [customer, teller, vault] = [accountId, tellerId, vaultId].map((id) => accounts.find(({ account_id }) => account_id === id));
+  const [customer, teller, vault] = [accountId, tellerId, vaultId].map((id) =>
+    accounts.find(({ account_id }) => account_id === id),
+  );
   if (!customer || !teller || !vault) throw new Refusal('account_not_found');
   if (customer.status !== 'Active') throw new Refusal('inactive_account');
   const amount = BigInt(minor);
@@ -118,8 +142,18 @@ async function deposit(client: PoolClient, posting: Posting): Promise<string | u
     text: `insert into entries (account_id, sequence, operation_id, direction, amount_minor, balance_after_minor)
       values ($1, $2, $3, 'credit', $4, $5), ($6, $7, $3, 'credit', $4, $8), ($6, $7 + 1, $3, 'debit', $4, $9), ($10, $11, $3, 'credit', $4, $12)`,
     values: [
-      accountId, customer.last_sequence + 1n, operationId, minor, customer.balance_minor + amount,
-      tellerId, teller.last_sequence + 1n, teller.balance_minor + amount, teller.balance_minor, vaultId, vault.last_sequence + 1n, vault.balance_minor + amount,
+      accountId,
+      customer.last_sequence + 1n,
+      operationId,
+      minor,
+      customer.balance_minor + amount,
+      tellerId,
+      teller.last_sequence + 1n,
+      teller.balance_minor + amount,
+      teller.balance_minor,
+      vaultId,
+      vault.last_sequence + 1n,
+      vault.balance_minor + amount,
     ],
   });
   await move(client, accountId, minor, 1);
@@ -144,7 +178,10 @@ async function claim(client: PoolClient, posting: Posting): Promise<string | und
     values: [posting.caller, posting.idempotencyKey, fingerprintOf(posting), posting.operationId],
   });
   if (rowCount === 1) return undefined;
-  const { rows } = await client.query<{ fingerprint: string }>('select fingerprint from idempotency_keys where caller = $1 and key = $2', [posting.caller, posting.idempotencyKey]);
+  const { rows } = await client.query<{ fingerprint: string }>(
+    'select fingerprint from idempotency_keys where caller = $1 and key = $2',
+    [posting.caller, posting.idempotencyKey],
+  );
   return rows[0]?.fingerprint === fingerprintOf(posting) ? 'replayed' : 'idempotency_key_reused';
 }
 
@@ -166,13 +203,27 @@ async function move(client: PoolClient, accountId: string, minor: number, entrie
 }
 
 async function publish(client: PoolClient, topic: string, posting: Posting): Promise<void> {
-  await client.query({ name: 'publish', text: 'insert into outbox (topic, key, payload) values ($1, $2, $3)', values: [topic, posting.accountId, eventOf(posting)] });
+  await client.query({
+    name: 'publish',
+    text: 'insert into outbox (topic, key, payload) values ($1, $2, $3)',
+    values: [topic, posting.accountId, eventOf(posting)],
+  });
 }
 
 function eventOf({ operationId, accountId, toAccountId, minor }: Posting): string {
-  return JSON.stringify({ operation_id: operationId, account_id: accountId, to_account_id: toAccountId, amount_minor: minor, currency: 'USD', status: 'Completed' });
+  return JSON.stringify({
+    operation_id: operationId,
+    account_id: accountId,
+    to_account_id: toAccountId,
+    amount_minor: minor,
+    currency: 'USD',
+    status: 'Completed',
+  });
 }
 
 function fingerprintOf({ accountId, toAccountId, minor }: Posting): string {
-  return createHash('sha256').update(`${accountId}|${toAccountId ?? ''}|${minor}`).digest('hex').slice(0, 32);
+  return createHash('sha256')
+    .update(`${accountId}|${toAccountId ?? ''}|${minor}`)
+    .digest('hex')
+    .slice(0, 32);
 }

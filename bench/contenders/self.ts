@@ -1,17 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
-import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { collectSeldom } from '#libs/service/run.ts';
 import { createApiKeys } from '#services/gateway/access/api-keys.ts';
-import { createApp } from '#services/gateway/http/app.ts';
+import { createAuditRecords } from '#services/gateway/access/audit-records.ts';
 import { createCursors } from '#services/gateway/api/cursor.ts';
 import { createForwarder } from '#services/gateway/api/forward.ts';
+import { createApp } from '#services/gateway/http/app.ts';
 import { createGatewayMetrics } from '#services/gateway/observe/gateway-metrics.ts';
 import { createLoadShedding } from '#services/gateway/overload/load-shedding.ts';
-import { createAuditRecords } from '#services/gateway/access/audit-records.ts';
 
 /**
  * The gateway answering itself: all that a request passes in it (credential, limits, validation, command, reply), and
@@ -27,13 +28,36 @@ const metrics = createGatewayMetrics(createMetrics('gateway'));
 /** What the ledger would reply: the transfer or deposit, completed. */
 async function request({ value, headers }: OutgoingMessage) {
   const data = JSON.parse(String(value)) as Record<string, unknown>;
-  const result = { ...data, amount: `${String(data['amount'])}`, currency: 'USD', status: 'Completed', created_at: headers['ce_time'], direction: 'credit' };
+  const result = {
+    ...data,
+    amount: `${String(data['amount'])}`,
+    currency: 'USD',
+    status: 'Completed',
+    created_at: headers['ce_time'],
+    direction: 'credit',
+  };
   return { headers: { 'correlation-id': '' }, value: Buffer.from(JSON.stringify({ ok: true, data: result })) };
 }
 
-const apiKeys = createApiKeys({ environments: ['live', 'test'], pepper: API_KEY_PEPPER, logger, onUse: () => undefined, now: Date.now });
+const apiKeys = createApiKeys({
+  environments: ['live', 'test'],
+  pepper: API_KEY_PEPPER,
+  logger,
+  onUse: () => undefined,
+  now: Date.now,
+});
 const keyId = parseApiKey(API_KEY)?.key_id ?? '';
-const known = { key_id: keyId, family_id: keyId, scopes: [...scopes], environment: 'test', client_id: null, expires_at: '2999-01-01T00:00:00.000Z', revoked_at: null, version: 1, secret_hash: hashApiKey(API_KEY_PEPPER, API_KEY) };
+const known = {
+  key_id: keyId,
+  family_id: keyId,
+  scopes: [...scopes],
+  environment: 'test',
+  client_id: null,
+  expires_at: '2999-01-01T00:00:00.000Z',
+  revoked_at: null,
+  version: 1,
+  secret_hash: hashApiKey(API_KEY_PEPPER, API_KEY),
+};
 apiKeys.take(keyId, Buffer.from(JSON.stringify(known)));
 
 const clock = { now: Date.now, check: () => ({ ok: true }) };
@@ -43,14 +67,30 @@ const app = await createApp({
   forwarder: createForwarder({ request, loadShedding, now: Date.now, prefix, logger, metrics }),
   consumerLag: async () => [],
   apiKeys,
-  auditRecords: createAuditRecords({ publisher: { publish: async () => undefined }, prefix, logger, now: Date.now, metrics }),
+  auditRecords: createAuditRecords({
+    publisher: { publish: async () => undefined },
+    prefix,
+    logger,
+    now: Date.now,
+    metrics,
+  }),
   clock,
   pepper: API_KEY_PEPPER,
+  secretKeys: createSecretKeys([API_KEY_PEPPER]),
   keyMaxLifetimeMs: 0,
-  cursors: createCursors(API_KEY_PEPPER),
-  idempotencySecret: API_KEY_PEPPER,
+  cursors: createCursors(() => ({ first: API_KEY_PEPPER, all: [API_KEY_PEPPER] })),
+  idempotencySecrets: { secrets: [API_KEY_PEPPER] },
   apiVersion: '0',
-  tokens: { issuer: 'bench', audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, hs256Secret: JWT_SECRET, wholeBankClients: ['*'], maxLifetimeS: 86_400 },
+  letterhead: { name: 'bench', address: [], timeZone: 'UTC' },
+  tokens: {
+    issuer: 'bench',
+    audience: 'core-banking',
+    algorithms: ['RS256'],
+    keySet: undefined,
+    hs256Secret: JWT_SECRET,
+    wholeBankClients: ['*'],
+    maxLifetimeS: 86_400,
+  },
   rateLimitPerMinute: unlimited,
   authFailuresPerMinute: unlimited,
   trustProxy: [],

@@ -14,7 +14,12 @@ export const curves: Group = {
   quick: false,
   async measure(bench: Bench): Promise<Outcome> {
     const { world, effort } = bench;
-    const sides = [await world.bank(), await world.contender('self'), await bestPool(world, 'direct', effort), await bestPool(world, 'function', effort)];
+    const sides = [
+      await world.bank(),
+      await world.contender('self'),
+      await bestPool(world, 'direct', effort),
+      await bestPool(world, 'function', effort),
+    ];
     const latencies: Point[] = [];
     const growth: NonNullable<Outcome['growth']> = [];
     for (const side of sides) {
@@ -24,7 +29,12 @@ export const curves: Group = {
       if (side.name === 'self') continue;
       for (const accounts of counts) {
         const target = { kind: 'transfer' as const, accounts: side.accounts.slice(0, accounts) };
-        const { perSecond } = await load(world, side, { target, connections, seconds: effort.searchSeconds, warmUpSeconds: 1 });
+        const { perSecond } = await load(world, side, {
+          target,
+          connections,
+          seconds: effort.searchSeconds,
+          warmUpSeconds: 1,
+        });
         growth.push({ contender: side.name, accounts, perSecond });
       }
     }
@@ -35,7 +45,13 @@ export const curves: Group = {
 async function latencyOf({ world, effort }: Bench, side: Side): Promise<Point[]> {
   const points: Point[] = [];
   for (const rate of rates) {
-    const reading = await load(world, side, { target: transfersOf(side), connections: openConnections, rate, seconds: effort.searchSeconds, warmUpSeconds: 1 });
+    const reading = await load(world, side, {
+      target: transfersOf(side),
+      connections: openConnections,
+      rate,
+      seconds: effort.searchSeconds,
+      warmUpSeconds: 1,
+    });
     if (reading.wrong > 0 || reading.latency.p99 > tooLateMs) break;
     points.push({ contender: side.name, perSecond: rate, latency: reading.latency });
   }

@@ -14,8 +14,12 @@ export const deposits: Group = {
     const { world, effort } = bench;
     const bank = await world.bank();
     const direct = await bestPool(world, 'direct', effort);
-    const connections = { bank: (await best(world, bank, effort, depositsOf(bank))).connections, direct: (await best(world, direct, effort, depositsOf(direct))).connections };
-    const at = (side: Side, target: Target, count: number) => () => load(world, side, { target, connections: count, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
+    const connections = {
+      bank: (await best(world, bank, effort, depositsOf(bank))).connections,
+      direct: (await best(world, direct, effort, depositsOf(direct))).connections,
+    };
+    const at = (side: Side, target: Target, count: number) => () =>
+      load(world, side, { target, connections: count, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
     const measured = await inTurn(effort.rounds, {
       bank: at(bank, depositsOf(bank), connections.bank),
       direct: at(direct, depositsOf(direct), connections.direct),
@@ -28,9 +32,21 @@ export const deposits: Group = {
     const wrong = measured.many.reduce((sum, one) => sum + one.wrong, 0);
     return {
       lines: [
-        { goal: 'deposits-over-direct', value: ratio(perSecond('bank'), perSecond('direct')), note: `${text('bank')} at ${connections.bank} connections ÷ ${text('direct')} at ${connections.direct}` },
-        { goal: 'deposits-of-transfers', value: ratio(perSecond('bank'), perSecond('transfers')), note: `${text('bank')} ÷ ${text('transfers')}` },
-        { goal: 'deposits-cliff', value: ratio(perSecond('many'), perSecond('bank')), note: `${text('many')} ÷ ${text('bank')}, ${wrong} not 2xx; direct at ${manyConnections} connections ${text('directMany')}` },
+        {
+          goal: 'deposits-over-direct',
+          value: ratio(perSecond('bank'), perSecond('direct')),
+          note: `${text('bank')} at ${connections.bank} connections ÷ ${text('direct')} at ${connections.direct}`,
+        },
+        {
+          goal: 'deposits-of-transfers',
+          value: ratio(perSecond('bank'), perSecond('transfers')),
+          note: `${text('bank')} ÷ ${text('transfers')}`,
+        },
+        {
+          goal: 'deposits-cliff',
+          value: ratio(perSecond('many'), perSecond('bank')),
+          note: `${text('many')} ÷ ${text('bank')}, ${wrong} not 2xx; direct at ${manyConnections} connections ${text('directMany')}`,
+        },
       ],
       raw: { connections, measured },
     };

@@ -1,9 +1,9 @@
-import { accountCount } from '../contenders/posting.ts';
-import { type DataSize, generateData } from '../growth-data.ts';
 import type { Bank } from '../bank.ts';
-import type { Target } from '../load-plan.ts';
-import { best, inTurn, load, median, ratio, type Reading } from '../measure.ts';
+import { accountCount } from '../contenders/posting.ts';
 import type { GoalId } from '../goals.ts';
+import { type DataSize, generateData } from '../growth-data.ts';
+import type { Target } from '../load-plan.ts';
+import { best, inTurn, load, median, type Reading, ratio } from '../measure.ts';
 import type { Bench, Group, Line, Outcome } from '../rows.ts';
 import type { World } from '../world.ts';
 
@@ -24,15 +24,30 @@ export const growth: Group = {
     const empty = await world.newBank({ name: 'empty', accounts: accountCount });
     const grown = await world.newBank({ name: 'grown', accounts: 1 });
     try {
-      const size = await world.withPool(grown.databaseUrl, 'ledger', (pool) => generateData(pool, bench.growth, world.say));
+      const size = await world.withPool(grown.databaseUrl, 'ledger', (pool) =>
+        generateData(pool, bench.growth, world.say),
+      );
       const targets = { empty: uniform(empty), grown: { kind: 'transfer', generated: size.accounts } as Target };
       const { connections } = await best(world, empty, effort, targets.empty);
       await world.checkpoint();
       await load(world, grown, { target: targets.grown, connections, seconds: 1, warmUpSeconds: warmSeconds });
-      const at = (bank: Bank, target: Target, rate?: number) => load(world, bank, { target, connections: rate === undefined ? connections : 256, rate, seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds });
-      const full = await inTurn(effort.rounds, { grown: () => at(grown, targets.grown), empty: () => at(empty, targets.empty) });
+      const at = (bank: Bank, target: Target, rate?: number) =>
+        load(world, bank, {
+          target,
+          connections: rate === undefined ? connections : 256,
+          rate,
+          seconds: effort.seconds,
+          warmUpSeconds: effort.warmUpSeconds,
+        });
+      const full = await inTurn(effort.rounds, {
+        grown: () => at(grown, targets.grown),
+        empty: () => at(empty, targets.empty),
+      });
       const half = Math.round(median(full.empty.map((one) => one.perSecond)) / 2);
-      const paced = await inTurn(effort.rounds, { grown: () => at(grown, targets.grown, half), empty: () => at(empty, targets.empty, half) });
+      const paced = await inTurn(effort.rounds, {
+        grown: () => at(grown, targets.grown, half),
+        empty: () => at(empty, targets.empty, half),
+      });
       const lists = await measureLists(world, grown, size);
       return outcome({ full, paced, lists, size, half });
     } finally {
@@ -56,11 +71,25 @@ function outcome(measured: Measured): Outcome {
   const perSecond = (name: 'grown' | 'empty') => full[name].map((one) => one.perSecond);
   const p99 = (name: 'grown' | 'empty') => paced[name].map((one) => one.latency.p99);
   const text = (name: 'grown' | 'empty') => `${Math.round(median(perSecond(name)))}/s`;
-  const listLines = lists.map(({ goal, page, reading }): Line => ({ goal, value: reading.latency.p99, note: `p50 ${reading.latency.p50.toFixed(1)} ms, ${pageSize} a page, page ${page}; ${reading.wrong} not 2xx` }));
+  const listLines = lists.map(
+    ({ goal, page, reading }): Line => ({
+      goal,
+      value: reading.latency.p99,
+      note: `p50 ${reading.latency.p50.toFixed(1)} ms, ${pageSize} a page, page ${page}; ${reading.wrong} not 2xx`,
+    }),
+  );
   return {
     lines: [
-      { goal: 'growth', value: ratio(perSecond('grown'), perSecond('empty')), note: `${text('grown')} with ${size.accounts} accounts and ${size.transactions} transactions ÷ ${text('empty')}` },
-      { goal: 'growth-p99', value: ratio(p99('grown'), p99('empty')), note: `${median(p99('grown')).toFixed(1)} ms ÷ ${median(p99('empty')).toFixed(1)} ms at ${half}/s` },
+      {
+        goal: 'growth',
+        value: ratio(perSecond('grown'), perSecond('empty')),
+        note: `${text('grown')} with ${size.accounts} accounts and ${size.transactions} transactions ÷ ${text('empty')}`,
+      },
+      {
+        goal: 'growth-p99',
+        value: ratio(p99('grown'), p99('empty')),
+        note: `${median(p99('grown')).toFixed(1)} ms ÷ ${median(p99('empty')).toFixed(1)} ms at ${half}/s`,
+      },
       ...listLines,
     ],
     growth: [{ accounts: size.accounts, contender: 'bank', perSecond: median(perSecond('grown')) }],
@@ -69,11 +98,19 @@ function outcome(measured: Measured): Outcome {
 }
 
 /** One caller, one page after the other: the first, a deep one, and first pages by account. */
-async function measureLists(world: World, bank: Bank, { accounts, transactions }: DataSize): Promise<Measured['lists']> {
+async function measureLists(
+  world: World,
+  bank: Bank,
+  { accounts, transactions }: DataSize,
+): Promise<Measured['lists']> {
   const page = Math.min(deepPage, Math.floor((transactions * 0.9) / pageSize));
   const cursor = await cursorOf(bank, page);
   const byAccount = await world.withPool(bank.databaseUrl, 'ledger', (pool) =>
-    pool.query<{ id: string }>(`select 'acc_' || md5('account ' || n) as id from (select (random() * $1)::int as n from generate_series(1, $2)) r`, [accounts - 1, listRequests]));
+    pool.query<{ id: string }>(
+      `select 'acc_' || md5('account ' || n) as id from (select (random() * $1)::int as n from generate_series(1, $2)) r`,
+      [accounts - 1, listRequests],
+    ),
+  );
   const first = `/transactions?limit=${pageSize}`;
   const wanted: { goal: GoalId; page: number; paths: string[] }[] = [
     { goal: 'list-first', page: 1, paths: [first] },
@@ -81,7 +118,17 @@ async function measureLists(world: World, bank: Bank, { accounts, transactions }
     { goal: 'list-account', page: 1, paths: byAccount.rows.map(({ id }) => `${first}&account_id=${id}`) },
   ];
   const lists: Measured['lists'] = [];
-  for (const { goal, page, paths } of wanted) lists.push({ goal, page, reading: await load(world, bank, { target: { kind: 'get', paths }, connections: 1, seconds: 4, warmUpSeconds: 2 }) });
+  for (const { goal, page, paths } of wanted)
+    lists.push({
+      goal,
+      page,
+      reading: await load(world, bank, {
+        target: { kind: 'get', paths },
+        connections: 1,
+        seconds: 4,
+        warmUpSeconds: 2,
+      }),
+    });
   return lists;
 }
 
@@ -92,7 +139,10 @@ async function cursorOf(bank: Bank, page: number): Promise<string> {
   let cursor = '';
   for (let rows = (page - 1) * pageSize; rows > 0; rows -= walkSize) {
     const limit = Math.min(walkSize, rows);
-    const response = await fetch(`http://127.0.0.1:${bank.port}${path.replace(/limit=\d+/, `limit=${limit}`)}`, { headers: { [name]: value }, signal: AbortSignal.timeout(10_000) });
+    const response = await fetch(`http://127.0.0.1:${bank.port}${path.replace(/limit=\d+/, `limit=${limit}`)}`, {
+      headers: { [name]: value },
+      signal: AbortSignal.timeout(10_000),
+    });
     await response.arrayBuffer();
     path = /<([^>]+)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1] ?? '';
     cursor = new URLSearchParams(path.split('?')[1]).get('cursor') ?? '';

@@ -22,15 +22,26 @@ export const reads: Group = {
         transfers: () => load(world, bank, { target: transfersOf(bank), connections: most.connections, ...timing }),
         async beside() {
           const writes = load(world, bank, { target: transfersOf(bank), connections: 256, rate: half, ...timing });
-          const [read] = await Promise.all([load(world, bank, { target: balances, connections: 16, rate: 100, ...timing }, second), writes]);
+          const [read] = await Promise.all([
+            load(world, bank, { target: balances, connections: 16, rate: 100, ...timing }, second),
+            writes,
+          ]);
           return read;
         },
       });
       const perSecond = (name: keyof typeof measured) => measured[name].map((one) => one.perSecond);
       return {
         lines: [
-          { goal: 'reads-of-transfers', value: ratio(perSecond('reads'), perSecond('transfers')), note: `${Math.round(median(perSecond('reads')))}/s at ${connections} connections ÷ ${Math.round(median(perSecond('transfers')))}/s` },
-          { goal: 'read-p50', value: median(measured.beside.map((one) => one.latency.p50)), note: `p99 ${median(measured.beside.map((one) => one.latency.p99)).toFixed(1)} ms; 100 reads/s beside ${half} transfers/s` },
+          {
+            goal: 'reads-of-transfers',
+            value: ratio(perSecond('reads'), perSecond('transfers')),
+            note: `${Math.round(median(perSecond('reads')))}/s at ${connections} connections ÷ ${Math.round(median(perSecond('transfers')))}/s`,
+          },
+          {
+            goal: 'read-p50',
+            value: median(measured.beside.map((one) => one.latency.p50)),
+            note: `p99 ${median(measured.beside.map((one) => one.latency.p99)).toFixed(1)} ms; 100 reads/s beside ${half} transfers/s`,
+          },
         ],
         raw: { connections, measured },
       };

@@ -22,7 +22,10 @@ export const relay: Group = {
     const half = Math.round(perSecond / 2);
     const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
     const transfers = () => load(world, bank, { target: transfersOf(bank), connections, ...timing });
-    const reader = startHelper<EventsPlan, EventsResult>('contenders/events.ts', { KAFKA_BROKERS: bank.brokers, TOPIC: `${bank.topicPrefix}transfers` });
+    const reader = startHelper<EventsPlan, EventsResult>('contenders/events.ts', {
+      KAFKA_BROKERS: bank.brokers,
+      TOPIC: `${bank.topicPrefix}transfers`,
+    });
     try {
       await reader.ready(startMs);
       return await world.withPool(bank.databaseUrl, 'ledger', async (pool) => {
@@ -61,10 +64,22 @@ function outcome(measured: { on: Posted[]; off: Drained[]; events: Latency[] }, 
   const of = (field: 'drainRatio' | 'backlog' | 'drainedMs') => median(measured.off.map((one) => one[field]));
   return {
     lines: [
-      { goal: 'relay-on-off', value: ratio(perSecond(measured.on), perSecond(measured.off)), note: `${Math.round(median(perSecond(measured.on)))}/s ÷ ${Math.round(median(perSecond(measured.off)))}/s` },
-      { goal: 'event-p50', value: p('p50'), note: `from the commit, by Postgres' clock (track_commit_timestamp), to a consumer of transfers; at ${half}/s` },
+      {
+        goal: 'relay-on-off',
+        value: ratio(perSecond(measured.on), perSecond(measured.off)),
+        note: `${Math.round(median(perSecond(measured.on)))}/s ÷ ${Math.round(median(perSecond(measured.off)))}/s`,
+      },
+      {
+        goal: 'event-p50',
+        value: p('p50'),
+        note: `from the commit, by Postgres' clock (track_commit_timestamp), to a consumer of transfers; at ${half}/s`,
+      },
       { goal: 'event-p99', value: p('p99'), note: 'the same' },
-      { goal: 'drain', value: of('drainRatio'), note: `${Math.round(of('backlog'))} messages in ${(of('drainedMs') / 1000).toFixed(1)} s, with the relay kept from its lease meanwhile` },
+      {
+        goal: 'drain',
+        value: of('drainRatio'),
+        note: `${Math.round(of('backlog'))} messages in ${(of('drainedMs') / 1000).toFixed(1)} s, with the relay kept from its lease meanwhile`,
+      },
     ],
     raw: measured,
   };
@@ -76,8 +91,13 @@ async function lastBatch(pool: Pool): Promise<bigint> {
 
 /** How long behind the commit of its batch each event was seen. */
 async function sinceCommit(pool: Pool, after: bigint, seen: EventsResult): Promise<Latency> {
-  const { rows } = await pool.query<{ us: number; records: Buffer }>('select extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1e6 as us, records from outbox where batch_id > $1', [after]);
-  const committed = new Map(rows.flatMap(({ us, records }) => unpackEvents(records).map(({ id }) => [uuidOf(id), us] as const)));
+  const { rows } = await pool.query<{ us: number; records: Buffer }>(
+    'select extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1e6 as us, records from outbox where batch_id > $1',
+    [after],
+  );
+  const committed = new Map(
+    rows.flatMap(({ us, records }) => unpackEvents(records).map(({ id }) => [uuidOf(id), us] as const)),
+  );
   const histogram = new Histogram();
   for (const [id, at] of seen) {
     const us = committed.get(id);
@@ -93,8 +113,19 @@ async function hold(pool: Pool): Promise<void> {
 }
 
 /** Gives it back, and waits until everything is published. How much faster that went than it was written. */
-async function drain(pool: Pool, bank: Bank, writtenMs: number): Promise<{ drainRatio: number; backlog: number; drainedMs: number }> {
-  const unpublished = async () => Number((await pool.query<{ rows: bigint | null }>('select sum(size)::int8 as rows from outbox_batches where published_at is null')).rows[0]?.rows ?? 0n);
+async function drain(
+  pool: Pool,
+  bank: Bank,
+  writtenMs: number,
+): Promise<{ drainRatio: number; backlog: number; drainedMs: number }> {
+  const unpublished = async () =>
+    Number(
+      (
+        await pool.query<{ rows: bigint | null }>(
+          'select sum(size)::int8 as rows from outbox_batches where published_at is null',
+        )
+      ).rows[0]?.rows ?? 0n,
+    );
   const backlog = await unpublished();
   await pool.query('update outbox_lease set expires_at = clock_timestamp()');
   let begun = 0;

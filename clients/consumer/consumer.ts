@@ -1,8 +1,12 @@
-import { Kafka, logLevel } from 'kafkajs';
+import kafkajs from 'kafkajs';
+import { addCodecs } from '../../libs/kafka/codecs/codecs.ts';
 import { DeadLetters } from './dead-letter.ts';
-import type { BankConsumer, ConsumerOptions, Logger } from './options.ts';
-import type { Shared } from './partition.ts';
+import { noCounts } from './measures.ts';
+import { checkOffsetsRetention } from './offsets-retention.ts';
+import type { BankConsumer, ConsumerOptions, Health, Logger } from './options.ts';
+import { Partition, type Shared } from './partition.ts';
 import { pause } from './pause.ts';
+import { redrive } from './redrive.ts';
 import { Session } from './session.ts';
 
 const firstPauseMs = 100;
@@ -10,25 +14,49 @@ const maxPauseMs = 2_000;
 
 const consoleLogger: Logger = {
   info: () => undefined,
-  warn: (fields, message) => console.warn(`${message}:`, JSON.stringify(fields, (_, value: unknown) => (value instanceof Error ? `${value.name}: ${value.message}` : value))),
+  warn: (fields, message) =>
+    console.warn(
+      `${message}:`,
+      JSON.stringify(fields, (_, value: unknown) =>
+        value instanceof Error ? `${value.name}: ${value.message}` : value,
+      ),
+    ),
 };
 
-/** A member of a consumer group of a bank's events: at least once, in order per account. It connects nothing before start(). */
+/**
+ * A member of a consumer group of a bank's events: at least once, in order per account. It connects
+ * nothing before start().
+ */
 export function createConsumer(options: ConsumerOptions): BankConsumer {
-  const { groupId, logger = consoleLogger, deadLetterSuffix = '.DLT', sessionTimeoutMs = 6_000 } = options;
-  if (Object.keys(options.handlers).length === 0) throw new Error('a consumer needs at least one handler: the topics to read follow from their types');
+  const { groupId, logger = consoleLogger, sessionTimeoutMs = 6_000, handlerLimitMs = 60_000 } = options;
+  if (Object.keys(options.handlers).length === 0)
+    throw new Error('a consumer needs at least one handler: the topics to read follow from their types');
+  addCodecs(kafkajs);
   // A client of its own: consumers of one group must not share one, for kafkajs keeps their offsets there.
-  const kafka = new Kafka({ logLevel: logLevel.NOTHING, connectionTimeout: 3_000, requestTimeout: 10_000, retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 }, ...options.kafka });
-  const deadLetters = new DeadLetters(kafka, groupId, deadLetterSuffix);
+  const kafka = new kafkajs.Kafka({
+    logLevel: kafkajs.logLevel.NOTHING,
+    connectionTimeout: 3_000,
+    requestTimeout: 10_000,
+    retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 },
+    ...options.kafka,
+  });
+  const counts = noCounts();
+  const letters = new DeadLetters(kafka, groupId, options.deadLetterTopic ?? `${groupId}.DLT`);
   const shared: Shared = {
-    options: { ...options, logger, sessionTimeoutMs },
+    options: { ...options, logger, sessionTimeoutMs, handlerLimitMs },
     reportedTypes: new Set(),
+    counts,
     partitions: new Map(),
     deadLetter: async (origin, error) => {
-      const letter = await deadLetters.put(origin, error);
+      const letter = await letters.put(origin, error);
+      counts.dead_letters += 1;
       const { topic, partition, deadLetterTopic } = letter;
       if (options.onDeadLetter) options.onDeadLetter(letter);
-      else logger.warn({ topic, partition, offset: String(letter.offset), deadLetterTopic, err: error }, 'an event was dead-lettered');
+      else
+        logger.warn(
+          { topic, partition, offset: String(letter.offset), deadLetterTopic, err: error },
+          'an event was dead-lettered',
+        );
     },
   };
   const joined = Promise.withResolvers<void>();
@@ -46,6 +74,7 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
     joined.resolve();
   };
   const keepRunning = async (): Promise<void> => {
+    void checkOffsetsRetention(kafka, shared.options);
     while (!stopping.signal.aborted) {
       session = new Session(kafka, shared, onSign);
       const reason = await session.run();
@@ -58,9 +87,25 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
   };
   const stop = async (timeoutMs: number): Promise<void> => {
     stopping.abort();
-    const finished = (session?.stop() ?? Promise.resolve()).then(() => running).then(() => deadLetters.close());
+    const finished = (session?.stop() ?? Promise.resolve()).then(() => running).then(() => letters.close());
     const late = new AbortController();
     await Promise.race([finished.finally(() => late.abort()), pause(timeoutMs, late.signal)]);
+  };
+  const held = () => (session?.held() ?? []).flatMap((name) => shared.partitions.get(name) ?? []);
+
+  const health = (): Health => {
+    if (lastSign === undefined || stopping.signal.aborted)
+      return { ok: false, alive: false, reason: 'the consumer is not running', standing: [] };
+    const silentMs = performance.now() - lastSign;
+    const standing = held().flatMap((partition) => partition.standing(handlerLimitMs) ?? []);
+    const [worst] = standing.toSorted((a, b) => Number(b.isRunning) - Number(a.isRunning));
+    if (silentMs > 2 * sessionTimeoutMs)
+      return { ok: false, alive: false, reason: `nothing heard for ${Math.round(silentMs)} ms`, standing };
+    if (!worst) return { ok: true, alive: true, standing };
+    const { topic, partition, offset, since, isRunning, error } = worst;
+    const why = isRunning ? 'its handler has not returned' : `its handler fails: ${error}`;
+    const reason = `${topic}/${partition} is at offset ${offset} since ${since}: ${why}`;
+    return { ok: false, alive: !isRunning, reason, standing };
   };
   return {
     start: () => {
@@ -68,10 +113,19 @@ export function createConsumer(options: ConsumerOptions): BankConsumer {
       return joined.promise;
     },
     stop: ({ timeoutMs = 30_000 } = {}) => (stopped ??= stop(timeoutMs)),
-    health: () => {
-      if (lastSign === undefined || stopping.signal.aborted) return { ok: false, reason: 'the consumer is not running' };
-      const silentMs = performance.now() - lastSign;
-      return silentMs <= 2 * sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing heard for ${Math.round(silentMs)} ms` };
+    health,
+    metrics: () => ({ ...counts, partitions: held().map((partition) => partition.metrics()) }),
+    redrive: async () => {
+      const handle = (origin: Parameters<Partition['redrive']>[0]) => {
+        const name = `${origin.topic}/${origin.partition}`;
+        return (shared.partitions.get(name) ?? new Partition(shared, origin)).redrive(origin);
+      };
+      try {
+        return await redrive(kafka, groupId, letters, handle);
+      } finally {
+        // Without start() nobody will stop it.
+        if (running === undefined) await letters.close();
+      }
     },
   };
 }

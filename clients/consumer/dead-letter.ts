@@ -1,43 +1,49 @@
-import type { IHeaders, Kafka, Producer } from 'kafkajs';
+import type { IHeaders, Kafka, KafkaMessage, Producer } from 'kafkajs';
 import type { Origin } from './event.ts';
 
 /** A message that was dead-lettered. */
-export interface DeadLetter extends Origin {
+export interface Letter extends Origin {
   /** The topic that it went to. */
   deadLetterTopic: string;
   error: Error;
 }
 
+/** As long as events are kept unless the bank says otherwise (EVENTS_RETENTION_DAYS). */
+const retentionMs = 400 * 24 * 3_600_000;
+/** An event of the largest size, with why in its headers. */
+const maxMessageBytes = 5 * 1024 * 1024;
+const reasonPrefix = 'kafka_dlt-';
+
 /**
- * Writes dead letters as Spring Kafka's DeadLetterPublishingRecoverer does: to the topic's name with a suffix, in the same
- * partition where there is one, key, value and headers byte for byte, and why in headers of Spring's names and encodings.
+ * The dead letters of a group: one topic with one partition, so that they stay in their order. Key,
+ * value and headers are byte for byte those of the event, and why is in headers of Spring Kafka's
+ * names and encodings (DeadLetterPublishingRecoverer).
  */
 export class DeadLetters {
   readonly #kafka: Kafka;
   readonly #groupId: string;
-  readonly #suffix: string;
+  readonly topic: string;
   #producer: Promise<Producer> | undefined;
-  /** Numbers of partitions of the topics that dead letters go to. */
-  readonly #partitions = new Map<string, number>();
 
-  constructor(kafka: Kafka, groupId: string, suffix: string) {
+  constructor(kafka: Kafka, groupId: string, topic: string) {
     this.#kafka = kafka;
     this.#groupId = groupId;
-    this.#suffix = suffix;
+    this.topic = topic;
   }
 
   /** Resolves when all replicas in sync have it; rejects when that is not known, and then it may be there twice. */
-  async put(origin: Origin, error: Error): Promise<DeadLetter> {
-    const deadLetterTopic = origin.topic + this.#suffix;
-    const { message, partition } = origin;
-    const partitions = this.#partitions.get(deadLetterTopic) ?? (await this.#prepare(origin.topic, deadLetterTopic));
-    const producer = await this.#connected();
-    await producer.send({
-      topic: deadLetterTopic,
-      acks: -1,
-      messages: [{ key: message.key, value: message.value, headers: { ...message.headers, ...this.#reasons(origin, error) }, ...(partition < partitions ? { partition } : {}) }],
+  async put(origin: Origin, error: Error): Promise<Letter> {
+    this.#producer ??= this.#connect().catch((failure: unknown) => {
+      this.#producer = undefined;
+      throw failure;
     });
-    return { ...origin, deadLetterTopic, error };
+    const { key, value, headers } = origin.message;
+    await (await this.#producer).send({
+      topic: this.topic,
+      acks: -1,
+      messages: [{ key, value, headers: { ...headers, ...this.#reasons(origin, error) } }],
+    });
+    return { ...origin, deadLetterTopic: this.topic, error };
   }
 
   async close(): Promise<void> {
@@ -45,51 +51,67 @@ export class DeadLetters {
     await producer?.disconnect();
   }
 
-  /** Makes the topic where it is missing, with as many partitions as its source. */
-  async #prepare(topic: string, deadLetterTopic: string): Promise<number> {
+  /** Makes the topic where it is missing. */
+  async #connect(): Promise<Producer> {
     const admin = this.#kafka.admin();
     await admin.connect();
     try {
-      const count = async (name: string): Promise<number> => (await admin.fetchTopicMetadata({ topics: [name] })).topics[0]?.partitions.length ?? 0;
-      if (!(await admin.listTopics()).includes(deadLetterTopic)) await admin.createTopics({ topics: [{ topic: deadLetterTopic, numPartitions: await count(topic) }] });
-      const partitions = await count(deadLetterTopic);
-      this.#partitions.set(deadLetterTopic, partitions);
-      return partitions;
+      // Brokers may not know a new topic for a moment after it was made: the producer waits for it,
+      // kafkajs' administration fails.
+      if (!(await admin.listTopics()).includes(this.topic))
+        await admin.createTopics({
+          waitForLeaders: false,
+          topics: [
+            {
+              topic: this.topic,
+              numPartitions: 1,
+              configEntries: [
+                { name: 'retention.ms', value: String(retentionMs) },
+                { name: 'max.message.bytes', value: String(maxMessageBytes) },
+              ],
+            },
+          ],
+        });
     } finally {
       await admin.disconnect();
     }
-  }
-
-  #connected(): Promise<Producer> {
-    this.#producer ??= this.#connect();
-    return this.#producer;
-  }
-
-  async #connect(): Promise<Producer> {
-    try {
-      const producer = this.#kafka.producer({ allowAutoTopicCreation: false });
-      await producer.connect();
-      return producer;
-    } catch (error) {
-      this.#producer = undefined;
-      throw error;
-    }
+    const producer = this.#kafka.producer({ allowAutoTopicCreation: false });
+    await producer.connect();
+    return producer;
   }
 
   #reasons({ topic, partition, offset, message }: Origin, error: Error): IHeaders {
     const { cause } = error;
     return {
-      'kafka_dlt-original-topic': topic,
-      'kafka_dlt-original-partition': int32(partition),
-      'kafka_dlt-original-offset': int64(offset),
-      'kafka_dlt-original-timestamp': int64(BigInt(message.timestamp)),
-      'kafka_dlt-original-consumer-group': this.#groupId,
-      'kafka_dlt-exception-fqcn': error.name,
-      'kafka_dlt-exception-message': error.message,
-      'kafka_dlt-exception-stacktrace': error.stack ?? '',
-      ...(cause instanceof Error ? { 'kafka_dlt-exception-cause-fqcn': cause.name } : {}),
+      [`${reasonPrefix}original-topic`]: topic,
+      [`${reasonPrefix}original-partition`]: int32(partition),
+      [`${reasonPrefix}original-offset`]: int64(offset),
+      [`${reasonPrefix}original-timestamp`]: int64(BigInt(message.timestamp)),
+      [`${reasonPrefix}original-consumer-group`]: this.#groupId,
+      [`${reasonPrefix}exception-fqcn`]: error.name,
+      [`${reasonPrefix}exception-message`]: error.message,
+      [`${reasonPrefix}exception-stacktrace`]: error.stack ?? '',
+      ...(cause instanceof Error ? { [`${reasonPrefix}exception-cause-fqcn`]: cause.name } : {}),
     };
   }
+}
+
+/** The event of a dead letter, and where it was read; undefined for what is none. */
+export function originOf({ message }: Pick<Origin, 'message'>): Origin | undefined {
+  const headers = message.headers ?? {};
+  const reason = (name: string) => headers[reasonPrefix + name];
+  const [topic, partition, offset, timestamp] = ['topic', 'partition', 'offset', 'timestamp'].map((name) =>
+    reason(`original-${name}`),
+  );
+  if (!topic || !Buffer.isBuffer(partition) || !Buffer.isBuffer(offset) || !Buffer.isBuffer(timestamp))
+    return undefined;
+  const own = Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith(reasonPrefix)));
+  return {
+    topic: String(topic),
+    partition: partition.readInt32BE(),
+    offset: offset.readBigInt64BE(),
+    message: { ...message, headers: own, timestamp: String(timestamp.readBigInt64BE()) } as KafkaMessage,
+  };
 }
 
 function int32(value: number): Buffer {

@@ -1,5 +1,5 @@
 import type { KafkaMessage } from 'kafkajs';
-import { type EventData, events, type EventType } from '../../libs/contracts/events.ts';
+import { type EventData, type EventType, events } from '../../libs/contracts/events.ts';
 
 /** Events for downstream systems; what keeps the gateways' API keys is none of them. */
 export type BankEventType = Exclude<EventType, 'corebanking.api_key.v1'>;
@@ -20,10 +20,15 @@ interface EventHead {
   subject: string;
   /** When it happened, ISO 8601 UTC. */
   time: string;
+  /** It was a dead letter, and comes out of its place in the sequence of its account. */
+  redriven: boolean;
   origin: Origin;
 }
 
-/** An event of a type that the contract has. `data` holds what the contract names; fields that were added since are left out. */
+/**
+ * An event of a type that the contract has. `data` holds what the contract names; fields that were
+ * added since are left out.
+ */
 export interface BankEvent<T extends BankEventType> extends EventHead {
   type: T;
   data: EventData<T>;
@@ -47,7 +52,23 @@ export interface Gap {
   to: number;
 }
 
-/** A message that is no event of the contract: no CloudEvents headers, no JSON, or not its type's schema. Never retried. */
+/** Messages that the topic no longer had when this group came to read them: offsets `from` to `to` of the partition. */
+export interface Loss {
+  topic: string;
+  partition: number;
+  from: bigint;
+  to: bigint;
+}
+
+/** Thrown by a handler: this event can never be handled. It is set aside as a dead letter, and the next one comes. */
+export class DeadLetter extends Error {
+  override name = 'DeadLetter';
+}
+
+/**
+ * A message that is no event of the contract: no CloudEvents headers, no JSON, or not its type's
+ * schema. Never retried.
+ */
 export class InvalidEventError extends Error {
   override name = 'InvalidEventError';
 }
@@ -56,15 +77,28 @@ export function isBankEventType(type: string): type is BankEventType {
   return Object.hasOwn(events, type) && type !== 'corebanking.api_key.v1';
 }
 
+/** The topics of these types, each once. */
+export function topicsOf(types: BankEventType[], topicPrefix = ''): string[] {
+  return [...new Set(types.map((type) => topicPrefix + events[type].topic))];
+}
+
 /** Reads the headers of an event. Throws an InvalidEventError. */
-export function readHead(origin: Origin): EventHead & { type: string } {
+export function readHead(origin: Origin, redriven = false): EventHead & { type: string } {
   const header = (name: string): string => {
     const value = origin.message.headers?.[name];
     const last = Array.isArray(value) ? value.at(-1) : value;
     if (last === undefined) throw new InvalidEventError(`no header ${name}`);
     return last.toString();
   };
-  return { id: header('ce_id'), type: header('ce_type'), source: header('ce_source'), subject: header('ce_subject'), time: header('ce_time'), origin };
+  return {
+    id: header('ce_id'),
+    type: header('ce_type'),
+    source: header('ce_source'),
+    subject: header('ce_subject'),
+    time: header('ce_time'),
+    redriven,
+    origin,
+  };
 }
 
 export function readOther(head: EventHead & { type: string }): OtherEvent {

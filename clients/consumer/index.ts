@@ -1,8 +1,11 @@
 /** The package `@core-banking/consumer`: what is exported here is its interface. */
 export { createConsumer } from './consumer.ts';
-export type { BankConsumer, ConsumerOptions, Logger } from './options.ts';
-export type { BankEvent, BankEventType, Gap, Handlers, OtherEvent, SequencedEvent } from './event.ts';
-export { InvalidEventError } from './event.ts';
-export type { DeadLetter } from './dead-letter.ts';
-export { accountPositions } from './positions.ts';
+export type { Letter } from './dead-letter.ts';
+export type { BankEvent, BankEventType, Gap, Handlers, Loss, OtherEvent, SequencedEvent } from './event.ts';
+export { DeadLetter, InvalidEventError } from './event.ts';
+export type { ConsumerMetrics, Standing } from './measures.ts';
+export { prometheusText } from './measures.ts';
+export type { BankConsumer, ConsumerOptions, Health, Logger } from './options.ts';
 export type { AccountPositions, Queryable } from './positions.ts';
+export { accountPositions } from './positions.ts';
+export type { Redriven } from './redrive.ts';

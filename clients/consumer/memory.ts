@@ -37,8 +37,9 @@ export class Memory {
     this.#sequences = new Recent(memory);
   }
 
-  async isHandled(id: string): Promise<boolean> {
-    return this.#ids.get(id) ?? (await this.#store.isHandled?.(id)) ?? false;
+  /** Of what is redriven memory knows only that it was set aside. */
+  async isHandled(id: string, isRedriven: boolean): Promise<boolean> {
+    return (isRedriven ? undefined : this.#ids.get(id)) ?? (await this.#store.isHandled?.(id)) ?? false;
   }
 
   /** Whether the event was there before, or what is missing before it. Of an account never seen nothing is known. */

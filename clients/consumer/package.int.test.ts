@@ -9,29 +9,48 @@ const root = join(import.meta.dirname, '../..');
 const folder = mkdtempSync(join(tmpdir(), 'core-banking-consumer-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const run = (command: string, args: string[], cwd: string) => execFileSync(command, args, { cwd, encoding: 'utf8', timeout: 90_000 });
-const json = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8')) as { dependencies: Record<string, string>; peerDependencies: Record<string, string> };
+const run = (command: string, args: string[], cwd: string) =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', timeout: 90_000 });
+const json = (file: string) =>
+  JSON.parse(readFileSync(join(root, file), 'utf8')) as {
+    dependencies: Record<string, string>;
+    peerDependencies: Record<string, string>;
+  };
 
-it("names the versions that the project itself is tested with", () => {
+it('names the versions that the project itself is tested with', () => {
   const { dependencies, peerDependencies } = json('clients/consumer/package.json');
   const own = json('package.json').dependencies;
   expect([dependencies['zod'], peerDependencies['kafkajs']]).toEqual([own['zod'], `^${own['kafkajs']}`]);
 });
 
 it('is packed, installed without a registry, loaded, and README compiles against its types', () => {
-  const tarball = run('npm', ['pack', '--silent', '--pack-destination', folder], import.meta.dirname).trim().split('\n').at(-1) ?? '';
+  const tarball =
+    run('npm', ['pack', '--silent', '--pack-destination', folder], import.meta.dirname)
+      .trim()
+      .split('\n')
+      .at(-1) ?? '';
   writeFileSync(join(folder, 'package.json'), '{ "type": "module", "private": true }');
   const installed = ['kafkajs', 'zod'].map((name) => join(root, 'node_modules', name));
   run('npm', ['install', '--offline', '--no-audit', '--no-fund', '--silent', tarball, ...installed], folder);
-  const exported = run(process.execPath, ['--input-type=module', '-e', "console.log(Object.keys(await import('@core-banking/consumer')).join())"], folder);
-  expect(exported.trim()).toBe('InvalidEventError,accountPositions,createConsumer');
+  const exported = run(
+    process.execPath,
+    ['--input-type=module', '-e', "console.log(Object.keys(await import('@core-banking/consumer')).join())"],
+    folder,
+  );
+  expect(exported.trim()).toBe('DeadLetter,InvalidEventError,accountPositions,createConsumer,prometheusText');
 
   const readme = readFileSync(join(import.meta.dirname, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code ?? '');
   expect(blocks).toHaveLength(2);
   blocks.forEach((code, i) => writeFileSync(join(folder, `readme-${i}.ts`), code));
   mkdirSync(join(folder, 'node_modules/@types'));
-  for (const name of ['@types/node', '@types/pg', 'pg-types', 'pg-protocol', 'undici-types']) symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: { strict: true, noEmit: true, target: 'es2022', module: 'nodenext', types: ['node'] } }));
+  for (const name of ['@types/node', '@types/pg', 'pg-types', 'pg-protocol', 'undici-types'])
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: { strict: true, noEmit: true, target: 'es2022', module: 'nodenext', types: ['node'] },
+    }),
+  );
   expect(run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'], folder)).toBe('');
 }, 120_000);

@@ -1,9 +1,31 @@
-import { type BankEvent, type BankEventType, InvalidEventError, isBankEventType, isSequenced, olderVersion, type Origin, readEvent, readHead, readOther } from './event.ts';
+import {
+  type BankEvent,
+  type BankEventType,
+  DeadLetter,
+  InvalidEventError,
+  isBankEventType,
+  isSequenced,
+  type Loss,
+  type Origin,
+  olderVersion,
+  readEvent,
+  readHead,
+  readOther,
+} from './event.ts';
+import type { ConsumerMetrics, Counts, Standing } from './measures.ts';
 import { Memory } from './memory.ts';
 import type { ConsumerOptions, Logger } from './options.ts';
 
-type Settings = ConsumerOptions & { logger: Logger; sessionTimeoutMs: number };
+export type Settings = ConsumerOptions & { logger: Logger; sessionTimeoutMs: number; handlerLimitMs: number };
 type Handle = (event: BankEvent<BankEventType>) => Promise<void> | void;
+
+interface Current {
+  origin: Origin;
+  sinceMs: number;
+  failures: number;
+  isRunning: boolean;
+  error?: Error;
+}
 
 /** What the partitions of a consumer share. */
 export interface Shared {
@@ -12,6 +34,7 @@ export interface Shared {
   deadLetter(origin: Origin, error: Error): Promise<void>;
   /** Types of a newer version that were reported. */
   reportedTypes: Set<string>;
+  counts: Counts;
   /** Every partition that was ever held, by name: what was handled stays known from one session to the next. */
   partitions: Map<string, Partition>;
 }
@@ -19,57 +42,128 @@ export interface Shared {
 /** The events of one partition, one after the other. */
 export class Partition {
   readonly #shared: Shared;
+  readonly #name: { topic: string; partition: number };
   readonly #memory: Memory;
   #last: Promise<unknown> = Promise.resolve();
-  #failing: { offset: bigint; attempts: number } | undefined;
+  /** The event that it is at, until it is done. */
+  #current: Current | undefined;
+  #loss: Loss | undefined;
+  /** The offset of the next message; undefined as long as that is not known. */
+  position: bigint | undefined;
+  /** Behind the newest message of the partition, when it was last looked at. */
+  end = 0n;
 
-  constructor(shared: Shared) {
+  constructor(shared: Shared, name: { topic: string; partition: number }) {
     this.#shared = shared;
+    this.#name = { topic: name.topic, partition: name.partition };
     this.#memory = new Memory(shared.options);
   }
 
   /**
-   * Takes one message to its end: handled, skipped, or a dead letter; then `done`. Else the milliseconds until it is to be
-   * taken again, before anything behind it. Never rejects. A handler that an earlier session has left running is waited for.
+   * Takes one message to its end: handled, skipped, or a dead letter; then `done`. Else the
+   * milliseconds until it is to be taken again, before anything behind it. Never rejects. A handler
+   * that an earlier session has left running is waited for.
    */
   take(origin: Origin): Promise<'done' | number> {
-    const turn = this.#last.then(() => this.#take(origin));
-    this.#last = turn;
-    return turn;
+    return this.#inTurn(() => this.#take(origin));
+  }
+
+  /** Hands a dead letter to its handler. Rejects where that throws. */
+  redrive(origin: Origin): Promise<void> {
+    return this.#inTurn(() => this.#handle(origin, true));
+  }
+
+  /** The topic no longer has what comes before its next message: told before that is handled. */
+  lose(loss: Loss): void {
+    this.#loss = { ...loss, from: this.#loss?.from ?? loss.from };
   }
 
   /** To be called where the partition may have been somebody else's meanwhile. */
   forgetPlaces(): void {
     this.#memory.forgetPlaces();
+    this.#current = undefined;
+    this.position = undefined;
+  }
+
+  /** What it has been at for longer than `limitMs`. */
+  standing(limitMs: number): Standing | undefined {
+    if (!this.#current) return undefined;
+    const { origin, sinceMs, failures, isRunning, error } = this.#current;
+    const ageMs = performance.now() - sinceMs;
+    if (ageMs < limitMs) return undefined;
+    const { topic, partition, offset } = origin;
+    const since = new Date(Date.now() - ageMs).toISOString();
+    return { topic, partition, offset, since, failures, isRunning, ...(error ? { error: error.message } : {}) };
+  }
+
+  metrics(): ConsumerMetrics['partitions'][number] {
+    const { position = this.end } = this;
+    const lag = Number(this.end > position ? this.end - position : 0n);
+    const standingMs = this.#current ? performance.now() - this.#current.sinceMs : 0;
+    return { ...this.#name, lag, standing_seconds: standingMs / 1_000 };
+  }
+
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(run);
+    this.#last = turn.catch(() => undefined);
+    return turn;
   }
 
   async #take(origin: Origin): Promise<'done' | number> {
+    if (this.#current?.origin.offset !== origin.offset)
+      this.#current = { origin, sinceMs: performance.now(), failures: 0, isRunning: true };
+    this.#current.isRunning = true;
     try {
+      await this.#tellLoss();
       await this.#handle(origin);
     } catch (error) {
-      return this.#fail(origin, error as Error);
+      const pauseMs = await this.#fail(origin, this.#current, error as Error);
+      if (pauseMs !== undefined) return pauseMs;
     }
-    this.#failing = undefined;
+    this.#current = undefined;
+    this.position = origin.offset + 1n;
     return 'done';
   }
 
-  async #handle(origin: Origin): Promise<void> {
-    const { handlers, otherwise } = this.#shared.options;
-    const head = readHead(origin);
+  async #tellLoss(): Promise<void> {
+    if (!this.#loss) return;
+    const { onLoss, logger } = this.#shared.options;
+    const loss = this.#loss;
+    if (onLoss) await onLoss(loss);
+    else
+      logger.warn(
+        { ...loss, from: String(loss.from), to: String(loss.to) },
+        'the topic has deleted messages that this group had not read',
+      );
+    this.#shared.counts.lost += Number(loss.to - loss.from) + 1;
+    this.#loss = undefined;
+  }
+
+  async #handle(origin: Origin, isRedriven = false): Promise<void> {
+    const { options, counts } = this.#shared;
+    const { handlers, otherwise } = options;
+    const head = readHead(origin, isRedriven);
     const { type } = head;
-    if (await this.#memory.isHandled(head.id)) return;
+    if (await this.#memory.isHandled(head.id, isRedriven)) {
+      counts.repeats += 1;
+      return;
+    }
     if (!isBankEventType(type) || !handlers[type]) {
       this.#reportNewer(type);
       if (!otherwise) return;
       await otherwise(readOther(head));
     } else {
       const event = readEvent(head, type);
-      const isRepeat = isSequenced(event) && !(await this.#checkSequence(event));
-      if (isRepeat) return;
+      const isRepeat = isSequenced(event) && !isRedriven && !(await this.#checkSequence(event));
+      if (isRepeat) {
+        counts.repeats += 1;
+        return;
+      }
       await (handlers[type] as Handle)(event);
-      if (isSequenced(event)) this.#memory.passed(event);
+      if (isSequenced(event) && !isRedriven) this.#memory.passed(event);
     }
     await this.#memory.handled(head);
+    counts.handled += 1;
   }
 
   /** False for a repeat. Resolves when a gap has been reported. */
@@ -79,6 +173,7 @@ export class Partition {
     if (typeof place === 'string') return place === 'next';
     if (onGap) await onGap(place, event);
     else logger.warn({ ...place, event_id: event.id }, 'events of this account are missing');
+    this.#shared.counts.missing += place.to - place.from + 1;
     return true;
   }
 
@@ -91,26 +186,29 @@ export class Partition {
     else options.logger.warn({ type, handled }, 'events of a newer version are coming, which have no handler');
   }
 
-  async #fail(origin: Origin, error: Error): Promise<'done' | number> {
-    const { options, deadLetter } = this.#shared;
-    const { attempts: maxAttempts = 5, firstPauseMs = 200, maxPauseMs = 10_000 } = options.retry ?? {};
-    const attempts = this.#failing?.offset === origin.offset ? this.#failing.attempts + 1 : 1;
-    this.#failing = { offset: origin.offset, attempts };
-    const where = { topic: origin.topic, partition: origin.partition, offset: String(origin.offset), attempts };
-    const pauseMs = Math.min(firstPauseMs * 2 ** (attempts - 1), maxPauseMs);
-    if (attempts < maxAttempts && !(error instanceof InvalidEventError)) {
-      options.logger.warn({ ...where, err: error }, 'handling failed; the event is tried again');
-      return pauseMs;
-    }
-    try {
-      await deadLetter(origin, error);
-    } catch (failure) {
-      options.logger.warn({ ...where, err: failure }, 'the dead letter could not be written; the event is tried again');
-      return pauseMs;
-    }
-    this.#pass(origin);
-    this.#failing = undefined;
-    return 'done';
+  /** The pause before it is tried again; undefined where it has become a dead letter. */
+  async #fail(origin: Origin, current: Current, error: Error): Promise<number | undefined> {
+    const { options, counts, deadLetter } = this.#shared;
+    const { firstPauseMs = 200, maxPauseMs = 10_000 } = options.retry ?? {};
+    const { topic, partition, offset } = origin;
+    current.failures += 1;
+    current.error = error;
+    counts.failures += 1;
+    const where = { topic, partition, offset: String(offset), failures: current.failures };
+    if (error instanceof InvalidEventError || error instanceof DeadLetter) {
+      try {
+        await deadLetter(origin, error);
+        this.#pass(origin);
+        return undefined;
+      } catch (failure) {
+        options.logger.warn(
+          { ...where, err: failure },
+          'the dead letter could not be written; the event is tried again',
+        );
+      }
+    } else options.logger.warn({ ...where, err: error }, 'handling failed; the event is tried again');
+    current.isRunning = false;
+    return Math.min(firstPauseMs * 2 ** Math.min(current.failures - 1, 20), maxPauseMs);
   }
 
   /** A dead letter leaves no gap in its account's sequence, and no second one when it is delivered again. */

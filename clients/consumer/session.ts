@@ -1,22 +1,30 @@
-import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
-import { events } from '../../libs/contracts/events.ts';
-import type { BankEventType } from './event.ts';
+import type { Consumer, EachBatchPayload, Kafka, TopicPartitionOffset } from 'kafkajs';
+import { type BankEventType, topicsOf } from './event.ts';
 import type { Logger } from './options.ts';
 import { Partition, type Shared } from './partition.ts';
 import { pause } from './pause.ts';
+import { Places } from './places.ts';
 
 /** How a broker says that the group has moved on without this member, or is about to. */
-const rebalanceTypes = new Set(['REBALANCE_IN_PROGRESS', 'NOT_COORDINATOR_FOR_GROUP', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID']);
+const rebalanceTypes = new Set([
+  'REBALANCE_IN_PROGRESS',
+  'NOT_COORDINATOR_FOR_GROUP',
+  'ILLEGAL_GENERATION',
+  'UNKNOWN_MEMBER_ID',
+]);
 /** In a rebalance, a member whose handler takes longer than this is left behind, and its event goes to another. */
 const rebalanceTimeoutMs = 60_000;
 const commitIntervalMs = 500;
 /** After so many session time-outs without a sign, the connections are taken for dead. */
 const silentSessions = 3;
 const disconnectTimeoutMs = 2_000;
+const lookIntervalMs = 5_000;
+const beginAgainMs = 500;
+const compactedTopic = 'balances';
 
 /** One session of a kafkajs consumer: from joining the group until it is stopped or has crashed. */
 export class Session {
-  readonly #kafka: Kafka;
+  readonly #places: Places;
   readonly #consumer: Consumer;
   readonly #options: Shared['options'];
   readonly #logger: Logger;
@@ -37,12 +45,12 @@ export class Session {
   #lastCommit = 0;
 
   constructor(kafka: Kafka, shared: Shared, onSign: (hasJoined: boolean) => void) {
-    this.#kafka = kafka;
     this.#options = shared.options;
     this.#logger = shared.options.logger;
     this.#shared = shared;
     this.#onSign = onSign;
     const { groupId, sessionTimeoutMs } = this.#options;
+    this.#places = new Places(kafka, groupId);
     this.#heartbeatMs = Math.min(Math.floor(sessionTimeoutMs / 3), 1_000);
     this.#consumer = kafka.consumer({
       groupId,
@@ -65,21 +73,31 @@ export class Session {
     consumer.on(REBALANCING, () => void (this.#isJoining = true));
     consumer.on(GROUP_JOIN, ({ payload }) => this.#join(payload.memberId, payload.memberAssignment));
     consumer.on(CRASH, ({ payload }) => this.#ended.resolve(payload.error));
-    const { handlers, topicPrefix = '', from, fromBeginning = true, parallelism = 1 } = this.#options;
-    const topics = new Set((Object.keys(handlers) as BankEventType[]).map((type) => topicPrefix + events[type].topic));
+    const { handlers, topicPrefix, parallelism = 1 } = this.#options;
+    const topics = topicsOf(Object.keys(handlers) as BankEventType[], topicPrefix);
     try {
       await consumer.connect();
-      await consumer.subscribe({ topics: [...topics], fromBeginning: fromBeginning || from !== undefined });
-      await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, partitionsConsumedConcurrently: parallelism, eachBatch: (payload) => this.#eachBatch(payload) });
+      // Where a partition begins is said when it is given to this member; what kafkajs does without
+      // being told must lose nothing.
+      await consumer.subscribe({ topics, fromBeginning: true });
+      await consumer.run({
+        autoCommit: false,
+        eachBatchAutoResolve: false,
+        partitionsConsumedConcurrently: parallelism,
+        eachBatch: (payload) => this.#eachBatch(payload),
+      });
     } catch (error) {
       this.#ended.resolve(error as Error);
     }
     const watch = setInterval(() => this.#endWhenSilent(), this.#heartbeatMs);
+    const look = setInterval(() => void this.#lookAtEnds(topics), lookIntervalMs);
     const reason = await this.#ended.promise;
     this.#isOver = true;
     clearInterval(watch);
+    clearInterval(look);
     this.#clearPauses();
-    await Promise.race([consumer.disconnect().catch(() => undefined), pause(disconnectTimeoutMs)]);
+    const ending = Promise.all([consumer.disconnect().catch(() => undefined), this.#places.close()]);
+    await Promise.race([ending, pause(disconnectTimeoutMs)]);
     return reason;
   }
 
@@ -92,23 +110,80 @@ export class Session {
   }
 
   /**
-   * Places in sequences hold as long as nobody else has read the partition: since this member held it before, under the same
-   * id. One that was left behind comes back under a new one.
+   * Places in sequences hold as long as nobody else has read the partition: since this member held
+   * it before, under the same id. One that was left behind comes back under a new one.
    */
   #join(memberId: string, assignment: Record<string, number[]>): void {
     const { partitions } = this.#shared;
     const kept = memberId === this.#memberId ? this.#held : new Set<string>();
-    this.#held = new Set(Object.entries(assignment).flatMap(([topic, numbers]) => numbers.map((partition) => `${topic}/${partition}`)));
-    for (const name of this.#held) {
-      const partition = partitions.get(name) ?? new Partition(this.#shared);
+    const given = Object.entries(assignment).flatMap(([topic, numbers]) =>
+      numbers.map((partition) => ({ topic, partition, name: `${topic}/${partition}` })),
+    );
+    this.#held = new Set(given.map(({ name }) => name));
+    for (const { name, ...place } of given) {
+      const partition = partitions.get(name) ?? new Partition(this.#shared, place);
       partitions.set(name, partition);
       if (!kept.has(name)) partition.forgetPlaces();
     }
     this.#memberId = memberId;
     this.#lost = undefined;
     this.#isJoining = false;
+    // Nothing is fetched before it is known where to begin: kafkajs would set the group's offsets
+    // itself where they are gone.
+    const fresh = Object.entries(assignment).flatMap(([topic, numbers]) => {
+      const partitions = numbers.filter((partition) => !kept.has(`${topic}/${partition}`));
+      return partitions.length > 0 ? [{ topic, partitions }] : [];
+    });
+    this.#consumer.pause(fresh);
     this.#logger.info({ groupId: this.#options.groupId, assignment }, 'joined the consumer group');
-    this.#sign(true);
+    this.#sign(false);
+    void Promise.all(fresh.map(({ topic, partitions }) => this.#begin(topic, partitions))).then(() => this.#sign(true));
+  }
+
+  /** Finds where to begin in partitions that this member was just given, and lets them be fetched. */
+  async #begin(topic: string, given: number[]): Promise<void> {
+    const memberId = this.#memberId;
+    for (;;) {
+      if (this.#isOver || this.#stopping || memberId !== this.#memberId) return;
+      try {
+        const places = await this.#places.next(topic, this.#options);
+        const begun: TopicPartitionOffset[] = [];
+        for (const partition of given) {
+          const place = places.get(partition);
+          const state = this.#shared.partitions.get(`${topic}/${partition}`);
+          if (!place || !state || !this.#held.has(`${topic}/${partition}`)) continue;
+          state.position = place.position;
+          if (place.lostFrom !== undefined)
+            state.lose({ topic, partition, from: place.lostFrom, to: place.position - 1n });
+          this.#consumer.seek({ topic, partition, offset: String(place.position) });
+          begun.push({ topic, partition, offset: String(place.position) });
+        }
+        // Kept at once: who comes back before anything was handled must not choose again, by then behind it.
+        await this.#consumer.commitOffsets(begun);
+        this.#consumer.resume([{ topic, partitions: given }]);
+        await this.#lookAtEnds([topic]);
+        return;
+      } catch (error) {
+        this.#logger.warn({ topic, err: error }, 'where to begin is not known yet; it is asked again');
+        await pause(beginAgainMs);
+      }
+    }
+  }
+
+  /** So that lag is known where nothing is fetched, too. */
+  async #lookAtEnds(topics: Iterable<string>): Promise<void> {
+    for (const topic of topics) {
+      const ranges = await this.#places.ranges(topic).catch(() => undefined);
+      for (const [partition, { high }] of ranges ?? []) {
+        const state = this.#shared.partitions.get(`${topic}/${partition}`);
+        if (state) state.end = high;
+      }
+    }
+  }
+
+  /** The partitions that this member has now. */
+  held(): readonly string[] {
+    return [...this.#held];
   }
 
   #sign(hasJoined: boolean): void {
@@ -121,16 +196,18 @@ export class Session {
   #endWhenSilent(): void {
     const silentMs = performance.now() - this.#lastSign;
     const limitMs = silentSessions * this.#options.sessionTimeoutMs + (this.#isJoining ? rebalanceTimeoutMs : 0);
-    if (!this.#stopping && silentMs > limitMs) this.#ended.resolve(new Error(`nothing heard for ${Math.round(silentMs)} ms`));
+    if (!this.#stopping && silentMs > limitMs)
+      this.#ended.resolve(new Error(`nothing heard for ${Math.round(silentMs)} ms`));
   }
 
   async #eachBatch(payload: EachBatchPayload): Promise<void> {
-    const { topic, partition, messages } = payload.batch;
+    const { topic, partition, messages, highWatermark } = payload.batch;
     const state = this.#shared.partitions.get(`${topic}/${partition}`);
     if (!state || this.#lost || this.#isOver) throw this.#lost ?? new Error(`${topic}/${partition} is not held`);
+    state.end = BigInt(highWatermark);
+    this.#noticeLoss(payload, state);
     const beats = setInterval(() => void this.#beat(payload), this.#heartbeatMs);
     try {
-      if (await this.#skipTo(payload)) return;
       for (const message of messages) {
         if (this.#stopping || this.#lost || this.#isOver) break;
         const outcome = await state.take({ topic, partition, offset: BigInt(message.offset), message });
@@ -149,30 +226,23 @@ export class Session {
     if (this.#lost) throw this.#lost;
   }
 
-  /** True where the batch begins before `from`, and the partition is fetched again from that moment on. */
-  async #skipTo({ batch: { topic, partition, messages } }: EachBatchPayload): Promise<boolean> {
-    const { from } = this.#options;
-    const [first] = messages;
-    if (from === undefined || first === undefined || Number(first.timestamp) >= from.getTime()) return false;
-    const offset = await this.#offsetAt(topic, partition, from);
-    // Not so where the clock of a new leader is behind: what comes after an event of the period is of the period.
-    if (offset <= BigInt(first.offset)) return false;
-    this.#consumer.seek({ topic, partition, offset: String(offset) });
-    return true;
+  /**
+   * A partition that stood for longer than its topic keeps: kafkajs then goes on at the oldest
+   * message that there is. Offsets of these topics have no holes, but where they are compacted and
+   * keep what matters.
+   */
+  #noticeLoss({ batch: { topic, partition, messages } }: EachBatchPayload, state: Partition): void {
+    const first = messages[0] && BigInt(messages[0].offset);
+    if (first === undefined || state.position === undefined || first <= state.position) return;
+    if (topic !== (this.#options.topicPrefix ?? '') + compactedTopic)
+      state.lose({ topic, partition, from: state.position, to: first - 1n });
+    state.position = first;
   }
 
-  async #offsetAt(topic: string, partition: number, moment: Date): Promise<bigint> {
-    const admin = this.#kafka.admin();
-    try {
-      await admin.connect();
-      const offsets = await admin.fetchTopicOffsetsByTimestamp(topic, moment.getTime());
-      return BigInt(offsets.find((found) => found.partition === partition)?.offset ?? 0);
-    } finally {
-      await admin.disconnect();
-    }
-  }
-
-  /** Leaves the partition alone for a while; kafkajs then fetches on behind what was resolved, which is at the failed event. */
+  /**
+   * Leaves the partition alone for a while; kafkajs then fetches on behind what was resolved, which
+   * is at the failed event.
+   */
   #pause(payload: EachBatchPayload, pauseMs: number): void {
     const resume = payload.pause();
     const timer = setTimeout(() => {

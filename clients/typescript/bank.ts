@@ -1,15 +1,15 @@
 import type { TokenProvider } from './credentials.ts';
 import { ApprovalNeededError, BankError, NoAnswerError } from './errors.ts';
-import { operations } from './operations.ts';
 import type { Approval, Calls, Operation } from './operations.ts';
+import { operations } from './operations.ts';
 import { createPages } from './pages.ts';
-import { pathOf, pause, retryAfterMs, send } from './send.ts';
 import type { Answer, Patience, Request, Sender } from './send.ts';
+import { pathOf, pause, retryAfterMs, send } from './send.ts';
 
 /**
- * One call per operation of the bank. Amounts are JSON numbers: the bank takes and keeps at most 15 digits, which a double
- * carries unchanged, so that what is read is what is booked. (Only the sum of Vault may have more.) Do not add up amounts
- * as doubles: the bank knows the balance.
+ * One call per operation of the bank. Amounts are JSON numbers: the bank takes and keeps at most 15
+ * digits, which a double carries unchanged, so that what is read is what is booked. (Only the sum
+ * of Vault may have more.) Do not add up amounts as doubles: the bank knows the balance.
  */
 export type Bank = Calls;
 
@@ -25,31 +25,57 @@ export type BankOptions = {
 } & ({ apiKey: string } | { token: string | TokenProvider });
 
 export interface CallOptions {
-  /** For a POST: names the request, so that it is done once however often it is sent. Made for each call where none is given. */
+  /**
+   * For a POST: names the request, so that it is done once however often it is sent. Made for each
+   * call where none is given.
+   */
   idempotencyKey?: string;
+  /**
+   * For a PATCH: the ETag of the version that may be changed; where it has changed since, the bank
+   * answers version_mismatch.
+   */
+  ifMatch?: string;
+  /** Is told the headers of the answer of a call that is no list: its ETag, for ifMatch. */
+  onHeaders?: (headers: Headers) => void;
   /** Ends the call; it then rejects with the signal's reason. What has been sent may be done all the same. */
   signal?: AbortSignal;
   deadlineMs?: number;
 }
 
-/** A client of the bank. Its calls reject with a BankError, an ApprovalNeededError, a NoAnswerError or the reason of their signal. */
+/**
+ * A client of the bank. Its calls reject with a BankError, an ApprovalNeededError, a NoAnswerError
+ * or the reason of their signal.
+ */
 export function createBank(options: BankOptions): Bank {
   const { baseUrl, attempts = 5, attemptTimeoutMs = 15_000, deadlineMs = 60_000, ...credentials } = options;
   const sender: Sender = { baseUrl: new URL(baseUrl).href.replace(/\/$/, ''), credentials, attempts, attemptTimeoutMs };
-  const patienceOf = (call: CallOptions): Patience => ({ endsAt: performance.now() + (call.deadlineMs ?? deadlineMs), signal: call.signal });
-  const callOf = (operation: Operation) => (input: Input = {}, call: CallOptions = {}) => {
-    const request = requestOf(operation, input, call);
-    if (operation.paged === undefined) return one(sender, operation, request, patienceOf(call));
-    const itemsOf = ({ body }: Answer) => (operation.paged === 'items' ? dataOf(body) : [dataOf(body)]) as unknown[];
-    return createPages(request.path, (path) => send(sender, { ...request, path }, patienceOf(call)), itemsOf);
-  };
-  return Object.fromEntries(Object.entries(operations).map(([name, operation]) => [name, callOf(operation)])) as unknown as Bank;
+  const patienceOf = (call: CallOptions): Patience => ({
+    endsAt: performance.now() + (call.deadlineMs ?? deadlineMs),
+    signal: call.signal,
+  });
+  const callOf =
+    (operation: Operation) =>
+    (input: Input = {}, call: CallOptions = {}) => {
+      const request = requestOf(operation, input, call);
+      if (operation.file !== undefined)
+        return send(sender, { ...request, accept: operation.file }, patienceOf(call)).then(({ body }) => body);
+      if (operation.paged === undefined) return one(sender, operation, request, patienceOf(call), call.onHeaders);
+      const itemsOf = ({ body }: Answer) => (operation.paged === 'items' ? dataOf(body) : [dataOf(body)]) as unknown[];
+      return createPages(request.path, (path) => send(sender, { ...request, path }, patienceOf(call)), itemsOf);
+    };
+  return Object.fromEntries(
+    Object.entries(operations).map(([name, operation]) => [name, callOf(operation)]),
+  ) as unknown as Bank;
 }
 
 type Input = Record<string, unknown>;
 
 /** Fields named in the path go there, the rest into the query of a GET or the body. */
-function requestOf({ method, path: template }: Operation, input: Input, { idempotencyKey }: CallOptions): Request {
+function requestOf(
+  { method, path: template }: Operation,
+  input: Input,
+  { idempotencyKey, ifMatch }: CallOptions,
+): Request {
   const rest = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
   const path = template.replace(/:(\w+)/g, (_, name: string) => {
     const value = String(rest.get(name) ?? '');
@@ -58,11 +84,20 @@ function requestOf({ method, path: template }: Operation, input: Input, { idempo
     if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} is missing`);
     return encodeURIComponent(value);
   });
-  if (method === 'GET') return { method, path: rest.size === 0 ? path : `${path}?${new URLSearchParams([...rest].map(([name, value]) => [name, String(value)] as [string, string]))}` };
+  if (method === 'GET')
+    return {
+      method,
+      path:
+        rest.size === 0
+          ? path
+          : `${path}?${new URLSearchParams([...rest].map(([name, value]) => [name, String(value)] as [string, string]))}`,
+    };
   const body = JSON.stringify(Object.fromEntries(rest));
-  if (method === 'PATCH') return { method, path, body };
+  if (method === 'PATCH') return { method, path, body, ...(ifMatch === undefined ? {} : { ifMatch }) };
+  if (method === 'DELETE') return { method, path };
   const key = idempotencyKey ?? newKey();
-  if (!/^[\x20-\x7e]{1,255}$/.test(key)) throw new TypeError('idempotencyKey must have 1 to 255 printable ASCII characters');
+  if (!/^[\x20-\x7e]{1,255}$/.test(key))
+    throw new TypeError('idempotencyKey must have 1 to 255 printable ASCII characters');
   return { method, path, body, idempotencyKey: key };
 }
 
@@ -76,8 +111,16 @@ function dataOf(body: unknown): unknown {
   return (body as { data: unknown }).data;
 }
 
-async function one(sender: Sender, operation: Operation, request: Request, patience: Patience): Promise<unknown> {
+async function one(
+  sender: Sender,
+  operation: Operation,
+  request: Request,
+  patience: Patience,
+  onHeaders?: CallOptions['onHeaders'],
+): Promise<unknown> {
   let answer = await send(sender, request, patience);
+  onHeaders?.(answer.headers);
+  if (operation.feed) return { data: dataOf(answer.body), cursor: (answer.body as { cursor: string }).cursor };
   if (answer.status !== 202) return operation.bare ? answer.body : dataOf(answer.body);
   const approval = approvalIn(answer.body);
   if (approval) throw new ApprovalNeededError(approval, request.idempotencyKey);
@@ -85,11 +128,16 @@ async function one(sender: Sender, operation: Operation, request: Request, patie
   const location = pathOf(answer.headers.get('location') ?? '');
   while (answer.status === 202) {
     const waitMs = retryAfterMs(answer.headers) ?? 1000;
-    if (performance.now() + waitMs >= patience.endsAt) throw new NoAnswerError('the bank took the request, its outcome is not known yet', { idempotencyKey: request.idempotencyKey, pending });
+    if (performance.now() + waitMs >= patience.endsAt)
+      throw new NoAnswerError('the bank took the request, its outcome is not known yet', {
+        idempotencyKey: request.idempotencyKey,
+        pending,
+      });
     await pause(waitMs, patience.signal);
     const resource = await lookUp(sender, location, patience);
     if (resource?.status === 'Completed') return resource;
-    // A repeat is told the outcome as the first request would have been: a refusal with its code. It also asks for those who may not look.
+    // A repeat is told the outcome as the first request would have been: a refusal with its code.
+    // It also asks for those who may not look.
     if (resource?.status !== 'Pending') answer = await send(sender, request, patience);
   }
   return operation.bare ? answer.body : dataOf(answer.body);
@@ -101,13 +149,19 @@ function approvalIn(body: unknown): Approval | undefined {
   return typeof data === 'object' && data !== null && 'approval_id' in data ? (data as Approval) : undefined;
 }
 
-/** The resource as it is now, Pending where the bank cannot tell yet; undefined for a caller who may write but not read. */
+/**
+ * The resource as it is now, Pending where the bank cannot tell yet; undefined for a caller who may
+ * write but not read.
+ */
 async function lookUp(sender: Sender, path: string, patience: Patience): Promise<{ status: string } | undefined> {
   try {
-    return dataOf((await send({ ...sender, attempts: 1 }, { method: 'GET', path }, patience)).body) as { status: string };
+    return dataOf((await send({ ...sender, attempts: 1 }, { method: 'GET', path }, patience)).body) as {
+      status: string;
+    };
   } catch (error) {
     if (error instanceof BankError && error.code === 'insufficient_scope') return undefined;
-    if (error instanceof NoAnswerError || (error instanceof BankError && (error.status === 429 || error.status >= 500))) return { status: 'Pending' };
+    if (error instanceof NoAnswerError || (error instanceof BankError && (error.status === 429 || error.status >= 500)))
+      return { status: 'Pending' };
     throw error;
   }
 }

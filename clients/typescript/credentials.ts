@@ -14,8 +14,9 @@ const earlyMs = 30_000;
 const timeoutMs = 10_000;
 
 /**
- * Tokens by OAuth client credentials (RFC 6749, 4.4): asked for when first needed, kept until shortly before they expire,
- * one request for all calls that wait. Throws an Error with the code of the identity provider where it refuses.
+ * Tokens by OAuth client credentials (RFC 6749, 4.4): asked for when first needed, kept until
+ * shortly before they expire, one request for all calls that wait. Throws an Error with the code of
+ * the identity provider where it refuses.
  */
 export function clientCredentials(credentials: ClientCredentials): TokenProvider {
   let kept: Token | undefined;
@@ -44,8 +45,14 @@ async function requestToken({ tokenEndpoint, clientId, clientSecret, scope }: Cl
     redirect: 'error',
     signal: AbortSignal.timeout(timeoutMs),
   });
-  const answer = (await response.json().catch(() => ({}))) as { access_token?: string; expires_in?: number; error?: string; error_description?: string };
-  if (answer.access_token === undefined) throw new Error(`no token: ${response.status} ${answer.error ?? ''} ${answer.error_description ?? ''}`.trim());
+  const answer = (await response.json().catch(() => ({}))) as {
+    access_token?: string;
+    expires_in?: number;
+    error?: string;
+    error_description?: string;
+  };
+  if (answer.access_token === undefined)
+    throw new Error(`no token: ${response.status} ${answer.error ?? ''} ${answer.error_description ?? ''}`.trim());
   const lifetimeMs = (answer.expires_in ?? 300) * 1000;
   return { value: answer.access_token, goodUntil: askedAt + Math.max(lifetimeMs - earlyMs, lifetimeMs / 2) };
 }

@@ -28,7 +28,10 @@ export class BankError extends Error {
   }
 }
 
-/** A second person must approve the request: nothing has happened. Repeat the call with `idempotencyKey` for its outcome, once there is one. */
+/**
+ * A second person must approve the request: nothing has happened. Repeat the call with
+ * `idempotencyKey` for its outcome, once there is one.
+ */
 export class ApprovalNeededError extends Error {
   override name = 'ApprovalNeededError';
   /** As it is now: Waiting, unless the call was a repeat. */
@@ -42,14 +45,24 @@ export class ApprovalNeededError extends Error {
   }
 }
 
-/** No answer of the bank in the attempts and the time that a call has. A write may have been done: repeat it with `idempotencyKey`. */
+/**
+ * No answer of the bank in the attempts and the time that a call has. A write may have been done:
+ * repeat it with `idempotencyKey`.
+ */
 export class NoAnswerError extends Error {
   override name = 'NoAnswerError';
   readonly idempotencyKey: string | undefined;
   /** The resource as the bank answered it, where all that is known is that it took the request (202). */
   readonly pending: unknown;
 
-  constructor(message: string, { cause, idempotencyKey, pending }: { cause?: unknown; idempotencyKey?: string | undefined; pending?: unknown } = {}) {
+  constructor(
+    message: string,
+    {
+      cause,
+      idempotencyKey,
+      pending,
+    }: { cause?: unknown; idempotencyKey?: string | undefined; pending?: unknown } = {},
+  ) {
     super(message, { cause });
     this.idempotencyKey = idempotencyKey;
     this.pending = pending;

@@ -4,12 +4,16 @@ import type { Pages } from './pages.ts';
 
 /** How an operation is asked for, and where its answer holds the resource. */
 export interface Operation {
-  method: 'GET' | 'POST' | 'PATCH';
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
   /** A list, or one resource of which each page holds a part. */
   paged?: 'items' | 'document';
+  /** A list that goes on: answered with the cursor to ask on with. */
+  feed?: true;
   /** The body is the resource itself. */
   bare?: true;
+  /** The body is a file of this type. */
+  file?: 'application/pdf';
 }
 
 export const operations = {
@@ -26,7 +30,9 @@ export const operations = {
   changeAccountStatus: { method: 'POST', path: '/accounts/:account_id/status-transitions' },
   listStatusTransitions: { method: 'GET', path: '/accounts/:account_id/status-transitions', paged: 'items' },
   listEntries: { method: 'GET', path: '/accounts/:account_id/entries', paged: 'items' },
+  getAccountBalance: { method: 'GET', path: '/accounts/:account_id/balance' },
   getStatement: { method: 'GET', path: '/accounts/:account_id/statement', paged: 'document' },
+  getStatementPdf: { method: 'GET', path: '/accounts/:account_id/statement', file: 'application/pdf' },
   listTransactions: { method: 'GET', path: '/transactions', paged: 'items' },
   getTransaction: { method: 'GET', path: '/transactions/:transaction_id' },
   createTransaction: { method: 'POST', path: '/transactions', bare: true },
@@ -34,16 +40,36 @@ export const operations = {
   listTransfers: { method: 'GET', path: '/transfers', paged: 'items' },
   getTransfer: { method: 'GET', path: '/transfers/:transfer_id' },
   createTransfer: { method: 'POST', path: '/transfers' },
+  listHolds: { method: 'GET', path: '/accounts/:account_id/holds', paged: 'items' },
+  getHold: { method: 'GET', path: '/holds/:hold_id' },
+  placeHold: { method: 'POST', path: '/accounts/:account_id/holds' },
+  captureHold: { method: 'POST', path: '/holds/:hold_id/capture' },
+  releaseHold: { method: 'POST', path: '/holds/:hold_id/release' },
+  createBatch: { method: 'POST', path: '/batches' },
+  getBatch: { method: 'GET', path: '/batches/:batch_id' },
+  listEvents: { method: 'GET', path: '/events', feed: true },
+  createWebhook: { method: 'POST', path: '/webhooks' },
+  listWebhooks: { method: 'GET', path: '/webhooks', paged: 'items' },
+  getWebhook: { method: 'GET', path: '/webhooks/:webhook_id' },
+  updateWebhook: { method: 'PATCH', path: '/webhooks/:webhook_id' },
+  deleteWebhook: { method: 'DELETE', path: '/webhooks/:webhook_id' },
+  rotateWebhookSecret: { method: 'POST', path: '/webhooks/:webhook_id/secret-rotation' },
+  testWebhook: { method: 'POST', path: '/webhooks/:webhook_id/test' },
+  replayWebhook: { method: 'POST', path: '/webhooks/:webhook_id/replay' },
+  listDeliveries: { method: 'GET', path: '/webhooks/:webhook_id/deliveries', paged: 'items' },
+  redeliver: { method: 'POST', path: '/webhooks/:webhook_id/deliveries/:delivery_id/redelivery' },
   createApiKey: { method: 'POST', path: '/admin/api-keys' },
   listApiKeys: { method: 'GET', path: '/admin/api-keys', paged: 'items' },
   getApiKey: { method: 'GET', path: '/admin/api-keys/:key_id' },
   rotateApiKey: { method: 'POST', path: '/admin/api-keys/:key_id/rotation' },
   revokeApiKey: { method: 'POST', path: '/admin/api-keys/:key_id/revocation' },
+  eraseClient: { method: 'POST', path: '/admin/clients/:client_id/erasure' },
   getTrialBalance: { method: 'GET', path: '/admin/trial-balance' },
   getSystemAccounts: { method: 'GET', path: '/admin/system-accounts' },
   search: { method: 'GET', path: '/admin/search' },
   getTimeline: { method: 'GET', path: '/admin/transactions/:transaction_id/timeline' },
   getPostingStatistics: { method: 'GET', path: '/admin/posting-statistics' },
+  getPostingTotals: { method: 'GET', path: '/admin/posting-totals' },
   getOperations: { method: 'GET', path: '/admin/operations' },
   verifyBooks: { method: 'POST', path: '/admin/verifications' },
   listAudit: { method: 'GET', path: '/admin/audit', paged: 'items' },
@@ -66,8 +92,11 @@ export type Client =
     email: string;
     contact_number: string;
     address: string | null;
+    erased_at?: string;
     ussd_phone_number: string | null;
     ussd_status: 'active' | 'inactive';
+    external_id?: string;
+    metadata?: Record<string, string>;
     created_at: string;
     updated_at: string;
   }
@@ -79,6 +108,9 @@ export type Client =
     email: string;
     contact_number: string;
     address: string | null;
+    erased_at?: string;
+    external_id?: string;
+    metadata?: Record<string, string>;
     created_at: string;
     updated_at: string;
   };
@@ -90,7 +122,10 @@ export interface Account {
   account_type: 'Savings' | 'Checking' | 'Current' | 'Loan';
   currency: string;
   balance: number;
+  available_balance?: number;
   status: 'Active' | 'Inactive' | 'Frozen';
+  external_id?: string;
+  metadata?: Record<string, string>;
   created_at: string;
   updated_at: string;
 }
@@ -117,7 +152,11 @@ export interface Transaction {
   counterparty_account_id?: string;
   reverses_transaction_id?: string;
   reversed_by_transaction_id?: string;
+  hold_id?: string;
+  batch_id?: string;
   failure_code?: string;
+  external_id?: string;
+  metadata?: Record<string, string>;
 }
 
 export interface Transfer {
@@ -129,7 +168,49 @@ export interface Transfer {
   description: string | null;
   status: 'Pending' | 'Completed' | 'Failed';
   created_at: string;
+  reverses_transfer_id?: string;
+  reversed_by_transfer_id?: string;
+  hold_id?: string;
+  batch_id?: string;
   failure_code?: string;
+  external_id?: string;
+  metadata?: Record<string, string>;
+}
+
+export interface Hold {
+  hold_id: string;
+  account_id: string;
+  amount: number;
+  captured_amount: number;
+  currency: string;
+  status: 'Active' | 'Captured' | 'Released' | 'Expired';
+  description: string | null;
+  reference: string | null;
+  expires_at: string;
+  created_at: string;
+  updated_at: string;
+  external_id?: string;
+  metadata?: Record<string, string>;
+}
+
+export interface CapturedHold {
+  hold: Hold;
+  transaction?: Transaction;
+  transfer?: Transfer;
+}
+
+export interface Batch {
+  batch_id: string;
+  mode: 'independent' | 'atomic';
+  status: 'Completed' | 'Pending';
+  counts: { completed: number; failed: number; pending: number };
+  results: {
+    index: number;
+    status: 'Pending' | 'Completed' | 'Failed';
+    transaction?: Transaction;
+    transfer?: Transfer;
+    error?: { code: ErrorCode; message: string; errors?: { field: string; code: ErrorCode; message: string }[]; details?: Record<string, unknown> };
+  }[];
 }
 
 export interface Entry {
@@ -146,6 +227,36 @@ export interface Entry {
   created_at: string;
 }
 
+export interface EntryLine {
+  entry_id: string;
+  operation_id: string;
+  transaction_id: string;
+  account_id: string;
+  sequence: number;
+  direction: 'debit' | 'credit';
+  side: 'DR' | 'CR';
+  amount: number;
+  currency: string;
+  balance_after: number;
+  created_at: string;
+  transaction_type: 'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment';
+  description: string | null;
+  reference: string | null;
+  counterparty_account_id?: string;
+  counterparty_account_number?: string;
+  transfer_id?: string;
+}
+
+export interface BalanceAt {
+  account_id: string;
+  account_number: string;
+  balance: number;
+  currency: string;
+  available_balance?: number;
+  at: string;
+  sequence: number;
+}
+
 export interface Statement {
   account_id: string;
   account_number: string;
@@ -157,7 +268,7 @@ export interface Statement {
   debit_total: number;
   credit_total: number;
   entry_count: number;
-  entries: Entry[];
+  entries: EntryLine[];
 }
 
 export interface StatusTransition {
@@ -237,7 +348,7 @@ export interface SearchHit {
   id: string;
   title: string;
   subtitle: string;
-  matched: 'id' | 'account_number' | 'name' | 'phone' | 'reference' | 'idempotency_key' | 'operation_id' | 'request_id';
+  matched: 'id' | 'account_number' | 'name' | 'phone' | 'email' | 'registration_number' | 'reference' | 'idempotency_key' | 'operation_id' | 'request_id';
   created_at: string;
 }
 
@@ -284,7 +395,7 @@ export interface PostingStatistics {
 
 export interface Operations {
   services: { service: 'ledger' | 'accounts'; answers: boolean; outbox: { rows: number; oldest_age_ms: number } | null }[];
-  breakers: { service: 'ledger' | 'accounts'; state: 'closed' | 'open' }[];
+  breakers: { service: 'ledger' | 'accounts' | 'webhooks'; state: 'closed' | 'open' }[];
   dead_letters_open: number | null;
   consumer_lag: { group: string; topic: string; partition: number; lag: number }[] | null;
   last_verification: Verification | null;
@@ -298,6 +409,7 @@ export interface Verification {
   ended_at: string | null;
   state: 'running' | 'passed' | 'broken' | 'interrupted';
   findings: { rule: string; rows: Record<string, unknown>[] }[];
+  covers: ('books' | 'audit')[];
 }
 
 export interface DeadLetter {
@@ -347,12 +459,65 @@ export interface DeadLetterContent {
   truncated: boolean;
 }
 
+export interface Webhook {
+  webhook_id: string;
+  url: string;
+  event_types: string[];
+  description: string | null;
+  status: 'Active' | 'Paused' | 'Disabled';
+  client_id: string | null;
+  created_by: string;
+  created_at: string;
+  updated_at: string;
+  failing_since: string | null;
+  previous_secret_ends_at: string | null;
+}
+
+export interface WebhookWithSecret {
+  webhook_id: string;
+  url: string;
+  event_types: string[];
+  description: string | null;
+  status: 'Active' | 'Paused' | 'Disabled';
+  client_id: string | null;
+  created_by: string;
+  created_at: string;
+  updated_at: string;
+  failing_since: string | null;
+  previous_secret_ends_at: string | null;
+  secret?: string;
+}
+
+export interface Delivery {
+  delivery_id: string;
+  webhook_id: string;
+  event_id: string;
+  event_type: string;
+  status: 'Pending' | 'Delivered' | 'Failed';
+  created_at: string;
+  next_attempt_at: string | null;
+  finished_at: string | null;
+  attempts: { attempted_at: string; duration_ms: number; response_status: number | null; error: string | null }[];
+}
+
+export interface CloudEvent {
+  specversion: '1.0';
+  id: string;
+  source: string;
+  type: string;
+  subject: string;
+  time: string;
+  datacontenttype: 'application/json';
+  dataschema?: string;
+  data: Record<string, unknown>;
+}
+
 export interface Approval {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above' | 'erase';
   summary: string;
   request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'redrive_dead_letter' | 'create_transaction' | 'create_transfer' | 'open_account';
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'redrive_dead_letter' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client';
     method: string;
     path: string;
     body: Record<string, unknown>;
@@ -376,10 +541,10 @@ export interface Approval {
 
 export interface ApprovalWithKey {
   approval_id: string;
-  action: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above';
+  action: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above' | 'erase';
   summary: string;
   request: {
-    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'redrive_dead_letter' | 'create_transaction' | 'create_transfer' | 'open_account';
+    operation: 'reverse_transaction' | 'change_account_status' | 'create_api_key' | 'rotate_api_key' | 'redrive_dead_letter' | 'create_transaction' | 'create_transfer' | 'capture_hold' | 'open_account' | 'erase_client';
     method: string;
     path: string;
     body: Record<string, unknown>;
@@ -428,14 +593,20 @@ export type ErrorCode =
   | 'currency_mismatch'
   | 'same_account'
   | 'destination_refused'
+  | 'amount_exceeds_hold'
+  | 'hold_not_active'
   | 'amount_exceeds_outstanding'
   | 'balance_limit_exceeded'
   | 'invalid_transaction_type'
   | 'invalid_status_transition'
   | 'duplicate_ussd_phone'
+  | 'duplicate_external_id'
   | 'not_reversible'
+  | 'erasure_refused'
   | 'already_reversed'
   | 'approval_required'
+  | 'batch_refused'
+  | 'missing_idempotency_key'
   | 'missing_credentials'
   | 'invalid_credentials'
   | 'ambiguous_credentials'
@@ -445,15 +616,21 @@ export type ErrorCode =
   | 'account_not_found'
   | 'transaction_not_found'
   | 'transfer_not_found'
+  | 'hold_not_found'
   | 'api_key_not_found'
   | 'dead_letter_not_found'
   | 'approval_not_found'
+  | 'batch_not_found'
+  | 'webhook_not_found'
+  | 'delivery_not_found'
   | 'route_not_found'
   | 'method_not_allowed'
   | 'deadline_exceeded'
   | 'approval_decided'
+  | 'client_erased'
   | 'dead_letter_expired'
   | 'request_timeout'
+  | 'version_mismatch'
   | 'body_too_large'
   | 'unsupported_media_type'
   | 'idempotency_key_reused'
@@ -467,7 +644,18 @@ export interface Calls {
   /** Health check. Any authenticated caller. */
   health(input?: Record<never, never>, options?: CallOptions): Promise<{ status: 'success'; message: string; apiVersion: string }>;
   /** List clients. Scope: clients:read. */
-  listClients(input?: { client_type?: 'Retail' | 'Corporate'; ussd_phone?: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Client>;
+  listClients(input?: {
+    client_type?: 'Retail' | 'Corporate';
+    ussd_phone?: string;
+    client_ids?: string;
+    email?: string;
+    registration_number?: string;
+    q?: string;
+    external_id?: string;
+    limit?: number;
+    cursor?: string;
+    order?: 'asc' | 'desc';
+  }, options?: CallOptions): Pages<Client>;
   /** Find a Retail client by USSD phone number. Scope: clients:read. */
   searchClientByUssd(input: { ussd_phone: string }, options?: CallOptions): Promise<Client>;
   /** Get a client. Scope: clients:read. */
@@ -482,6 +670,8 @@ export interface Calls {
     address?: string | null;
     ussd_phone_number?: string | null;
     ussd_status?: 'active' | 'inactive';
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
   } | {
     client_type: 'Corporate';
     company_name: string;
@@ -489,22 +679,32 @@ export interface Calls {
     email: string;
     contact_number: string;
     address?: string | null;
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Client>;
-  /** Change contact fields, USSD phone and USSD status. Scope: clients:write. */
+  /** Change a client: names, contact fields, USSD phone and status, external_id and metadata. What is not named stays. Names and registration number are not for credentials bound to one client; the audit keeps what they were. With `If-Match` only the version that has this `ETag` is changed. Scope: clients:write. */
   updateClient(input: {
     client_id: string;
+    first_name?: string;
+    last_name?: string;
+    company_name?: string;
+    registration_number?: string;
     email?: string;
     contact_number?: string;
     address?: string | null;
     ussd_phone_number?: string | null;
     ussd_status?: 'active' | 'inactive';
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Client>;
   /** List accounts. Scope: accounts:read. */
   listAccounts(input?: {
     client_id?: string;
+    account_ids?: string;
     account_type?: 'Savings' | 'Checking' | 'Current' | 'Loan';
     status?: 'Active' | 'Inactive' | 'Frozen';
     currency?: string;
+    external_id?: string;
     limit?: number;
     cursor?: string;
     order?: 'asc' | 'desc';
@@ -513,13 +713,16 @@ export interface Calls {
   getBalanceByNumber(input: { accountNumber: string }, options?: CallOptions): Promise<AccountBalance>;
   /** Get an account. Scope: accounts:read. */
   getAccount(input: { account_id: string }, options?: CallOptions): Promise<Account>;
-  /** Open an account for a client. An `initial_deposit` above 0 is cash, and needs `transactions:write` besides. Scope: accounts:write. */
+  /** Open an account for a client. An `initial_deposit` above 0 is cash, and needs `transactions:write` besides; an `account_number` is given with `accounts:import` alone. Scope: accounts:write. */
   openAccount(input: {
     client_id: string;
     account_type: 'Savings' | 'Checking' | 'Current' | 'Loan';
     currency: string;
     initial_deposit?: number;
     status?: 'Active' | 'Inactive' | 'Frozen';
+    account_number?: string | null;
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Account>;
   /** Activate, deactivate or freeze an account. Scope: accounts:status. */
   changeAccountStatus(input: {
@@ -531,14 +734,20 @@ export interface Calls {
   /** Status history of an account. Scope: accounts:read. */
   listStatusTransitions(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<StatusTransition>;
   /** Ledger entries of an account. Scope: transactions:read. */
-  listEntries(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Entry>;
-  /** Statement of an account for a period. Entries in the order of booking, `from` included, `to` not, a page at a time; balances and totals are those of the whole period, and on every page those of the first. A period holds at most 100,000 entries. Scope: transactions:read. */
+  listEntries(input: { account_id: string; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<EntryLine>;
+  /** Balance of an account, now or at a moment. With `at`: behind the last entry that was booked before that moment, 0 with sequence 0 before the first one. Scope: accounts:read. */
+  getAccountBalance(input: { account_id: string; at?: string }, options?: CallOptions): Promise<BalanceAt>;
+  /** Statement of an account for a period. Entries in the order of booking, `from` included, `to` not, a page at a time; balances and totals are those of the whole period, and on every page those of the first. A period holds at most 100,000 entries. `Accept: application/pdf` gets the whole period as a file that can be printed, `limit` or not: of at most 2,000 entries, with the holder for who has `clients:read` too; one is made at a time, another is a 503 to be repeated. Scope: transactions:read. */
   getStatement(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Pages<Statement>;
-  /** List transactions. No index confines the list without `account_id` or `transfer_id`, by type, amount or the status Completed: then the newest 200,000 transactions are looked at for one page, `complete` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429. Scope: transactions:read. */
+  /** Statement of an account for a period, as a PDF file. */
+  getStatementPdf(input: { account_id: string; from?: string; to?: string; limit?: number; cursor?: string }, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>>;
+  /** List transactions. No index confines the list without `account_id` or `transfer_id`, by type, currency, amount, actor or the status Completed: then the newest 200,000 transactions are looked at for one page, `complete` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429. `actor`: who asked for it, as the audit names them; not for credentials bound to one client. Scope: transactions:read. */
   listTransactions(input?: {
     account_id?: string;
     transaction_type?: 'Deposit' | 'Withdrawal' | 'Transfer' | 'Loan Payment';
     status?: 'Pending' | 'Completed' | 'Failed';
+    currency?: string;
+    actor?: string;
     reference?: string;
     transfer_id?: string;
     from?: string;
@@ -546,6 +755,7 @@ export interface Calls {
     min_amount?: number;
     max_amount?: number;
     idempotency_key?: string;
+    external_id?: string;
     limit?: number;
     cursor?: string;
     order?: 'asc' | 'desc';
@@ -560,15 +770,18 @@ export interface Calls {
     currency?: string | null;
     description?: string | null;
     reference?: string | null;
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Transaction>;
   /** Reverse a transaction. Scope: transactions:reverse. */
-  reverseTransaction(input: { transaction_id: string; reason: string }, options?: CallOptions): Promise<Transaction>;
-  /** List transfers. No index confines the list without `account_id`: then the newest 200,000 transactions are looked at for one page, `complete` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429. Scope: transactions:read. */
+  reverseTransaction(input: { transaction_id: string; reason: string; external_id?: string | null; metadata?: Record<string, string> | null }, options?: CallOptions): Promise<Transaction>;
+  /** List transfers. No index confines the list without `account_id` or `external_id`: then the newest 200,000 transactions are looked at for one page, `complete` says whether that was all, and the Link goes on from there. A caller may have two such lists under way; a third is 429. Scope: transactions:read. */
   listTransfers(input?: {
     account_id?: string;
     status?: 'Pending' | 'Completed' | 'Failed';
     from?: string;
     to?: string;
+    external_id?: string;
     limit?: number;
     cursor?: string;
     order?: 'asc' | 'desc';
@@ -576,11 +789,102 @@ export interface Calls {
   /** Get a transfer. Scope: transactions:read. */
   getTransfer(input: { transfer_id: string }, options?: CallOptions): Promise<Transfer>;
   /** Move funds between two accounts. Scope: transfers:write. */
-  createTransfer(input: { from_account_id: string; to_account_id: string; amount: number; currency?: string | null; description?: string | null }, options?: CallOptions): Promise<Transfer>;
+  createTransfer(input: {
+    from_account_id: string;
+    to_account_id: string;
+    amount: number;
+    currency?: string | null;
+    description?: string | null;
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
+  }, options?: CallOptions): Promise<Transfer>;
+  /** Holds on an account. Scope: transactions:read. */
+  listHolds(input: {
+    account_id: string;
+    status?: 'Active' | 'Captured' | 'Released' | 'Expired';
+    external_id?: string;
+    limit?: number;
+    cursor?: string;
+    order?: 'asc' | 'desc';
+  }, options?: CallOptions): Pages<Hold>;
+  /** Get a hold. Scope: transactions:read. */
+  getHold(input: { hold_id: string }, options?: CallOptions): Promise<Hold>;
+  /** Set money of an account aside. The balance and the books do not change: the `available_balance` does, which is what can be taken from the account. Active accounts only, and not Loans. Scope: holds:write. */
+  placeHold(input: {
+    account_id: string;
+    amount: number;
+    currency?: string | null;
+    description?: string | null;
+    reference?: string | null;
+    expires_at?: string | null;
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
+  }, options?: CallOptions): Promise<Hold>;
+  /** Take money that is held: in cash, or to another account. With `to_account_id` a transfer, which needs `transfers:write` besides; without it a withdrawal, which needs `transactions:write`. A hold of which nothing is left is Captured, as it is after a `final` capture. The account must be Active: otherwise the capture is refused, and the hold stays. Scope: holds:write. */
+  captureHold(input: {
+    hold_id: string;
+    amount?: number | null;
+    to_account_id?: string | null;
+    final?: boolean;
+    description?: string | null;
+    external_id?: string | null;
+    metadata?: Record<string, string> | null;
+  }, options?: CallOptions): Promise<CapturedHold>;
+  /** Give held money back. Possible on a not-Active account too. Scope: holds:write. */
+  releaseHold(input: { hold_id: string }, options?: CallOptions): Promise<Hold>;
+  /** Book up to 1,000 transactions and transfers by one request. Needs `transactions:write` where an item is a transaction, `transfers:write` where one is a transfer. An item that does not validate refuses the whole batch before anything is sent, by name (`items[3].transfer.amount`). `independent`: each item is decided as if it was sent alone; what has no outcome within 5 s is Pending, and GET of the batch gives it later. `atomic`: at most 500 items, decided in their order in one database transaction; where one is refused nothing is booked (`batch_refused`, naming every refused item). Any authenticated caller. */
+  createBatch(input: {
+    mode: 'independent' | 'atomic';
+    items: {
+      transaction?: {
+        account_id: string;
+        transaction_type: 'Deposit' | 'Withdrawal';
+        amount: number;
+        currency?: string | null;
+        description?: string | null;
+        reference?: string | null;
+        external_id?: string | null;
+        metadata?: Record<string, string> | null;
+      };
+      transfer?: {
+        from_account_id: string;
+        to_account_id: string;
+        amount: number;
+        currency?: string | null;
+        description?: string | null;
+        external_id?: string | null;
+        metadata?: Record<string, string> | null;
+      };
+    }[];
+  }, options?: CallOptions): Promise<Batch>;
+  /** Get what has become of the items of a batch. A batch in atomic mode that was refused is answered as its request was. Scope: transactions:read. */
+  getBatch(input: { batch_id: string }, options?: CallOptions): Promise<Batch>;
+  /** Read events, to be asked again from where the last answer ended. The CloudEvents that the bank publishes, those of one account in the order of their publication, the oldest first. `cursor` is where to go on: give it as `after`, as soon as you like, with the same filters. Nothing that is committed later ever stands before it. Without `after` from the oldest event that is kept (EVENTS_RETENTION_DAYS). The Link is there while more events wait. A caller bound to one client sees the events of its own accounts, with their entries alone. Scope: transactions:read. */
+  listEvents(input?: { after?: string; types?: string; account_id?: string; limit?: number }, options?: CallOptions): Promise<{ data: CloudEvent[]; cursor: string }>;
+  /** Have events sent to a URL. Standard Webhooks 1.0; docs/webhooks.md. `secret` is shown this once. A caller has at most 20. Addresses of private networks are refused. Scope: webhooks:manage. */
+  createWebhook(input: { url: string; event_types: string[]; description?: string | null }, options?: CallOptions): Promise<WebhookWithSecret>;
+  /** List webhooks. Scope: webhooks:manage. */
+  listWebhooks(input?: { limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Webhook>;
+  /** Get a webhook. Scope: webhooks:manage. */
+  getWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
+  /** Change a webhook, pause it or let it go on. Events while it is Paused or Disabled are not sent, a replay brings them. Active lets a Disabled one go on too. Scope: webhooks:manage. */
+  updateWebhook(input: { webhook_id: string; url?: string; event_types?: string[]; description?: string | null; status?: 'Active' | 'Paused' }, options?: CallOptions): Promise<Webhook>;
+  /** Delete a webhook and what it has still to send. Scope: webhooks:manage. */
+  deleteWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Webhook>;
+  /** Give a webhook a new secret, the old one signing too for a while. The secret is shown this once. At most two sign: a rotation within the overlap ends the older one. Scope: webhooks:manage. */
+  rotateWebhookSecret(input: { webhook_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<WebhookWithSecret>;
+  /** Send a test event to a webhook. Scope: webhooks:manage. */
+  testWebhook(input: { webhook_id: string }, options?: CallOptions): Promise<Delivery>;
+  /** Send a webhook the events of a period again, or for the first time. By the time of the events, `from` included, `to` (default: now) not; as far as they are kept, also from before the webhook was made. Scope: webhooks:manage. */
+  replayWebhook(input: { webhook_id: string; from: string; to?: string }, options?: CallOptions): Promise<Webhook>;
+  /** List what was sent to a webhook, with every attempt. Delivered ones are kept for 7 days, Failed ones for 30. Scope: webhooks:manage. */
+  listDeliveries(input: { webhook_id: string; status?: 'Pending' | 'Delivered' | 'Failed'; limit?: number; cursor?: string; order?: 'asc' | 'desc' }, options?: CallOptions): Pages<Delivery>;
+  /** Send a delivery again. One that is Pending is tried now, or as soon as the earlier events of its account are through. Scope: webhooks:manage. */
+  redeliver(input: { webhook_id: string; delivery_id: string }, options?: CallOptions): Promise<Delivery>;
   /** Create an API key. It ends after KEY_MAX_LIFETIME_DAYS at the latest, and not after the key that makes it; so it does where `expires_at` is not given. Bound to one client, it cannot have scopes that belong to the bank. Scope: keys:manage. */
   createApiKey(input: {
     name: string;
-    scopes: ('clients:read' | 'clients:write' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write')[];
+    scopes: ('clients:read' | 'clients:write' | 'clients:erase' | 'accounts:read' | 'accounts:write' | 'accounts:status' | 'accounts:import' | 'transactions:read' | 'transactions:write' | 'transactions:reverse' | 'transfers:write' | 'holds:write' | 'keys:manage' | 'audit:read' | 'books:read' | 'ops:manage' | 'approvals:write' | 'webhooks:manage')[];
     expires_at?: string | null;
     client_id?: string | null;
     environment?: 'live' | 'test';
@@ -593,6 +897,14 @@ export interface Calls {
   rotateApiKey(input: { key_id: string; overlap_seconds?: number }, options?: CallOptions): Promise<ApiKeyWithSecret>;
   /** Revoke an API key and its family. Every key that it was rotated from or to ends with it; with `descendants` also what these have made or rotated, and what those have. Scope: keys:manage. */
   revokeApiKey(input: { key_id: string; descendants?: boolean }, options?: CallOptions): Promise<ApiKey>;
+  /** Erase what is personal of a client. Names, contacts and texts are replaced, in kept replies and audit records too; bound API keys are revoked; nothing of the client can be changed any more. Every account of the client must be Inactive, without money, and last booked on, opened and changed before RETENTION_YEARS; else erasure_refused names each one and why. What topics still hold is listed with the time by which it is gone. Done again, it replaces what has come since. Scope: clients:erase. */
+  eraseClient(input: { client_id: string }, options?: CallOptions): Promise<{
+    client_id: string;
+    erased_at: string;
+    replaced: { transactions: number; kept_replies: number; audit_records: number; approvals: number; status_notes: number };
+    revoked_keys: number;
+    remaining: { place: string; holds: string; gone_at: string | null }[];
+  }>;
   /** Trial balance per currency. Scope: books:read. */
   getTrialBalance(input?: Record<never, never>, options?: CallOptions): Promise<TrialBalance[]>;
   /** Teller and Vault per currency. Scope: books:read. */
@@ -603,9 +915,17 @@ export interface Calls {
   getTimeline(input: { transaction_id: string }, options?: CallOptions): Promise<Timeline>;
   /** Operations and amounts per minute, hour or day. Without `to` up to now, without `from` an hour of minutes, a day of hours or thirty days; at most 1,500 buckets. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all. Scope: books:read. */
   getPostingStatistics(input: { currency: string; unit?: 'minute' | 'hour' | 'day'; from?: string; to?: string }, options?: CallOptions): Promise<PostingStatistics>;
+  /** Operations, money in and out per currency. Without `to` up to now, without `from` the day before it. The newest 200,000 transactions of the period are counted, and `complete` says whether these are all. Scope: books:read. */
+  getPostingTotals(input?: { from?: string; to?: string }, options?: CallOptions): Promise<{
+    from: string;
+    to: string;
+    complete: boolean;
+    counted_from: string;
+    totals: { currency: string; operations: number; refused: number; money_in: number; money_out: number; transferred: number }[];
+  }>;
   /** Outboxes, consumer lag, dead letters, breakers, the last check of the books. A part that does not answer is null; the answer is 200 all the same. Scope: books:read. */
   getOperations(input?: Record<never, never>, options?: CallOptions): Promise<Operations>;
-  /** Check the books against every rule, in one snapshot while postings go on. Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry. Where one is running already, that one is answered. Scope: books:read. */
+  /** Check the books and the audit against every rule, while work goes on. Answered as soon as it has begun; `last_verification` of the operations tells its result. It reads every entry, in one snapshot, and every audit record; `covers` says whether the audit could be checked too. Where one is running already, that one is answered. Scope: books:read. */
   verifyBooks(input?: Record<never, never>, options?: CallOptions): Promise<Verification>;
   /** List audit records. Scope: audit:read. */
   listAudit(input?: {
@@ -622,7 +942,7 @@ export interface Calls {
   }, options?: CallOptions): Pages<AuditRecord>;
   /** List messages that could not be processed. Scope: ops:manage. */
   listDeadLetters(input?: {
-    topic?: 'ledger.commands.dlq' | 'ledger.audit.dlq' | 'accounts.commands.dlq' | 'ledger.queries.dlq' | 'accounts.queries.dlq';
+    topic?: 'ledger.commands.dlq' | 'ledger.batches.dlq' | 'ledger.audit.dlq' | 'accounts.commands.dlq' | 'ledger.queries.dlq' | 'accounts.queries.dlq' | 'webhooks.commands.dlq' | 'webhooks.queries.dlq';
     state?: 'open' | 'redriven' | 'dropped';
     from?: string;
     to?: string;
@@ -636,10 +956,11 @@ export interface Calls {
   redriveDeadLetter(input: { dead_letter_id: string; renew_deadline?: boolean }, options?: CallOptions): Promise<DeadLetter>;
   /** Decide that a dead letter is never executed. Scope: ops:manage. */
   dropDeadLetter(input: { dead_letter_id: string; reason?: string | null }, options?: CallOptions): Promise<DeadLetter>;
-  /** List what waits for a second person, or did. With `approvals:write` those that the caller has the scope of the action for, and always their own. Any authenticated caller. */
+  /** List what waits for a second person, or did. With `approvals:write` those that the caller has the scope of the action for, and always their own. `requested_by`: only what the caller has asked for (`me`), or what others have (`others`), which is what the caller can decide. Any authenticated caller. */
   listApprovals(input?: {
     status?: 'Waiting' | 'Approved' | 'Rejected' | 'Expired';
-    action?: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above';
+    action?: 'reverse' | 'unfreeze' | 'create_key' | 'redrive' | 'post_above' | 'erase';
+    requested_by?: 'me' | 'others';
     limit?: number;
     cursor?: string;
     order?: 'asc' | 'desc';

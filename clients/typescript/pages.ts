@@ -1,5 +1,5 @@
-import { pathOf } from './send.ts';
 import type { Answer } from './send.ts';
+import { pathOf } from './send.ts';
 
 /** What a list holds, asked for page by page as it is read: `for await (const account of bank.listAccounts())`. */
 export interface Pages<T> extends AsyncIterable<T> {
@@ -10,9 +10,13 @@ export interface Pages<T> extends AsyncIterable<T> {
 }
 
 /** Pages from the path of the first one on; `ask` gets one. */
-export function createPages<T>(path: string, ask: (path: string) => Promise<Answer>, itemsOf: (answer: Answer) => T[]): Pages<T> {
+export function createPages<T>(
+  path: string,
+  ask: (path: string) => Promise<Answer>,
+  itemsOf: (answer: Answer) => T[],
+): Pages<T> {
   async function* pages() {
-    for (let next: string | undefined = path; next !== undefined;) {
+    for (let next: string | undefined = path; next !== undefined; ) {
       const answer: Answer = await ask(next);
       yield itemsOf(answer);
       const link = /<([^>]+)>;\s*rel="next"/.exec(answer.headers.get('link') ?? '')?.[1];

@@ -5,11 +5,14 @@ import type { ErrorBody } from './operations.ts';
 /** From a request to the bank's answer, over as many attempts as that takes. */
 
 export interface Request {
-  method: 'GET' | 'POST' | 'PATCH';
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** With its query. */
   path: string;
   body?: string;
   idempotencyKey?: string;
+  ifMatch?: string;
+  /** The type of the file that is asked for, in the place of JSON. */
+  accept?: string;
 }
 
 /** How long a call may go on. `endsAt` is by performance.now(). */
@@ -35,9 +38,10 @@ const firstWaitMs = 100;
 const longestWaitMs = 5_000;
 
 /**
- * The bank's answer to a request that it did not refuse. Repeats, always with the one Idempotency-Key, what got no answer
- * and what the bank says may be repeated: after as long as it asks for, else after a random time that grows. Throws a
- * BankError or NoAnswerError, or the signal's reason.
+ * The bank's answer to a request that it did not refuse. Repeats, always with the one
+ * Idempotency-Key, what got no answer and what the bank says may be repeated: after as long as it
+ * asks for, else after a random time that grows. Throws a BankError or NoAnswerError, or the
+ * signal's reason.
  */
 export async function send(sender: Sender, request: Request, patience: Patience): Promise<Answer> {
   let renew = false;
@@ -45,31 +49,61 @@ export async function send(sender: Sender, request: Request, patience: Patience)
     const outcome = await tryOnce(sender, request, patience, renew);
     if (!(outcome instanceof Error)) return outcome;
     const refused = outcome instanceof BankError && outcome.code === 'invalid_credentials';
-    const mayRenew: boolean = refused && !renew && 'token' in sender.credentials && typeof sender.credentials.token === 'function';
+    const mayRenew: boolean =
+      refused && !renew && 'token' in sender.credentials && typeof sender.credentials.token === 'function';
     renew = mayRenew;
     const waitMs = mayRenew ? 0 : repeatAfter(outcome, request, attempt);
-    if (waitMs === undefined || attempt >= sender.attempts || performance.now() + waitMs >= patience.endsAt) throw outcome;
+    if (waitMs === undefined || attempt >= sender.attempts || performance.now() + waitMs >= patience.endsAt)
+      throw outcome;
     await pause(waitMs, patience.signal);
   }
 }
 
-/** One attempt. What is wrong with it comes back, to be judged; only an abort by the caller is thrown, and what no repeat helps. */
-async function tryOnce(sender: Sender, { method, path, body, idempotencyKey }: Request, { endsAt, signal }: Patience, renew: boolean): Promise<Answer | BankError | NoAnswerError> {
-  const timeout = AbortSignal.timeout(Math.max(1, Math.min(sender.attemptTimeoutMs, Math.ceil(endsAt - performance.now()))));
+/**
+ * One attempt. What is wrong with it comes back, to be judged; only an abort by the caller is
+ * thrown, and what no repeat helps.
+ */
+async function tryOnce(
+  sender: Sender,
+  { method, path, body, idempotencyKey, ifMatch, accept }: Request,
+  { endsAt, signal }: Patience,
+  renew: boolean,
+): Promise<Answer | BankError | NoAnswerError> {
+  const timeout = AbortSignal.timeout(
+    Math.max(1, Math.min(sender.attemptTimeoutMs, Math.ceil(endsAt - performance.now()))),
+  );
   try {
     const headers = {
       ...(await credentialHeader(sender.credentials, renew)),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+      ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+      ...(accept === undefined ? {} : { accept }),
     };
-    const response = await fetch(sender.baseUrl + path, { method, headers, body: body ?? null, redirect: 'error', signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
+    const response = await fetch(sender.baseUrl + path, {
+      method,
+      headers,
+      body: body ?? null,
+      redirect: 'error',
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    if (response.ok && accept !== undefined)
+      return { status: response.status, body: await response.bytes(), headers: response.headers };
     const answer = parsed(await response.text());
-    if (response.ok && answer !== undefined) return { status: response.status, body: answer, headers: response.headers };
-    if (!isErrorBody(answer)) return new NoAnswerError(`${sender.baseUrl} answered ${response.status}, but not as the bank does`, { idempotencyKey });
+    if (response.ok && answer !== undefined)
+      return { status: response.status, body: answer, headers: response.headers };
+    if (!isErrorBody(answer))
+      return new NoAnswerError(`${sender.baseUrl} answered ${response.status}, but not as the bank does`, {
+        idempotencyKey,
+      });
     return new BankError(response.status, answer, retryAfterMs(response.headers), idempotencyKey);
   } catch (error) {
     signal?.throwIfAborted();
-    if (error instanceof TypeError || error instanceof DOMException) return new NoAnswerError(`no answer from ${sender.baseUrl}: ${reasonOf(error)}`, { cause: error, idempotencyKey });
+    if (error instanceof TypeError || error instanceof DOMException)
+      return new NoAnswerError(`no answer from ${sender.baseUrl}: ${reasonOf(error)}`, {
+        cause: error,
+        idempotencyKey,
+      });
     throw error;
   }
 }
@@ -89,7 +123,9 @@ function parsed(text: string): unknown {
 }
 
 function isErrorBody(body: unknown): body is ErrorBody {
-  return typeof body === 'object' && body !== null && 'code' in body && typeof body.code === 'string' && 'message' in body;
+  return (
+    typeof body === 'object' && body !== null && 'code' in body && typeof body.code === 'string' && 'message' in body
+  );
 }
 
 /** Of Node's fetch the cause says more than the message. */
@@ -100,8 +136,10 @@ function reasonOf({ message, cause }: TypeError | DOMException): string {
 /** How long to wait before the request is sent again, in ms; undefined where it must not be. */
 function repeatAfter(outcome: BankError | NoAnswerError, { method }: Request, attempt: number): number | undefined {
   const status = outcome instanceof BankError ? outcome.status : 0;
-  // Refused with nothing done: anything may be sent again. Else a PATCH, which has no key, could undo what others did meanwhile.
-  const mayRepeat = status === 429 || status === 503 || (method !== 'PATCH' && (status === 0 || status === 504));
+  // Refused with nothing done: anything may be sent again. Else a PATCH, which has no key, could
+  // undo what others did meanwhile.
+  const mayRepeat =
+    status === 429 || status === 503 || (method !== 'PATCH' && method !== 'DELETE' && (status === 0 || status === 504));
   if (!mayRepeat) return undefined;
   const grown = Math.min(longestWaitMs, firstWaitMs * 2 ** attempt) * (0.5 + Math.random() / 2);
   return Math.max(grown, outcome instanceof BankError ? (outcome.retryAfterMs ?? 0) : 0);

@@ -17,11 +17,21 @@ export interface Answer {
   body: { transaction_id?: string; data?: Record<string, unknown> } & Record<string, unknown>;
 }
 
-export async function call(baseUrl: string, apiKey: string, path: string, body?: unknown, key?: string): Promise<Answer> {
+export async function call(
+  baseUrl: string,
+  apiKey: string,
+  path: string,
+  body?: unknown,
+  key?: string,
+): Promise<Answer> {
   try {
     const response = await fetch(baseUrl + path, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: { 'x-api-key': apiKey, 'content-type': 'application/json', ...(key === undefined ? {} : { 'idempotency-key': key }) },
+      headers: {
+        'x-api-key': apiKey,
+        'content-type': 'application/json',
+        ...(key === undefined ? {} : { 'idempotency-key': key }),
+      },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: AbortSignal.timeout(patienceMs),
     });
@@ -32,20 +42,30 @@ export async function call(baseUrl: string, apiKey: string, path: string, body?:
 }
 
 /** The data of what was made; sent again under its key while there is no outcome, as callers should. */
-export async function make(baseUrl: string, apiKey: string, path: string, body: unknown): Promise<Record<string, unknown>> {
+export async function make(
+  baseUrl: string,
+  apiKey: string,
+  path: string,
+  body: unknown,
+): Promise<Record<string, unknown>> {
   let key = randomUUID();
   for (let attempt = 0; ; attempt++) {
     const answer = await call(baseUrl, apiKey, path, body, key);
     if (answer.status === 200 || answer.status === 201) return answer.body.data ?? answer.body;
     if (isTooLate(answer)) key = randomUUID();
-    else expect(undecided.has(answer.status) && attempt < 60, `POST ${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
+    else
+      expect(
+        undecided.has(answer.status) && attempt < 60,
+        `POST ${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`,
+      );
     await sleep(500);
   }
 }
 
 /**
- * Callers who deposit, each operation under its own Idempotency-Key, and repeat it under the same key until it is done. What
- * they were told is then compared with the accounts: an operation lost or booked twice shows in a balance.
+ * Callers who deposit, each operation under its own Idempotency-Key, and repeat it under the same
+ * key until it is done. What they were told is then compared with the accounts: an operation lost
+ * or booked twice shows in a balance.
  */
 export class Callers {
   readonly #baseUrl: string;
@@ -67,9 +87,19 @@ export class Callers {
   /** With accounts of their own, enough to meet each partition. */
   static async create(baseUrl: string, apiKey: string): Promise<Callers> {
     const callers = new Callers(baseUrl, apiKey);
-    const client = await make(baseUrl, apiKey, '/clients', { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001' });
+    const client = await make(baseUrl, apiKey, '/clients', {
+      client_type: 'Retail',
+      first_name: 'Ada',
+      last_name: 'Lovelace',
+      email: 'ada@example.com',
+      contact_number: '+254700000001',
+    });
     for (let i = 0; i < accountsCount; i++) {
-      const account = await make(baseUrl, apiKey, '/accounts', { client_id: client['client_id'], account_type: 'Savings', currency: 'USD' });
+      const account = await make(baseUrl, apiKey, '/accounts', {
+        client_id: client['client_id'],
+        account_type: 'Savings',
+        currency: 'USD',
+      });
       callers.#balances.set(String(account['account_id']), 0);
     }
     return callers;
@@ -107,7 +137,10 @@ export class Callers {
       const now = performance.now();
       const quietSince = Math.max(this.#lastFailure, began);
       if (this.#lastSuccess > quietSince && now - quietSince > 2_000) return Math.max(0, this.#lastFailure - began);
-      expect(now - began < timeoutMs, `callers still fail after ${timeoutMs / 1000} s: ${[...this.#refused].map(([status, times]) => `${times} × ${status}`).join(', ')}`);
+      expect(
+        now - began < timeoutMs,
+        `callers still fail after ${timeoutMs / 1000} s: ${[...this.#refused].map(([status, times]) => `${times} × ${status}`).join(', ')}`,
+      );
       await sleep(50);
     }
   }
@@ -126,7 +159,13 @@ export class Callers {
   async #deposit(account: string, minor: number): Promise<void> {
     let key = randomUUID();
     for (let attempt = 0; attempt < 600; attempt++) {
-      const answer = await call(this.#baseUrl, this.#apiKey, '/transactions', { account_id: account, transaction_type: 'Deposit', amount: minor / 100 }, key);
+      const answer = await call(
+        this.#baseUrl,
+        this.#apiKey,
+        '/transactions',
+        { account_id: account, transaction_type: 'Deposit', amount: minor / 100 },
+        key,
+      );
       const { status, body } = answer;
       if (status === 200 || status === 201) {
         this.#lastSuccess = performance.now();
@@ -149,11 +188,23 @@ export class Callers {
     for (const [account, minor] of this.#balances) {
       const { status, body } = await call(this.#baseUrl, this.#apiKey, `/accounts/${account}`);
       const balance = Math.round(Number(body.data?.['balance']) * 100);
-      expect(status === 200 && balance === minor, `${account} holds ${balance} minor units (${status}), and its callers were told ${minor}`);
+      expect(
+        status === 200 && balance === minor,
+        `${account} holds ${balance} minor units (${status}), and its callers were told ${minor}`,
+      );
     }
     for (const { key, account, minor, transaction } of this.#done.slice(-20)) {
-      const { body } = await call(this.#baseUrl, this.#apiKey, '/transactions', { account_id: account, transaction_type: 'Deposit', amount: minor / 100 }, key);
-      expect(body.transaction_id === transaction, `${key} gave ${transaction} first, and ${body.transaction_id} when repeated`);
+      const { body } = await call(
+        this.#baseUrl,
+        this.#apiKey,
+        '/transactions',
+        { account_id: account, transaction_type: 'Deposit', amount: minor / 100 },
+        key,
+      );
+      expect(
+        body.transaction_id === transaction,
+        `${key} gave ${transaction} first, and ${body.transaction_id} when repeated`,
+      );
     }
     return `${this.#done.length} operations, none lost, none booked twice`;
   }

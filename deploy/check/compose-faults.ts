@@ -7,7 +7,10 @@ import { tag } from './image.ts';
 /** How long a server stays away: longer than sessions, replies and checks wait. */
 const awayMs = 8_000;
 
-/** Faults that only containers can have, under load; after each the callers get through again, and the books are verified. */
+/**
+ * Faults that only containers can have, under load; after each the callers get through again, and
+ * the books are verified.
+ */
 export async function faults(check: Check, composed: Composed, callers: Callers): Promise<void> {
   const { docker, containers, verifyBooks } = composed;
   const network = async (service: string, name: string) => {
@@ -60,11 +63,26 @@ export async function faults(check: Check, composed: Composed, callers: Callers)
 }
 
 /**
- * Ends the container's process as a crash would. `docker kill` counts as a wish, after which nothing is started again, and a
- * first process cannot be killed from inside: so from the engine's machine, wherever that is.
+ * Ends the container's process as a crash would. `docker kill` counts as a wish, after which
+ * nothing is started again, and a first process cannot be killed from inside: so from the engine's
+ * machine, wherever that is.
  */
 async function crash({ docker }: Composed, id: string): Promise<void> {
   const pid = (await docker(['inspect', '-f', '{{.State.Pid}}', id])).stdout.trim();
-  const confined = ['run', '--rm', '--pid', 'host', '--network', 'none', '--read-only', '--user', '0', '--cap-drop', 'ALL', '--cap-add', 'KILL'];
+  const confined = [
+    'run',
+    '--rm',
+    '--pid',
+    'host',
+    '--network',
+    'none',
+    '--read-only',
+    '--user',
+    '0',
+    '--cap-drop',
+    'ALL',
+    '--cap-add',
+    'KILL',
+  ];
   await docker([...confined, tag, '-e', `process.kill(${pid}, 'SIGKILL')`]);
 }

@@ -6,16 +6,27 @@ const scriptMs = 20 * 60_000;
 const scripts = import.meta.dirname;
 
 /**
- * A container engine that answers, docker compose, and the base images; each as the machine has it, else installed or built.
- * Leaves their environment in the check, or gives the reason why they cannot be had.
+ * A container engine that answers, docker compose, and the base images; each as the machine has it,
+ * else installed or built. Leaves their environment in the check, or gives the reason why they
+ * cannot be had.
  */
-export async function prepareEngine(check: Check, { cache, keep }: { cache: string; keep: boolean }): Promise<string | undefined> {
+export async function prepareEngine(
+  check: Check,
+  { cache, keep }: { cache: string; keep: boolean },
+): Promise<string | undefined> {
   const dir = keep ? join(cache, 'engine') : join(check.dir, 'engine');
   let reason: string | undefined;
   const script = async (name: string, ...args: string[]): Promise<string[]> => {
     if (reason !== undefined) return [];
-    const { code, stdout } = await run('bash', [join(scripts, name), ...args], { env: check.env, timeoutMs: scriptMs, codes: [0, notHere] });
-    const lines = stdout.trim().split('\n').filter((line) => line !== '');
+    const { code, stdout } = await run('bash', [join(scripts, name), ...args], {
+      env: check.env,
+      timeoutMs: scriptMs,
+      codes: [0, notHere],
+    });
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '');
     if (code === notHere) reason = lines.at(-1) ?? `${name} gave no reason`;
     return lines;
   };
@@ -32,11 +43,15 @@ export async function prepareEngine(check: Check, { cache, keep }: { cache: stri
   const built = await script('stand-ins.sh', check.dir);
   if (reason === undefined) check.standIns = built;
   // Nobody who pulls or runs the official name later should get one of these.
-  if (!keep && built.length > 0) check.onEnd(async () => void (await run('docker', ['image', 'rm', '--force', ...built], { env: check.env })));
+  if (!keep && built.length > 0)
+    check.onEnd(async () => void (await run('docker', ['image', 'rm', '--force', ...built], { env: check.env })));
   if (reason === undefined) {
     const answer = await run('docker', ['version', '--format', 'Docker {{.Server.Version}}'], { env: check.env });
     const composeVersion = await run('docker', ['compose', 'version', '--short'], { env: check.env });
-    await check.step('engine and compose', async () => `${answer.stdout.trim()}, compose ${composeVersion.stdout.trim()}`);
+    await check.step(
+      'engine and compose',
+      async () => `${answer.stdout.trim()}, compose ${composeVersion.stdout.trim()}`,
+    );
   }
   return reason;
 }

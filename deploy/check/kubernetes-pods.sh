@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kubernetes-pods.sh DIR: the chart on real pods: a control plane and two nodes (kubelet, containerd, runc, CNI, kube-proxy), all in
+# kubernetes-pods.sh DIR [self-test]: the chart on real pods: a control plane and two nodes (kubelet, containerd, runc, CNI, kube-proxy), all in
 # namespaces of their own on this machine, so that nothing of it is left behind. Postgres and Kafka are pods too, with TLS; the bank
 # runs in production mode. Under load: a rollout, scaling, a drain, killed pods. Tools are kept in DIR; DOCKER_HOST may name the
 # engine that builds the image. The last line is "N passed, N failed". Exit code 3: not to be had here; the last line says why.
@@ -10,7 +10,7 @@ tools=$(mkdir -p "$1" && cd "$1" && pwd)
 source "$here/kubernetes/cluster.sh"
 images=(core-banking:kubernetes pause:kubernetes postgres:18 apache/kafka:4.1.0)
 
-if [ "${2:-}" != inside ]; then
+if [ "${INSIDE:-}" != true ]; then
   [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] || unavailable 'only root on Linux can run pods'
   reason=$("$here/kubernetes-tools.sh" "$tools" helm kubectl etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy cni dnsmasq) || unavailable "$(tail -n 1 <<< "$reason")"
   DOCKER_HOST=$("$here/engine.sh" start "$tools/engine") || unavailable "$DOCKER_HOST"
@@ -23,14 +23,14 @@ if [ "${2:-}" != inside ]; then
   for image in "${images[@]}"; do docker save "$image" > "$run/${image//[\/:]/_}.tar"; done
   status=0
   # --kill-child: with the first process of the namespaces go all the others, the containers too.
-  RUN="$run" unshare --net --mount --pid --fork --mount-proc --kill-child "$0" "$tools" inside || status=$?
+  INSIDE=true RUN="$run" unshare --net --mount --pid --fork --mount-proc --kill-child "$0" "$tools" "${2:-}" || status=$?
   [ -n "${KEEP:-}" ] || rm -rf "$run"
   [ "$DOCKER_HOST" != "unix://$tools/engine/docker.sock" ] || "$here/engine.sh" stop "$tools/engine"
   exit "$status"
 fi
 
 export PATH="$tools/bin:$PATH:/usr/sbin"
-run="$RUN"
+run="$RUN" self_test="${2:-}"
 source "$here/kubernetes/nodes.sh"
 trap 'status=$?; [ -z "${KEEP:-}" ] || kubectl get events -A > "$run/events.txt" || true; stop_cluster; exit $status' EXIT
 node_addresses=(10.99.0.1 10.99.0.2)
@@ -49,7 +49,7 @@ openssl x509 -req -in "$run/server.csr" -CA "$run/ca.crt" -CAkey "$run/ca.key" -
 cat "$run/server.key" "$run/server.crt" "$run/ca.crt" > "$run/both.pem"
 secret() { openssl rand -hex 32; }
 database() { echo "postgres://$1:$2@postgres.servers.svc.cluster.local:5432/core_banking?sslmode=verify-full&sslrootcert=/run/core-banking/postgres-ca.crt"; }
-owner=$(secret) ledger=$(secret) accounts=$(secret) kafka=$(secret)
+owner=$(secret) ledger=$(secret) accounts=$(secret) webhooks=$(secret) kafka=$(secret)
 kubectl create namespace servers > /dev/null
 kubectl create namespace bank > /dev/null
 kubectl label namespace bank pod-security.kubernetes.io/{enforce,warn}=restricted > /dev/null
@@ -62,9 +62,10 @@ kubectl --namespace bank create configmap load --from-file "$here/kubernetes/loa
 openssl genpkey -algorithm ed25519 -out "$run/signing.pem"
 openssl pkey -in "$run/signing.pem" -pubout -out "$run/public.pem"
 kubectl --namespace bank create secret generic core-banking --from-file API_KEY_SIGNING_KEY="$run/signing.pem" --from-file API_KEY_PUBLIC_KEYS="$run/public.pem" \
-  --from-literal GATEWAY_MAC_KEYS="$(secret)" --from-literal ACCOUNTS_MAC_KEYS="$(secret)" --from-literal LEDGER_MAC_KEYS="$(secret)" --from-literal API_KEY_PEPPER="$(secret)" --from-literal IDEMPOTENCY_SECRET="$(secret)" --from-literal KAFKA_SASL_USERNAME=bank --from-literal KAFKA_SASL_PASSWORD="$kafka" \
-  --from-literal LEDGER_DATABASE_URL="$(database core_banking_ledger "$ledger")" --from-literal ACCOUNTS_DATABASE_URL="$(database core_banking_accounts "$accounts")" > /dev/null
-kubectl --namespace bank create secret generic core-banking-owner --from-literal MIGRATION_DATABASE_URL="$(database core_banking "$owner")" --from-literal LEDGER_ROLE_PASSWORD="$ledger" --from-literal ACCOUNTS_ROLE_PASSWORD="$accounts" > /dev/null
+  --from-literal GATEWAY_MAC_KEYS="$(secret)" --from-literal ACCOUNTS_MAC_KEYS="$(secret)" --from-literal LEDGER_MAC_KEYS="$(secret)" --from-literal WEBHOOKS_MAC_KEYS="$(secret)" --from-literal WEBHOOK_SECRET_KEYS="$(secret)" --from-literal API_KEY_PEPPER="$(secret)" --from-literal IDEMPOTENCY_SECRET="$(secret)" --from-literal KAFKA_SASL_USERNAME=bank --from-literal KAFKA_SASL_PASSWORD="$kafka" \
+  --from-literal LEDGER_DATABASE_URL="$(database core_banking_ledger "$ledger")" --from-literal ACCOUNTS_DATABASE_URL="$(database core_banking_accounts "$accounts")" \
+  --from-literal WEBHOOKS_DATABASE_URL="$(database core_banking_webhooks "$webhooks")" > /dev/null
+kubectl --namespace bank create secret generic core-banking-owner --from-literal MIGRATION_DATABASE_URL="$(database core_banking "$owner")" --from-literal LEDGER_ROLE_PASSWORD="$ledger" --from-literal ACCOUNTS_ROLE_PASSWORD="$accounts" --from-literal WEBHOOKS_ROLE_PASSWORD="$webhooks" > /dev/null
 kubectl apply -f "$here/kubernetes/servers.yaml" > /dev/null
 refresh_names
 kubectl --namespace servers wait --for=condition=Ready pod/postgres pod/kafka --timeout 400s > /dev/null

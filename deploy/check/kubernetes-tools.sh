@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # kubernetes-tools.sh DIR NAME...: puts what is named where PATH or DIR/bin has it, if it is not there yet: helm, etcd, kwok,
 # kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy and kubectl are built from Go modules (all of them in
-# about eight minutes of two idle cores, once); cni and dnsmasq are Debian's packages. `crds` puts the definitions of KEDA, the
-# Prometheus operator and the Gateway API into DIR/crds, `stages` those of kwok's fake nodes into DIR/stages.
+# about eight minutes of two idle cores, once); cni and dnsmasq are Debian's packages. `definitions` puts those of KEDA, the Prometheus
+# operator, the Gateway API, CloudNativePG with its backups, External Secrets and Strimzi into DIR/crds, `stages` those of kwok's fake nodes
+# into DIR/stages. Strimzi is written in Java: its definitions are made by its own generator out of its classes, both from Maven.
 # Exit code 3: not to be had here; the last line says why.
 set -euo pipefail
 kubernetes=v1.36.3 etcd=v3.6.8 helm=v3.22.0 kwok=v0.8.0 keda=v2.21.0 prometheus_operator=v0.85.0 gateway_api=v1.6.3
+cloudnative_pg=v1.28.0 barman=v0.15.0 external_secrets=v1.3.2
+# The last generator that was published, and the classes of a version that serves kafka.strimzi.io/v1, with the models it is built on.
+strimzi_generator=0.45.0 strimzi=0.51.0 fabric8=7.5.2
 dir=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
 export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -modcacherw'
@@ -35,6 +39,31 @@ module() {
   touch ready
 }
 
+# DIR: what Maven resolves into DIR/jars, and the definitions into DIR/*.yaml.
+strimzi() {
+  command -v mvn > /dev/null && command -v java > /dev/null || { echo 'there is no Java with Maven to make the definitions of Strimzi with'; return 1; }
+  cat > "$1/pom.xml" <<END
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>check</groupId><artifactId>definitions</artifactId><version>1</version>
+  <dependencyManagement><dependencies>
+    <dependency><groupId>io.fabric8</groupId><artifactId>kubernetes-client-bom</artifactId><version>$fabric8</version><type>pom</type><scope>import</scope></dependency>
+  </dependencies></dependencyManagement>
+  <dependencies>
+    <dependency><groupId>io.strimzi</groupId><artifactId>api</artifactId><version>$strimzi</version></dependency>
+    <dependency><groupId>io.strimzi</groupId><artifactId>crd-generator</artifactId><version>$strimzi_generator</version></dependency>
+    <dependency><groupId>io.fabric8</groupId><artifactId>kubernetes-client-api</artifactId></dependency>
+  </dependencies>
+</project>
+END
+  mvn -q -B -f "$1/pom.xml" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$1/jars"
+  # The generator carries older models along: they come last.
+  local jars model=io.strimzi.api.kafka.model
+  jars=$(printf '%s:' $(ls "$1"/jars/*.jar | grep -v crd-generator) "$1"/jars/crd-generator-*.jar)
+  java -cp "$jars" io.strimzi.crdgenerator.CrdGenerator --yaml "$model.kafka.Kafka=$1/kafkas.yaml" "$model.nodepool.KafkaNodePool=$1/kafkanodepools.yaml" \
+    "$model.user.KafkaUser=$1/kafkausers.yaml" "$model.topic.KafkaTopic=$1/kafkatopics.yaml"
+}
+
 build() {
   command -v go > /dev/null || { echo 'there is no Go to build it with'; return 1; }
   module
@@ -52,10 +81,18 @@ provide() {
     helm) command -v helm || build helm.sh/helm/v3/cmd/helm ;;
     kwok) build sigs.k8s.io/kwok/cmd/kwok ;;
     kube-* | kubelet) build "k8s.io/kubernetes/cmd/$1" ;;
-    crds)
+    definitions)
       cp "$(of_module Dir github.com/kedacore/keda/v2@$keda)"/config/crd/bases/*.yaml "$dir/crds/"
       cp "$(of_module Dir github.com/prometheus-operator/prometheus-operator@$prometheus_operator)"/example/prometheus-operator-crd/monitoring.coreos.com_{servicemonitors,prometheusrules}.yaml "$dir/crds/"
       cp "$(of_module Dir sigs.k8s.io/gateway-api@$gateway_api)"/config/crd/standard/gateway.networking.k8s.io_{gateways,httproutes}.yaml "$dir/crds/"
+      cp "$(of_module Dir github.com/cloudnative-pg/cloudnative-pg@$cloudnative_pg)"/config/crd/bases/postgresql.cnpg.io_{clusters,scheduledbackups}.yaml "$dir/crds/"
+      cp "$(of_module Dir github.com/cloudnative-pg/plugin-barman-cloud@$barman)"/config/crd/bases/*.yaml "$dir/crds/"
+      cp "$(of_module Dir github.com/external-secrets/external-secrets@$external_secrets)"/config/crds/bases/external-secrets.io_{externalsecrets,secretstores}.yaml "$dir/crds/"
+      local made
+      made=$(mktemp -d)
+      strimzi "$made"
+      cp "$made"/kafka*.yaml "$dir/crds/"
+      rm -rf "$made"
       ;;
     stages)
       local kustomize

@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
-# kubernetes.sh DIR: the chart against a real API server of its own (etcd, kube-apiserver, controllers, scheduler) whose nodes are
+# kubernetes.sh DIR [self-test]: the chart against a real API server of its own (etcd, kube-apiserver, controllers, scheduler) whose nodes are
 # kwok's: they run nothing, and say that they do. Tools are kept in DIR (kubernetes-tools.sh). The last line is "N passed, N failed".
 # Exit code 3: not to be had here; the last line says why.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 chart="$here/../helm/core-banking"
+self_test="${2:-}"
 tools=$(mkdir -p "$1" && cd "$1" && pwd)
 source "$here/kubernetes/cluster.sh"
 
-reason=$("$here/kubernetes-tools.sh" "$tools" helm kubectl crds stages etcd kube-apiserver kube-controller-manager kube-scheduler kwok) || unavailable "$(tail -n 1 <<< "$reason")"
+reason=$("$here/kubernetes-tools.sh" "$tools" helm kubectl definitions stages etcd kube-apiserver kube-controller-manager kube-scheduler kwok) || unavailable "$(tail -n 1 <<< "$reason")"
 export PATH="$tools/bin:$PATH"
 run=$(mktemp -d)
 trap 'stop_cluster; rm -rf "$run"' EXIT
+if [ -n "$self_test" ]; then
+  # Its files are links out of its folder.
+  cp -rL "$chart" "$run/chart" && chart="$run/chart"
+  sed -i 's/readinessProbe:/readinesProbe:/' "$chart/templates/deployments.yaml"
+fi
 
 start_control_plane "$run"
 kubectl apply --server-side -f "$tools/crds" > /dev/null
@@ -28,14 +34,31 @@ for namespace in bank dry; do
   kubectl label namespace "$namespace" pod-security.kubernetes.io/{enforce,warn}=restricted > /dev/null
 done
 
+# That which the values name: a pod of a class that is not there is refused.
+for class in bank bank-books; do kubectl create priorityclass "$class" --value 1000 > /dev/null; done
+
 echo 'The chart'
-for values in "$chart"/ci/*-values.yaml; do
-  name=$(basename "$values" -values.yaml)
+for values in "$chart"/ci/*-values.yaml "$here/../kubernetes/values.yaml"; do
+  name=$(basename "${values%-values.yaml}")
   check "lint, $name" helm lint --strict "$chart" -f "$values"
   # A warning is what the namespace would say of pods that are not restricted.
   dry_run() { helm template bank "$chart" --namespace dry -f "$values" > "$run/$name.yaml" && kubectl apply --dry-run=server --namespace dry -f "$run/$name.yaml" > "$run/dry.log" 2>&1 || { cat "$run/dry.log"; return 1; }; ! grep -i warning "$run/dry.log"; }
   check "$(kubectl get --raw /version | sed -n 's/.*"gitVersion": "\(.*\)".*/\1/p') takes it, and finds its pods restricted, $name" dry_run
 done
+# What is planted must be found by now.
+if [ -n "$self_test" ]; then echo "$passed passed, $failed failed"; [ "$failed" = 0 ]; exit; fi
+
+echo 'What it stands on'
+examples="$here/../kubernetes"
+for file in "$examples"/{namespace,secrets,kafka,postgres}.yaml "$here"/../kafka/{users,topics}.yaml; do
+  check "$(basename "$file") is as its operators define it" kubectl apply --dry-run=server --namespace bank -f "$file"
+done
+misspelt() { ! sed "s/\b$2:/${2}z:/" "$1" | kubectl apply --dry-run=server --namespace bank -f - > "$run/misspelt.log" 2>&1 && grep -q "unknown field .*${2}z" "$run/misspelt.log" || { tail -n 5 "$run/misspelt.log"; return 1; }; }
+for field in secrets:dataFrom kafka:roles kafka:entityOperator postgres:instances postgres:retentionPolicy postgres:isWALArchiver ../kafka/users:operations ../kafka/topics:partitions; do
+  check "which would find a misspelt ${field#*:} in ${field%:*}.yaml" misspelt "$examples/${field%:*}.yaml" "${field#*:}"
+done
+mounted() { helm template bank "$chart" --namespace bank -f "$examples/values.yaml" | "$here/../../node_modules/.bin/node" "$here/kubernetes/secrets.ts" "$examples"; }
+check 'every key of a Secret that a pod or an autoscaler reads there is made' mounted
 
 echo 'Values that are refused'
 refused() { # EXPECTED WORDS, HELM ARGUMENTS...
@@ -46,12 +69,22 @@ check 'no brokers' refused 'KAFKA_BROKERS is missing' --set config.KAFKA_BROKERS
 check 'an unknown value' refused 'replicaCount' --set gateway.replicaCount=3
 check 'a misspelt variable' refused 'BATCH_MAXX' --set ledger.config.BATCH_MAXX=1
 check 'a secret among the variables' refused 'API_KEY_PEPPER' --set gateway.config.API_KEY_PEPPER=x
+check 'the pepper of before among the variables' refused 'API_KEY_PEPPER_PREVIOUS' --set gateway.config.API_KEY_PEPPER_PREVIOUS=x
 check 'more processes than partitions' refused 'maxReplicas' --set ledger.autoscaling.maxReplicas=13
 check 'one process at least' refused 'minReplicas' --set accounts.autoscaling.minReplicas=1
 check 'a digest that is none' refused 'digest' --set image.digest=sha256:abc
 check 'an Ingress without TLS' refused 'tlsSecretName' --set ingress.enabled=true,ingress.host=bank.example
 check 'a CA of both a Secret and a ConfigMap' refused 'trustedCa' --set trustedCa.kafka.secretName=a,trustedCa.kafka.configMapName=b,trustedCa.kafka.key=c
 check 'a role that is none' refused 'roles' --set-string migrations.roles.ledger='x; drop'
+check 'a label by which pods are selected' refused 'app.kubernetes.io/name' --set 'commonLabels.app\.kubernetes\.io/name=x'
+check 'a mount over the secrets' refused 'mountPath' --set 'extraVolumeMounts[0].name=x,extraVolumeMounts[0].mountPath=/run/core-banking'
+
+placed() { helm template bank "$chart" -f "$chart/ci/$1-values.yaml" | "$here/../../node_modules/.bin/node" "$here/kubernetes/placement.ts" "$1"; }
+check 'pods are spread over zones, then nodes, and have accounts of their own' placed least
+check 'service accounts, labels, places, priorities and volumes are those of the values: of a service, else of all' placed everything
+
+routes() { helm template bank "$chart" -f "$chart/ci/everything-values.yaml" --show-only templates/deployments.yaml | awk -v name="bank-$1" '/^  name: / {own = $2 == name} own && /ROUTES:/ {print $2}'; }
+check 'the dashboard has a deployment of its own, and the gateway serves the API alone' eval '[ "$(routes gateway) $(routes dashboard)" = "\"api\" \"admin,docs\"" ]'
 
 echo 'On fake nodes'
 install() { helm upgrade --install bank "$chart" --namespace bank -f "$chart/ci/least-values.yaml" --wait --timeout 400s "$@"; }

@@ -3,29 +3,46 @@ import { type Check, expect, notHere, type Part, run } from './check.ts';
 
 const hourMs = 60 * 60_000;
 
-/** Runs one of the scripts whose last line is "N passed, N failed". Rejects with all that it said where one failed. */
-async function script(check: Check, title: string, name: string): Promise<void> {
-  const args = [join(import.meta.dirname, name), join(check.cache, 'kubernetes')];
+/**
+ * Runs a script whose last line is "N passed, N failed", as one step. It passes only where the
+ * script says that something passed and nothing failed: one that was killed, or ended before its
+ * checks, has no such line.
+ */
+export async function runScript(check: Check, title: string, file: string, timeoutMs = hourMs): Promise<void> {
+  const args = [file, join(check.cache, 'kubernetes'), ...(check.selfTest ? ['self-test'] : [])];
   const startedAt = performance.now();
-  const { code, stdout } = await run('bash', args, { env: check.env, timeoutMs: hourMs, codes: [0, 1, notHere] });
-  const last = stdout.trim().split('\n').at(-1) ?? '';
-  if (code === notHere) return check.skip(title, last);
+  const answered = run('bash', args, { env: check.env, timeoutMs, codes: [0, 1, notHere] });
+  const unavailable = await answered.then(
+    ({ code, stdout }) => (code === notHere ? (stdout.trim().split('\n').at(-1) ?? '') : undefined),
+    () => undefined,
+  );
+  if (unavailable !== undefined) return check.skip(title, unavailable || 'no reason was given');
   await check.step(title, async () => {
-    expect(code === 0, stdout);
+    const { code, stdout, stderr } = await answered;
+    const last = stdout.trim().split('\n').at(-1) ?? '';
+    expect(
+      code === 0 && /^[1-9]\d* passed, 0 failed$/.test(last),
+      `ended with ${code}, without "N passed, 0 failed":\n${stdout}${stderr}`,
+    );
     return `${last}, after ${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
   });
 }
+
+const ofApiServer = 'the chart against an API server';
+const ofPods = 'the chart on pods';
 
 /** The chart against a Kubernetes API server, on nodes that run nothing. */
 export const kubernetes: Part = {
   name: 'kubernetes',
   needsEngine: false,
-  run: (check) => script(check, 'the chart against an API server', 'kubernetes.sh'),
+  planted: { defect: 'a misspelt probe in the chart', foundBy: ofApiServer, says: /unknown field .*readinesProbe/ },
+  run: (check) => runScript(check, ofApiServer, join(import.meta.dirname, 'kubernetes.sh')),
 };
 
 /** The chart on real nodes and pods, with callers while it is rolled out, scaled, drained and killed. */
 export const pods: Part = {
   name: 'pods',
   needsEngine: true,
-  run: (check) => script(check, 'the chart on pods', 'kubernetes-pods.sh'),
+  planted: { defect: 'a deposit that is booked twice', foundBy: ofPods, says: /planted: .*"each_once":false/ },
+  run: (check) => runScript(check, ofPods, join(import.meta.dirname, 'kubernetes-pods.sh')),
 };

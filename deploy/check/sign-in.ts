@@ -2,10 +2,21 @@ import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 import { type Check, expect } from './check.ts';
 
-const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
+const places = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
 
-/** A person signs in to the dashboard in a browser: by the identity provider's one name, which only a browser takes for this machine. */
-export async function signIn(check: Check, { baseUrl, issuer, password }: { baseUrl: string; issuer: string; password: string }): Promise<void> {
+/**
+ * A person signs in to the dashboard in a browser: by the identity provider's one name, which only
+ * a browser takes for this machine.
+ */
+export async function signIn(
+  check: Check,
+  { baseUrl, issuer, password }: { baseUrl: string; issuer: string; password: string },
+): Promise<void> {
   const title = 'a person signs in to the dashboard';
   const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place));
   if (executablePath === undefined) return check.skip(title, 'there is no Chromium; CHROMIUM names one');

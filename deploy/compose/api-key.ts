@@ -1,6 +1,6 @@
 /**
- * The job `api-key` of docker-compose.yml: makes an API key with every scope at the first start, keeps it in its volume, and
- * prints it at each start with all that a caller needs.
+ * The job `api-key` of docker-compose.yml: makes an API key with every scope at the first start,
+ * keeps it in its volume, and prints it at each start with all that a caller needs.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,11 @@ const keyConfig = z.object({
 });
 
 async function makeKey(): Promise<string> {
-  const { code, stdout, stderr } = await runToEnd(process.execPath, [join(PROJECT, 'services', 'accounts', 'bootstrap-key.ts')], { env: { ...process.env, LOG_LEVEL: 'warn' }, timeoutMs: 60_000 });
+  const { code, stdout, stderr } = await runToEnd(
+    process.execPath,
+    [join(PROJECT, 'services', 'accounts', 'bootstrap-key.ts')],
+    { env: { ...process.env, LOG_LEVEL: 'warn' }, timeoutMs: 60_000 },
+  );
   if (code !== 0) throw new Error(stderr.trim());
   const key = stdout.trim();
   writeAtomically(file, key);
@@ -31,7 +35,18 @@ try {
   const config = loadConfig(keyConfig);
   const api_key = existsSync(file) ? readFileSync(file, 'utf8') : await makeKey();
   const nothing = { kafka_brokers: '', database_url: '', services: [] };
-  process.stdout.write(summary(connectionOf({ ...nothing, base_url: config.PUBLIC_URL, issuer: config.JWT_ISSUER, api_key, client_secret: config.IDP_CLIENT_SECRET, dashboard_password: config.IDP_USER_PASSWORD })));
+  process.stdout.write(
+    summary(
+      connectionOf({
+        ...nothing,
+        base_url: config.PUBLIC_URL,
+        issuer: config.JWT_ISSUER,
+        api_key,
+        client_secret: config.IDP_CLIENT_SECRET,
+        dashboard_password: config.IDP_USER_PASSWORD,
+      }),
+    ),
+  );
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);
   process.exitCode = 1;

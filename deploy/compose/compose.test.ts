@@ -6,9 +6,9 @@ import { parse } from 'yaml';
 import type { z } from 'zod';
 import { loadConfig } from '#libs/service/config.ts';
 import { programs as schemas } from '../../tools/generate/configuration.ts';
+import { newKeyPair } from '../../tools/local/bank.ts';
 import { idpConfig } from '../../tools/local/identity-provider.ts';
 import { containerSettings, KAFKA_IMAGE } from '../../tools/local/kafka.ts';
-import { newKeyPair } from '../../tools/local/bank.ts';
 import { PROJECT } from '../../tools/local/local-dir.ts';
 import { initdbLocale } from '../../tools/local/postgres.ts';
 
@@ -33,7 +33,9 @@ type Compose = { services: Record<string, Service>; volumes: Record<string, null
 
 const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
 /** As compose reads it where no variable is set. */
-const text = read('docker-compose.yml').replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1').replaceAll('$$', '$');
+const text = read('docker-compose.yml')
+  .replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
+  .replaceAll('$$', '$');
 const { services, volumes, networks } = parse(text, { merge: true }) as Compose;
 const programs = [...read('deploy/Dockerfile').matchAll(/ln -s \S+ (\S+)/g)].map(([, program]) => program);
 const ours = Object.entries(services).filter(([, { image }]) => image.startsWith('core-banking'));
@@ -52,29 +54,68 @@ function environmentOf(name: string): Record<string, string> {
   const [signing, verifying] = [join(folder, 'private.pem'), join(folder, 'public.pem')];
   writeFileSync(signing, privateKey);
   writeFileSync(verifying, publicKey);
-  const files: Record<string, string> = { DATABASE_URL_FILE: databaseUrl, API_KEY_SIGNING_KEY_FILE: signing, API_KEY_PUBLIC_KEYS_FILE: verifying };
+  const files: Record<string, string> = {
+    DATABASE_URL_FILE: databaseUrl,
+    API_KEY_SIGNING_KEY_FILE: signing,
+    API_KEY_PUBLIC_KEYS_FILE: verifying,
+  };
   const entries = Object.entries(services[name]?.environment ?? {});
-  return Object.fromEntries(entries.map(([key, value]) => [key, key.endsWith('_FILE') ? (files[key.replace('MIGRATION_', '')] ?? other) : String(value)]));
+  return Object.fromEntries(
+    entries.map(([key, value]) => [
+      key,
+      key.endsWith('_FILE') ? (files[key.replace('MIGRATION_', '')] ?? other) : String(value),
+    ]),
+  );
 }
 
 describe('docker-compose.yml', () => {
-  const { gateway, ledger, accounts, 'create-topics': topics, 'ledger/migrate': ledgerSchema, 'accounts/migrate': accountsSchema, 'verify-books': verifyBooks } = schemas;
-  const configs = { gateway, ledger, accounts, topics, 'migrate-ledger': ledgerSchema, 'migrate-accounts': accountsSchema, 'verify-books': verifyBooks, 'identity-provider': idpConfig } as Record<string, z.ZodObject>;
+  const {
+    gateway,
+    ledger,
+    accounts,
+    webhooks,
+    'create-topics': topics,
+    'ledger/migrate': ledgerSchema,
+    'accounts/migrate': accountsSchema,
+    'webhooks/migrate': webhooksSchema,
+    'verify-books': verifyBooks,
+  } = schemas;
+  const configs = {
+    gateway,
+    ledger,
+    accounts,
+    webhooks,
+    topics,
+    'migrate-ledger': ledgerSchema,
+    'migrate-accounts': accountsSchema,
+    'migrate-webhooks': webhooksSchema,
+    'verify-books': verifyBooks,
+    'identity-provider': idpConfig,
+  } as Record<string, z.ZodObject>;
 
-  test.each(Object.entries(configs))('%s gets all that it asks for, valid, and nothing that it does not know', (name, schema) => {
-    const environment = environmentOf(name);
-    expect(() => loadConfig(schema, environment)).not.toThrow();
-    const known = ['NODE_ENV', ...Object.keys(schema.shape).flatMap((variable) => [variable, `${variable}_FILE`])];
-    expect(Object.keys(environment).filter((variable) => !known.includes(variable))).toEqual([]);
-  });
+  test.each(Object.entries(configs))(
+    '%s gets all that it asks for, valid, and nothing that it does not know',
+    (name, schema) => {
+      const environment = environmentOf(name);
+      expect(() => loadConfig(schema, environment)).not.toThrow();
+      const known = ['NODE_ENV', ...Object.keys(schema.shape).flatMap((variable) => [variable, `${variable}_FILE`])];
+      expect(Object.keys(environment).filter((variable) => !known.includes(variable))).toEqual([]);
+    },
+  );
 
   test('each command is a program of the image, or a file', () => {
-    for (const [name, { command = [] }] of ours) expect([...programs, 'deploy/compose/make-secrets.ts', 'deploy/compose/api-key.ts'], name).toContain(command[0]);
+    for (const [name, { command = [] }] of ours)
+      expect([...programs, 'deploy/compose/make-secrets.ts', 'deploy/compose/api-key.ts'], name).toContain(command[0]);
   });
 
   test("broker and database have npm start's settings, the broker an address at which it reaches itself", () => {
     const { environment = {}, image } = services['kafka'] ?? {};
-    const { KAFKA_LISTENERS: _l, KAFKA_ADVERTISED_LISTENERS: _a, CLUSTER_ID: _c, ...common } = containerSettings(9094, 'any');
+    const {
+      KAFKA_LISTENERS: _l,
+      KAFKA_ADVERTISED_LISTENERS: _a,
+      CLUSTER_ID: _c,
+      ...common
+    } = containerSettings(9094, 'any');
     expect(Object.fromEntries(Object.keys(common).map((key) => [key, String(environment[key])]))).toEqual(common);
     expect(environment['KAFKA_ADVERTISED_LISTENERS']).toContain('BROKER://kafka:9092');
     expect(image).toBe(KAFKA_IMAGE);
@@ -82,32 +123,43 @@ describe('docker-compose.yml', () => {
   });
 
   test.each(Object.entries(services))('%s is confined, watched and bounded', (_name, service) => {
-    expect(service).toMatchObject({ cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'], mem_limit: expect.stringMatching(/^\d+[mg]$/) });
+    expect(service).toMatchObject({
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+      mem_limit: expect.stringMatching(/^\d+[mg]$/),
+    });
     // Kafka's image writes its settings at its start.
     expect(service.read_only === true || service.image === KAFKA_IMAGE).toBe(true);
     if (isJob(service)) expect(service.healthcheck).toEqual({ disable: true });
-    // Our image has a check of its own; those to look at the bank with have no shell for one, and nobody waits for them.
-    else if (!service.profiles?.includes('observability')) expect(service.healthcheck?.test?.length ?? (service.image.startsWith('core-banking:') ? 1 : 0)).toBeGreaterThan(0);
+    // Our image has a check of its own; those to look at the bank with have no shell for one, and
+    // nobody waits for them.
+    else if (!service.profiles?.includes('observability'))
+      expect(service.healthcheck?.test?.length ?? (service.image.startsWith('core-banking:') ? 1 : 0)).toBeGreaterThan(
+        0,
+      );
     for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/);
   });
 
   test('what is waited for, mounted and joined is there: jobs to their end, servers until they are healthy', () => {
     for (const [name, service] of Object.entries(services)) {
       for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
-        expect(condition, `${name} waits for ${other}`).toBe(isJob(services[other] ?? {} as Service) ? 'service_completed_successfully' : 'service_healthy');
+        expect(condition, `${name} waits for ${other}`).toBe(
+          isJob(services[other] ?? ({} as Service)) ? 'service_completed_successfully' : 'service_healthy',
+        );
       }
       for (const volume of service.volumes ?? []) {
         const [source = ''] = volume.split(':');
         if (source.startsWith('./')) expect(existsSync(join(PROJECT, source)), source).toBe(true);
         else expect(Object.keys(volumes), `${name} mounts ${source}`).toContain(source);
       }
-      for (const network of Array.isArray(service.networks) ? service.networks : Object.keys(service.networks ?? {})) expect(Object.keys(networks)).toContain(network);
+      for (const network of Array.isArray(service.networks) ? service.networks : Object.keys(service.networks ?? {}))
+        expect(Object.keys(networks)).toContain(network);
     }
   });
 
   test('a gateway has no way to the database, and only who needs a secret has it', () => {
     expect(services['gateway']?.networks).toEqual(['front', 'messages']);
-    for (const name of ['gateway', 'ledger', 'accounts']) {
+    for (const name of ['gateway', 'ledger', 'accounts', 'webhooks']) {
       expect(services[name]?.volumes).toEqual([`secrets-${name}:/run/secrets/${name}:ro`]);
     }
   });

@@ -1,6 +1,7 @@
 /**
- * The job `secrets` of docker-compose.yml: makes the secrets that are missing, at the first start all of them. Each folder
- * under /run/secrets is a volume, and a container mounts those it needs. They live and go with the data (`down --volumes`).
+ * The job `secrets` of docker-compose.yml: makes the secrets that are missing, at the first start
+ * all of them. Each folder under /run/secrets is a volume, and a container mounts those it needs.
+ * They live and go with the data (`down --volumes`).
  */
 import { createPublicKey, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -11,7 +12,10 @@ import { postgresUrl } from '../../tools/local/postgres.ts';
 
 const folder = '/run/secrets';
 
-/** What the file holds; made and kept when it is not there. In its volume everybody may read it: a container runs as who it likes. */
+/**
+ * What the file holds; made and kept when it is not there. In its volume everybody may read it: a
+ * container runs as who it likes.
+ */
 function kept(file: string, make: () => string): string {
   const path = join(folder, file);
   if (existsSync(path)) return readFileSync(path, 'utf8');
@@ -27,17 +31,27 @@ const databaseUrl = (user: string, password: string): string => postgresUrl(5432
 secret('postgres/superuser_password');
 const owner = secret('postgres/owner_password');
 kept('migrations/database_url', () => databaseUrl(OWNER, owner));
-for (const service of ['ledger', 'accounts']) {
+for (const service of ['ledger', 'accounts', 'webhooks']) {
   const password = secret(`migrations/${service}_password`);
   kept(`${service}/database_url`, () => databaseUrl(`${OWNER}_${service}`, password));
 }
 for (const name of ['api_key_pepper', 'idempotency_secret', 'session_secret']) secret(`gateway/${name}`);
-for (const signer of ['gateway', 'accounts', 'ledger']) {
+const readers = {
+  gateway: ['accounts', 'ledger', 'webhooks'],
+  accounts: ['accounts', 'ledger', 'webhooks'],
+  ledger: ['accounts', 'ledger'],
+  webhooks: ['accounts'],
+};
+for (const [signer, ofSigner] of Object.entries(readers)) {
   const key = secret(`${signer}/${signer}_mac_keys`);
-  for (const reader of ['accounts', 'ledger']) kept(`${reader}/${signer}_mac_keys`, () => key);
+  for (const reader of ofSigner) kept(`${reader}/${signer}_mac_keys`, () => key);
 }
+const sealing = secret('gateway/webhook_secret_keys');
+kept('webhooks/webhook_secret_keys', () => sealing);
 const signingKey = kept('accounts/api_key_signing_key', () => newKeyPair().privateKey);
-kept('gateway/api_key_public_keys', () => createPublicKey(signingKey).export({ type: 'spki', format: 'pem' }).toString());
+kept('gateway/api_key_public_keys', () =>
+  createPublicKey(signingKey).export({ type: 'spki', format: 'pem' }).toString(),
+);
 const client = secret('identity-provider/client_secret');
 kept('gateway/dashboard_client_secret', () => client);
 // Short enough to be typed.

@@ -1,5 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
-import { readFileSync, readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { commandPartitions } from '#libs/contracts/topics.ts';
@@ -8,20 +8,27 @@ import { accountsConfig } from '#services/accounts/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { migrateConfig } from '#services/ledger/migrate.ts';
+import { webhooksConfig } from '#services/webhooks/config.ts';
 
 /** What can be said of the chart without Helm and a cluster: deploy/check/kubernetes.sh has both. */
 const chart = new URL('core-banking/', import.meta.url);
 const read = (file: string) => readFileSync(new URL(file, chart), 'utf8');
 type Values = Record<string, unknown>;
 
-const schema = JSON.parse(read('values.schema.json')) as { properties: Record<string, { properties: Record<string, { properties: Record<string, { maximum: number }> }> }> };
+const schema = JSON.parse(read('values.schema.json')) as {
+  properties: Record<string, { properties: Record<string, { properties: Record<string, { maximum: number }> }> }>;
+};
 const isValid = new Ajv({ strict: false }).compile(schema);
 const defaults = parse(read('values.yaml')) as Values;
 
 /** As Helm lays values over the defaults. */
 function over(values: Values, more: Values): Values {
-  const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);
-  const changed = Object.entries(more).map(([name, value]) => [name, isObject(value) && isObject(values[name]) ? over(values[name], value) : value]);
+  const isObject = (value: unknown): value is Values =>
+    typeof value === 'object' && value !== null && !Array.isArray(value);
+  const changed = Object.entries(more).map(([name, value]) => [
+    name,
+    isObject(value) && isObject(values[name]) ? over(values[name], value) : value,
+  ]);
   return { ...values, ...Object.fromEntries(changed) };
 }
 
@@ -33,45 +40,155 @@ test.each<[string, Values]>([
   ['an unknown value', { gateway: { replicaCount: 3 } }],
   ['a misspelt variable', { ledger: { config: { BATCH_MAXX: 1 } } }],
   ['a secret among the variables', { gateway: { config: { API_KEY_PEPPER: 'x' } } }],
+  ['the pepper of before among the variables', { gateway: { config: { API_KEY_PEPPER_PREVIOUS: 'x' } } }],
+  ['headers for the collector among the variables', { ledger: { config: { OTEL_EXPORTER_OTLP_HEADERS: 'a=b' } } }],
   ['what the chart sets itself', { gateway: { config: { PORT: 1 } } }],
   ['a variable of another service', { accounts: { config: { BATCH_MAX: 1 } } }],
   ['more processes than partitions', { ledger: { autoscaling: { maxReplicas: commandPartitions + 1 } } }],
   ['a single process', { accounts: { autoscaling: { minReplicas: 1 } } }],
   ['a digest that is none', { image: { digest: 'sha256:abc' } }],
   ['an Ingress whose addresses nobody names', { ingress: { enabled: true, host: 'bank.example', tlsSecretName: 'x' } }],
-  ['a Gateway whose addresses nobody names', { gatewayApi: { enabled: true, host: 'bank.example', className: 'x', tlsSecretName: 'x' }, gateway: { config: { TRUST_PROXY: '' } } }],
+  [
+    'a Gateway whose addresses nobody names',
+    {
+      gatewayApi: { enabled: true, host: 'bank.example', className: 'x', tlsSecretName: 'x' },
+      gateway: { config: { TRUST_PROXY: '' } },
+    },
+  ],
   ['an Ingress without TLS', { ingress: { enabled: true, host: 'bank.example' } }],
   ['a route to nowhere', { gatewayApi: { enabled: true, host: 'bank.example' } }],
+  ['an autoscaler of the dashboard', { dashboard: { autoscaling: { enabled: true } } }],
+  ['a secret among the variables of the dashboard', { dashboard: { config: { SESSION_SECRET: 'x' } } }],
   ['a CA from two places', { trustedCa: { kafka: { secretName: 'a', configMapName: 'b', key: 'c' } } }],
+  ['a label by which pods are selected, for all', { commonLabels: { 'app.kubernetes.io/component': 'x' } }],
+  ['a label by which pods are selected, of a service', { ledger: { podLabels: { 'app.kubernetes.io/name': 'x' } } }],
+  ['a label that is none', { podLabels: { team: 'a b' } }],
+  ['a volume in place of the secrets', { extraVolumes: [{ name: 'files', emptyDir: {} }] }],
+  ['a mount over the secrets', { ledger: { extraVolumeMounts: [{ name: 'x', mountPath: '/run/core-banking/' }] } }],
+  ['a mount over the program', { extraVolumeMounts: [{ name: 'x', mountPath: '/app' }] }],
+  ['a misspelt affinity', { gateway: { affinity: { podAntiAfinity: {} } } }],
+  [
+    'a spread without its skew',
+    { topologySpreadConstraints: [{ topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }] },
+  ],
+  [
+    'a spread that does not say what else',
+    { ledger: { topologySpreadConstraints: [{ topologyKey: 'zone', maxSkew: 1, whenUnsatisfiable: 'Wait' }] } },
+  ],
+  ['a misspelt member of a service account', { accounts: { serviceAccount: { annotation: {} } } }],
+  ['a priority class that cannot be', { priorityClassName: 'Bank Books' }],
   ['a role that is none', { migrations: { roles: { ledger: 'x; drop' } } }],
 ])('the schema refuses %s', (_what, values) => {
   expect(isValid(over(defaults, values))).toBe(false);
 });
 
+test('no policy lets everybody in or out: each rule of the values names its peers', () => {
+  const { kafka, postgres, issuer, httpFrom, metricsFrom, dnsTo } = defaults['networkPolicy'] as Record<
+    string,
+    unknown[]
+  > &
+    Record<'kafka' | 'postgres' | 'issuer', { to: unknown[] }>;
+  for (const peers of [kafka.to, postgres.to, issuer.to, httpFrom, metricsFrom, dnsTo])
+    expect(peers?.length).toBeGreaterThan(0);
+  expect(read('templates/network-policies.yaml')).toContain('{{- with .to }}\n- ports:');
+});
+
+test('every service can be placed by itself, and all are spread over zones, then nodes', () => {
+  const ofAll = [
+    'podLabels',
+    'nodeSelector',
+    'tolerations',
+    'affinity',
+    'topologySpreadConstraints',
+    'priorityClassName',
+    'extraVolumes',
+    'extraVolumeMounts',
+  ];
+  for (const service of ['gateway', 'dashboard', 'ledger', 'accounts', 'webhooks']) {
+    const own = ['serviceAccount', ...ofAll];
+    expect([
+      service,
+      own.filter(
+        (name) =>
+          schema.properties[service]?.properties[name] === undefined ||
+          (defaults[service] as Values)[name] === undefined,
+      ),
+    ]).toEqual([service, []]);
+  }
+  expect(
+    ['commonLabels', ...ofAll].filter((name) => schema.properties[name] === undefined || defaults[name] === undefined),
+  ).toEqual([]);
+  expect(defaults['topologySpreadConstraints']).toMatchObject([
+    { topologyKey: 'topology.kubernetes.io/zone' },
+    { topologyKey: 'kubernetes.io/hostname' },
+  ]);
+});
+
 test('no more processes than partitions', () => {
-  for (const service of ['ledger', 'accounts']) expect(schema.properties[service]?.properties['autoscaling']?.properties['maxReplicas']?.maximum).toBe(commandPartitions);
+  for (const service of ['ledger', 'accounts', 'webhooks'])
+    expect(schema.properties[service]?.properties['autoscaling']?.properties['maxReplicas']?.maximum).toBe(
+      commandPartitions,
+    );
 });
 
 test('every variable that a service must have is set, and every one that is set is known', () => {
   const helpers = read('templates/_helpers.tpl');
-  const secrets = helpers.slice(helpers.indexOf('define "core-banking.secrets"'), helpers.indexOf('What every pod has in common'));
-  const own = new Map([...secrets.matchAll(/eq \.component "([a-z-]+)" \}\}\n([^]*?)(?=\{\{- else if|\{\{- end \}\}\n\{\{- if include)/g)].map(([, component, text = '']) => [component, [...text.matchAll(/^([A-Z_]+): [A-Z_]+$/gm)].map(([, name]) => name)]));
-  const schemas = { gateway: gatewayConfig, ledger: ledgerConfig, accounts: accountsConfig, 'migrate-ledger': migrateConfig, 'migrate-accounts': migrateConfig };
+  const secrets = helpers.slice(
+    helpers.indexOf('define "core-banking.secrets"'),
+    helpers.indexOf('What every pod has in common'),
+  );
+  const own = new Map(
+    [
+      ...secrets.matchAll(
+        /eq \.component "([a-z-]+)"\)? \}\}\n([^]*?)(?=\{\{- else if|\{\{- end \}\}\n\{\{- if include)/g,
+      ),
+    ].map(([, component, text = '']) => [
+      component,
+      [...text.matchAll(/^([A-Z_]+): [A-Z_]+$/gm)].map(([, name]) => name),
+    ]),
+  );
+  const schemas = {
+    gateway: gatewayConfig,
+    ledger: ledgerConfig,
+    accounts: accountsConfig,
+    webhooks: webhooksConfig,
+    'migrate-ledger': migrateConfig,
+    'migrate-accounts': migrateConfig,
+    'migrate-webhooks': migrateConfig,
+  };
   // KAFKA_BROKERS is asked for by deployments.yaml, SERVICE_ROLE is a value of its own in jobs.yaml.
   for (const [component, config] of Object.entries(schemas)) {
-    const required = describeConfig(config).filter((variable) => variable.required).map(({ name }) => name);
-    expect([component, required.filter((name) => !['KAFKA_BROKERS', 'SERVICE_ROLE', ...(own.get(component) ?? [])].includes(name))]).toEqual([component, []]);
+    const required = describeConfig(config)
+      .filter((variable) => variable.required)
+      .map(({ name }) => name);
+    expect([
+      component,
+      required.filter((name) => !['KAFKA_BROKERS', 'SERVICE_ROLE', ...(own.get(component) ?? [])].includes(name)),
+    ]).toEqual([component, []]);
     const known = Object.keys(config.shape);
-    expect([component, (own.get(component) ?? ['none']).filter((name) => !known.includes(name ?? ''))]).toEqual([component, []]);
+    expect([component, (own.get(component) ?? ['none']).filter((name) => !known.includes(name ?? ''))]).toEqual([
+      component,
+      [],
+    ]);
   }
-  const known = new Set([...Object.values(schemas).flatMap(({ shape }) => Object.keys(shape)), 'REPLICATION_FACTOR', 'EVENTS_RETENTION_DAYS']);
-  const templates = ['_helpers.tpl', 'deployments.yaml', 'jobs.yaml', 'autoscaling.yaml'].map((file) => read(`templates/${file}`)).join('\n');
-  const named = [...templates.matchAll(/(?:name: |set \$config "|dict "|^)([A-Z][A-Z_]{3,}?)(?:_FILE)?(?=[,"\n: ])/gm)].map(([, name]) => name ?? '');
+  const known = new Set([
+    ...Object.values(schemas).flatMap(({ shape }) => Object.keys(shape)),
+    'REPLICATION_FACTOR',
+    'EVENTS_RETENTION_DAYS',
+  ]);
+  const templates = ['_helpers.tpl', 'deployments.yaml', 'jobs.yaml', 'autoscaling.yaml']
+    .map((file) => read(`templates/${file}`))
+    .join('\n');
+  const named = [
+    ...templates.matchAll(/(?:name: |set \$config "|dict "|^)([A-Z][A-Z_]{3,}?)(?:_FILE)?(?=[,"\n: ])/gm),
+  ].map(([, name]) => name ?? '');
   expect(named.length).toBeGreaterThan(15);
   expect(named.filter((name) => !known.has(name))).toEqual([]);
 });
 
 test("the chart's version is that of the service", () => {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
   expect(parse(read('Chart.yaml'))).toMatchObject({ appVersion: version });
 });

@@ -2,26 +2,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { replyType } from '#libs/contracts/envelope.ts';
-import { auditId, idBits } from '#libs/contracts/ids.ts';
+import { auditId, idBits, idKey, itemBits } from '#libs/contracts/ids.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
-import { messageOfType } from '#libs/contracts/messages.ts';
+import { type MessageData, messageOfType } from '#libs/contracts/messages.ts';
 import { topicName, topicTable } from '#libs/contracts/topics.ts';
-import { createKafka } from '#libs/kafka/client.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { createPublisher } from '#libs/kafka/publish/publish.ts';
-import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { createKafka } from '#libs/kafka/client.ts';
 import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/received-message.ts';
+import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
+import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import { groupLag } from '#libs/kafka/topics.ts';
 import { kafkaConfig, kafkaOptions, loadConfig } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 import { macConfig, macKeys } from '#libs/service/signing.ts';
 
 /**
- * Sends commands again that Kafka has and a restored database has not: those since RESEND_FROM, in the order in which they were
- * once decided. What was a success then, by its event or its audit record, gets a new deadline; anything else keeps its own, and
- * is refused as late. Commands that the database knows are recognised by their ids: an earlier RESEND_FROM does no harm.
- * For docs/operations.md, Restore: gateways are stopped, one ledger and one accounts run. Nobody is sent a reply.
+ * Sends commands again that Kafka has and a restored database has not: those since RESEND_FROM, in
+ * the order in which they were once decided. What was a success then, by its event or its audit
+ * record, gets a new deadline; anything else keeps its own, and is refused as late. Commands that
+ * the database knows are recognised by their ids: an earlier RESEND_FROM does no harm. For
+ * docs/operations.md, Restore: gateways are stopped, one ledger and one accounts run. Nobody is
+ * sent a reply.
  */
 export const resendConfig = z.object({
   ...kafkaConfig,
@@ -32,19 +34,28 @@ export const resendConfig = z.object({
 const idleMs = 60_000;
 const renewedMs = 24 * 60 * 60_000;
 const publishTimeoutMs = 30_000;
-const services = ['accounts', 'ledger'] as const;
-type Service = (typeof services)[number];
+/** The topics of commands, each with the consumer group that takes them. */
+const groups = {
+  'accounts.commands': 'accounts',
+  'ledger.commands': 'ledger',
+  'ledger.batches': 'ledger-batches',
+} as const;
+type Commands = keyof typeof groups;
+const commandTopics = Object.keys(groups) as Commands[];
 
-/** A command with the moment at which it was decided, or taken by the broker where nothing says that it was a success. */
+/**
+ * A command with the moment at which it was decided, or taken by the broker where nothing says that
+ * it was a success.
+ */
 interface Sent {
-  service: Service;
+  topic: Commands;
   message: ReceivedMessage;
   succeeded: boolean;
   at: string;
   sequence: number;
 }
 
-/** What became of commands, by the bits of their transaction or the id of their audit record. */
+/** What became of commands, by the first 120 bits of their transaction or the id of their audit record. */
 type Evidence = Map<string, { at: string; sequence: number }>;
 
 const json = (message: ReceivedMessage) => JSON.parse(message.value?.toString() ?? '{}') as Record<string, unknown>;
@@ -52,38 +63,76 @@ const json = (message: ReceivedMessage) => JSON.parse(message.value?.toString() 
 async function readEvidence(kafka: KafkaClient, prefix: string, logger: Logger): Promise<Evidence> {
   const evidence: Evidence = new Map();
   const [transactions, audit] = [topicName(prefix, 'transactions'), topicName(prefix, 'audit')];
-  await readToEnd(kafka, { topics: [transactions, audit], groupId: `${prefix}resend`, idleMs, logger, take: async (messages) => {
-    for (const message of messages) {
-      const { ce_id = '', ce_time: at = '', ce_type } = message.headers;
-      const data = json(message);
-      // The first telling counts: it was at that time.
-      if (message.topic === audit) {
-        if (data['outcome'] === 'success' && !evidence.has(String(data['audit_id']))) evidence.set(String(data['audit_id']), { at: String(data['created_at']), sequence: 0 });
-      } else if (ce_type === 'corebanking.transaction.completed.v1') {
-        const bits = ce_id.replaceAll('-', '');
-        if (!evidence.has(bits)) evidence.set(bits, { at, sequence: Number(data['sequence']) });
+  await readToEnd(kafka, {
+    topics: [transactions, audit],
+    groupId: `${prefix}resend`,
+    idleMs,
+    logger,
+    take: async (messages) => {
+      for (const message of messages) {
+        const { ce_id = '', ce_time: at = '', ce_type } = message.headers;
+        const data = json(message);
+        // The first telling counts: it was at that time.
+        if (message.topic === audit) {
+          if (data['outcome'] === 'success' && !evidence.has(String(data['audit_id'])))
+            evidence.set(String(data['audit_id']), { at: String(data['created_at']), sequence: 0 });
+        } else if (ce_type === 'corebanking.transaction.completed.v1') {
+          const bits = ce_id.replaceAll('-', '');
+          if (!evidence.has(idKey(bits))) evidence.set(idKey(bits), { at, sequence: Number(data['sequence']) });
+        }
       }
-    }
-  } });
+    },
+  });
   return evidence;
 }
 
-async function readCommands(kafka: KafkaClient, prefix: string, from: number, evidence: Evidence, logger: Logger): Promise<Sent[]> {
+async function readCommands(
+  kafka: KafkaClient,
+  prefix: string,
+  from: number,
+  evidence: Evidence,
+  logger: Logger,
+): Promise<Sent[]> {
   const found = new Map<string, Sent>();
-  const topics = new Map(services.map((service) => [topicName(prefix, `${service}.commands`), service]));
-  await readToEnd(kafka, { topics: [...topics.keys()], groupId: `${prefix}resend`, idleMs, logger, take: async (messages) => {
-    for (const message of messages) {
-      const { headers, timestamp_ms } = message;
-      const id = headers['ce_id'] ?? '';
-      // Steps of sagas and replies to them come again by themselves; queries need no answer.
-      const isCommand = headers['ce_type'] !== replyType && headers['deadline'] !== undefined && !(messageOfType(headers['ce_type'] ?? '') ?? 'get_').startsWith('get_');
-      if (timestamp_ms < from || !isCommand || found.has(id)) continue;
-      const done = evidence.get(idBits(id)) ?? evidence.get(auditId(id));
-      const late = { at: new Date(timestamp_ms).toISOString(), sequence: 0 };
-      found.set(id, { service: topics.get(message.topic) ?? 'ledger', message, succeeded: done !== undefined, ...(done ?? late) });
-    }
-  } });
-  return [...found.values()].toSorted((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : a.sequence - b.sequence || a.message.timestamp_ms - b.message.timestamp_ms));
+  const topics = new Map(commandTopics.map((name) => [topicName(prefix, name), name]));
+  await readToEnd(kafka, {
+    topics: [...topics.keys()],
+    groupId: `${prefix}resend`,
+    idleMs,
+    logger,
+    take: async (messages) => {
+      for (const message of messages) {
+        const { headers, timestamp_ms } = message;
+        const id = headers['ce_id'] ?? '';
+        // Steps of sagas and replies to them come again by themselves; queries need no answer.
+        const isCommand =
+          headers['ce_type'] !== replyType &&
+          headers['deadline'] !== undefined &&
+          !(messageOfType(headers['ce_type'] ?? '') ?? 'get_').startsWith('get_');
+        if (timestamp_ms < from || !isCommand || found.has(id)) continue;
+        const done = evidence.get(idKey(idBits(id))) ?? evidence.get(auditId(id)) ?? ofItems(message, evidence);
+        const late = { at: new Date(timestamp_ms).toISOString(), sequence: 0 };
+        found.set(id, {
+          topic: topics.get(message.topic) ?? 'ledger.commands',
+          message,
+          succeeded: done !== undefined,
+          ...(done ?? late),
+        });
+      }
+    },
+  });
+  return [...found.values()].toSorted((a, b) =>
+    a.at < b.at ? -1 : a.at > b.at ? 1 : a.sequence - b.sequence || a.message.timestamp_ms - b.message.timestamp_ms,
+  );
+}
+
+/** What became of the first item of a batch's message that was a success. */
+function ofItems(message: ReceivedMessage, evidence: Evidence): { at: string; sequence: number } | undefined {
+  if (messageOfType(message.headers['ce_type'] ?? '') !== 'create_batch') return undefined;
+  const { batch_id, items } = json(message) as unknown as MessageData<'create_batch'>;
+  return items
+    .map(({ index }) => evidence.get(idKey(itemBits(batch_id, index, 0))))
+    .find((found) => found !== undefined);
 }
 
 /** All in one partition: so that they are decided in this order. */
@@ -93,26 +142,34 @@ function again({ message, succeeded }: Sent, keys: MacKeys): OutgoingMessage {
   return { topic: message.topic, partition: 0, key: message.key, value: message.value, headers };
 }
 
-/** Resolves when both services have committed everything, a saga's messages between them included. */
+/** Resolves when the services have committed everything, a saga's messages between them included. */
 async function caughtUp(kafka: KafkaClient, prefix: string): Promise<void> {
   for (let quiet = 0; quiet < 3; await sleep(300)) {
-    const lags = await Promise.all(services.map((service) => groupLag(kafka, prefix + service, [topicName(prefix, `${service}.commands`)])));
+    const lags = await Promise.all(
+      commandTopics.map((name) => groupLag(kafka, prefix + groups[name], [topicName(prefix, name)])),
+    );
     quiet = lags.flat().every(({ lag }) => lag === 0n) ? quiet + 1 : 0;
   }
 }
 
 /** Returns how many were sent again, and how many of them had been a success. */
-export async function resendCommands(kafka: KafkaClient, { prefix, from, keys, logger }: { prefix: string; from: Date; keys: MacKeys; logger: Logger }): Promise<{ sent: number; succeeded: number }> {
+export async function resendCommands(
+  kafka: KafkaClient,
+  { prefix, from, keys, logger }: { prefix: string; from: Date; keys: MacKeys; logger: Logger },
+): Promise<{ sent: number; succeeded: number }> {
   const commands = await readCommands(kafka, prefix, from.getTime(), await readEvidence(kafka, prefix, logger), logger);
   const publisher = createPublisher(kafka, { logger, name: 'resend', topics: topicTable(prefix), maxQueued: 100_000 });
   await publisher.start();
   try {
-    for (let at = 0; at < commands.length;) {
-      const service = commands[at]?.service;
-      const end = commands.findIndex((command, i) => i > at && command.service !== service);
+    for (let at = 0; at < commands.length; ) {
+      const topic = commands[at]?.topic;
+      const end = commands.findIndex((command, i) => i > at && command.topic !== topic);
       const run = commands.slice(at, end < 0 ? commands.length : end);
-      await publisher.publishAll(run.map((command) => again(command, keys)), { timeoutMs: publishTimeoutMs });
-      // What the other service decides next may rest on it.
+      await publisher.publishAll(
+        run.map((command) => again(command, keys)),
+        { timeoutMs: publishTimeoutMs },
+      );
+      // What is decided next, from another topic, may rest on it.
       await caughtUp(kafka, prefix);
       at += run.length;
     }
@@ -126,6 +183,14 @@ if (import.meta.main) {
   run('resend-commands', async ({ logger, instance }) => {
     const config = loadConfig(resendConfig);
     const kafka = createKafka(kafkaOptions(config, `resend-${instance}`), logger);
-    logger.info(await resendCommands(kafka, { prefix: config.TOPIC_PREFIX, from: new Date(config.RESEND_FROM), keys: macKeys(config), logger }), 'commands were sent again');
+    logger.info(
+      await resendCommands(kafka, {
+        prefix: config.TOPIC_PREFIX,
+        from: new Date(config.RESEND_FROM),
+        keys: macKeys(config),
+        logger,
+      }),
+      'commands were sent again',
+    );
   });
 }

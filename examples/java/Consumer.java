@@ -1,7 +1,9 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
 import java.util.*;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** Prints the bank's completed transactions, each once and in order per account, and says where one is missing. */
@@ -14,7 +16,14 @@ public class Consumer {
     var lastSequences = new HashMap<String, Long>();
     var json = new ObjectMapper();
     try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
-      consumer.subscribe(List.of(prefix + "transactions"));
+      consumer.subscribe(List.of(prefix + "transactions"), new ConsumerRebalanceListener() {
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {}
+
+        // Meanwhile another member may have read on: what was known of the accounts does not hold any more.
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+          lastSequences.clear();
+        }
+      });
       while (true) {
         for (var message : consumer.poll(Duration.ofSeconds(1))) {
           var headers = message.headers();

@@ -41,7 +41,8 @@ describe('API keys', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[ -~]{0,60}$/), (text) => {
         let number = 0;
-        for (const c of apiKeyChecksum(text)) number = number * 62 + '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'.indexOf(c);
+        for (const c of apiKeyChecksum(text))
+          number = number * 62 + '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'.indexOf(c);
         expect(number).toBe(crc32(text));
       }),
     );

@@ -31,10 +31,14 @@ export function makeApiKey(environment: KeyEnvironment, keyId: string, secret: U
   return preceding + apiKeyChecksum(preceding);
 }
 
-/** What a well-formed key says of itself; undefined when its form or checksum is wrong. Proves nothing: see `hashApiKey`. */
+/**
+ * What a well-formed key says of itself; undefined when its form or checksum is wrong. Proves
+ * nothing: see `hashApiKey`.
+ */
 export function parseApiKey(apiKey: string): { key_id: string; environment: KeyEnvironment } | undefined {
   const match = form.exec(apiKey);
-  if (!match?.[2] || apiKeyChecksum(apiKey.slice(0, -checksumLength)) !== apiKey.slice(-checksumLength)) return undefined;
+  if (!match?.[2] || apiKeyChecksum(apiKey.slice(0, -checksumLength)) !== apiKey.slice(-checksumLength))
+    return undefined;
   return { key_id: idOf('key', match[2]), environment: match[1] === 'live' ? 'live' : 'test' };
 }
 

@@ -1,19 +1,22 @@
 import { z } from 'zod';
 import { errorCodeSchema, violationSchema } from './errors.ts';
-import { text } from './fields.ts';
 import { scopes } from './scopes.ts';
+import { text } from './texts.ts';
 
 /**
  * Four eyes: what one person asks for and a second one approves (contract: Four eyes). `reverse`: a reversal.
  * `unfreeze`: any move out of Frozen. `create_key`: a key with writing scopes, or its rotation. `redrive`: with a renewed
- * deadline. `post_above`: a posting above the limit of its currency.
+ * deadline. `post_above`: a posting above the limit of its currency. `erase`: the erasure of a client.
  */
-export const approvalActions = ['reverse', 'unfreeze', 'create_key', 'redrive', 'post_above'] as const;
+export const approvalActions = ['reverse', 'unfreeze', 'create_key', 'redrive', 'post_above', 'erase'] as const;
 export const approvalAction = z.enum(approvalActions);
 export type ApprovalAction = z.infer<typeof approvalAction>;
 
 export const approvalStatus = z.enum(['Waiting', 'Approved', 'Rejected', 'Expired']);
 export type ApprovalStatus = z.infer<typeof approvalStatus>;
+
+/** Who has asked, seen from whoever lists approvals. */
+export const approvalAsker = z.enum(['me', 'others']);
 
 export const approvalLifetimeMs = 24 * 60 * 60 * 1000;
 
@@ -26,7 +29,9 @@ export const approvableCommand = z.enum([
   'redrive_dead_letter',
   'create_transaction',
   'create_transfer',
+  'capture_hold',
   'open_account',
+  'erase_client',
 ]);
 export type ApprovableCommand = z.infer<typeof approvableCommand>;
 
@@ -90,6 +95,6 @@ export const approvalRequestSchema = approvalSchema
 export type ApprovalRequest = z.infer<typeof approvalRequestSchema>;
 
 export const approvalBodies = {
-  approve: z.strictObject({ reason: text(1, 500).nullish() }),
-  reject: z.strictObject({ reason: text(1, 500) }),
+  approve: z.strictObject({ reason: text(1, 500, { lines: true }).nullish() }),
+  reject: z.strictObject({ reason: text(1, 500, { lines: true }) }),
 };

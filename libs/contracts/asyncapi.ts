@@ -2,11 +2,14 @@ import { headerNames, replySchema, replyType } from './envelope.ts';
 import { refusalSchema } from './errors.ts';
 import { eventExamples } from './event-examples.ts';
 import { eventSchema, eventSummaries, type JsonSchema, wireSchema } from './event-schemas.ts';
-import { eventHeadersSchema, events, type EventType } from './events.ts';
-import { messages, messageType, type MessageName } from './messages.ts';
+import { type EventType, eventHeadersSchema, events } from './events.ts';
+import { type MessageName, messages, messageType } from './messages.ts';
 import { isEventTopic, type TopicDefinition, type TopicName, topics } from './topics.ts';
 
-/** The AsyncAPI 3 document: nothing in it is written twice, it is the tables of topics, events and messages in other words. */
+/**
+ * The AsyncAPI 3 document: nothing in it is written twice, it is the tables of topics, events and
+ * messages in other words.
+ */
 
 const description = `What the bank publishes on Kafka, and how its parts talk to each other.
 
@@ -20,21 +23,28 @@ Commands, queries and replies (tagged \`internal\`) are the bank's own and may c
 const about: Partial<Record<TopicName, { title: string; key: string; rule?: string }>> = {
   transactions: { title: 'One event per transaction of a customer', key: 'account_id' },
   transfers: { title: 'One event per transfer', key: 'transfer_id' },
+  holds: { title: 'Money that is set aside for later, and what became of it', key: 'account_id' },
   accounts: { title: 'Openings and changes of status', key: 'account_id' },
   clients: { title: 'Clients, without personal data', key: 'client_id' },
   approvals: { title: 'What waits for a second person, and what became of it', key: 'approval_id' },
+  webhooks: { title: 'Webhooks that the bank has stopped sending to', key: 'webhook_id' },
   balances: {
     title: 'The latest balance of each account: compacted, read it from the beginning for the present state',
     key: 'account_id',
-    rule: 'A state replaces the one you have only if its sequence is higher, or equal with a higher status_version: an older one may come late.',
+    rule: 'A state replaces the one you have only if its sequence is higher, or equal with a higher status_version or hold_version: an older one may come late.',
   },
   audit: { title: 'Every audit record', key: 'actor' },
   security: { title: 'What a SIEM is told of, summed up each minute', key: 'actor' },
   'api-keys': { title: 'Internal: the API keys, for gateways', key: 'key_id' },
-  replies: { title: 'Internal: answers to commands and queries, each in the partition that its request named', key: 'none' },
+  replies: {
+    title: 'Internal: answers to commands and queries, each in the partition that its request named',
+    key: 'none',
+  },
 };
 
-const ref = (...path: string[]): JsonSchema => ({ $ref: `#/${path.map((part) => part.replaceAll('/', '~1')).join('/')}` });
+const ref = (...path: string[]): JsonSchema => ({
+  $ref: `#/${path.map((part) => part.replaceAll('/', '~1')).join('/')}`,
+});
 
 export function asyncApiDocument(version: string): JsonSchema {
   const eventTypes = Object.keys(events) as EventType[];
@@ -46,10 +56,25 @@ export function asyncApiDocument(version: string): JsonSchema {
     asyncapi: '3.0.0',
     info: { title: 'Core Banking', version, description },
     defaultContentType: 'application/json',
-    servers: { kafka: { host: '{brokers}', protocol: 'kafka', variables: { brokers: { default: 'localhost:9092', description: 'KAFKA_BROKERS' } } } },
+    servers: {
+      kafka: {
+        host: '{brokers}',
+        protocol: 'kafka',
+        variables: { brokers: { default: 'localhost:9092', description: 'KAFKA_BROKERS' } },
+      },
+    },
     channels: {
       ...Object.fromEntries(eventTopics.map((topic) => [topic, channel(topic, typesOf(topic), tagOf(topic))])),
-      ...Object.fromEntries(requestTopics.map((topic) => [topic, channel(topic, requests.filter((name) => messages[name].topic === topic), 'internal')])),
+      ...Object.fromEntries(
+        requestTopics.map((topic) => [
+          topic,
+          channel(
+            topic,
+            requests.filter((name) => messages[name].topic === topic),
+            'internal',
+          ),
+        ]),
+      ),
       replies: channel('replies', requests.map(replyName), 'internal'),
     },
     operations: {
@@ -58,12 +83,26 @@ export function asyncApiDocument(version: string): JsonSchema {
     },
     components: {
       messages: {
-        ...Object.fromEntries(eventTypes.map((type) => [type, eventMessage(type, eventSummaries[type], eventSchema(type), eventExamples[type])])),
+        ...Object.fromEntries(
+          eventTypes.map((type) => [
+            type,
+            eventMessage(type, eventSummaries[type], eventSchema(type), eventExamples[type]),
+          ]),
+        ),
         ...Object.fromEntries(requests.map((name) => [name, requestMessage(name)])),
         ...Object.fromEntries(requests.map((name) => [replyName(name), replyMessageOf(name)])),
       },
-      schemas: { EventHeaders: wireSchema(eventHeadersSchema), RequestHeaders: requestHeaders(), Refusal: wireSchema(refusalSchema) },
-      correlationIds: { reply: { description: 'A reply has that of its request', location: `$message.header#/${headerNames.correlation_id}` } },
+      schemas: {
+        EventHeaders: wireSchema(eventHeadersSchema),
+        RequestHeaders: requestHeaders(),
+        Refusal: wireSchema(refusalSchema),
+      },
+      correlationIds: {
+        reply: {
+          description: 'A reply has that of its request',
+          location: `$message.header#/${headerNames.correlation_id}`,
+        },
+      },
     },
   };
 }
@@ -115,21 +154,48 @@ function eventMessage(type: string, summary: string, schema: JsonSchema, example
   const { $schema: _dialect, ...payload } = schema;
   const key = { type: 'string', description: 'Orders the events of one thing; ce_subject repeats it' };
   return {
-    name: type, title: type, summary, contentType: 'application/json', headers: ref('components', 'schemas', 'EventHeaders'), payload,
+    name: type,
+    title: type,
+    summary,
+    contentType: 'application/json',
+    headers: ref('components', 'schemas', 'EventHeaders'),
+    payload,
     bindings: { kafka: { key, bindingVersion: '0.5.0' } },
     ...(example === undefined ? {} : { examples: [{ payload: example }] }),
   };
 }
 
 function requestMessage(name: MessageName): JsonSchema {
-  return { name: messageType(name), title: name, contentType: 'application/json', headers: ref('components', 'schemas', 'RequestHeaders'), correlationId: ref('components', 'correlationIds', 'reply'), payload: wireSchema(messages[name].data, 'input') };
+  return {
+    name: messageType(name),
+    title: name,
+    contentType: 'application/json',
+    headers: ref('components', 'schemas', 'RequestHeaders'),
+    correlationId: ref('components', 'correlationIds', 'reply'),
+    payload: wireSchema(messages[name].data, 'input'),
+  };
 }
 
 function replyMessageOf(name: MessageName): JsonSchema {
   const [done] = replySchema.options;
   const success = wireSchema(done.extend({ data: messages[name].result }));
-  const refused = { type: 'object', properties: { ok: { type: 'boolean', const: false }, replayed: { type: 'boolean' }, refusal: ref('components', 'schemas', 'Refusal') }, required: ['ok', 'refusal'] };
-  return { name: replyType, title: `Reply to ${name}`, contentType: 'application/json', headers: ref('components', 'schemas', 'RequestHeaders'), correlationId: ref('components', 'correlationIds', 'reply'), payload: { oneOf: [success, refused] } };
+  const refused = {
+    type: 'object',
+    properties: {
+      ok: { type: 'boolean', const: false },
+      replayed: { type: 'boolean' },
+      refusal: ref('components', 'schemas', 'Refusal'),
+    },
+    required: ['ok', 'refusal'],
+  };
+  return {
+    name: replyType,
+    title: `Reply to ${name}`,
+    contentType: 'application/json',
+    headers: ref('components', 'schemas', 'RequestHeaders'),
+    correlationId: ref('components', 'correlationIds', 'reply'),
+    payload: { oneOf: [success, refused] },
+  };
 }
 
 const meanings: Record<keyof typeof headerNames, string> = {
@@ -144,6 +210,7 @@ const meanings: Record<keyof typeof headerNames, string> = {
   reply_by: 'Until this moment somebody waits for the reply',
   idempotency_key: 'Idempotency-Key',
   fingerprint: 'Of path parameters and body: another one under the same id is refused',
+  repeat_only: 'true: what is kept under this id is answered, and nothing is executed',
   staff: 'true where a member of staff asks in person',
   address: "The caller's network address",
   bound_client_id: 'The client that the caller is bound to',
@@ -155,7 +222,18 @@ const meanings: Record<keyof typeof headerNames, string> = {
 };
 
 function requestHeaders(): JsonSchema {
-  const texts = (Object.keys(meanings) as (keyof typeof headerNames)[]).map((field) => [headerNames[field], { type: 'string', description: meanings[field] }]);
-  const partition = { type: 'string', pattern: '^\\d{1,5}$', description: 'The partition of the reply topic in which the sender listens' };
-  return { type: 'object', properties: { ...Object.fromEntries(texts), 'reply-partition': partition }, required: ['ce_id', 'ce_type', 'ce_time'] };
+  const texts = (Object.keys(meanings) as (keyof typeof headerNames)[]).map((field) => [
+    headerNames[field],
+    { type: 'string', description: meanings[field] },
+  ]);
+  const partition = {
+    type: 'string',
+    pattern: '^\\d{1,5}$',
+    description: 'The partition of the reply topic in which the sender listens',
+  };
+  return {
+    type: 'object',
+    properties: { ...Object.fromEntries(texts), 'reply-partition': partition },
+    required: ['ce_id', 'ce_type', 'ce_time'],
+  };
 }

@@ -5,7 +5,12 @@ import { refusalSchema } from './errors.ts';
  * What travels in headers: CloudEvents 1.0 in binary mode (Kafka protocol binding) plus the context of a request.
  * The domain's data travel in the value.
  */
-export const source = { gateway: '/core-banking/gateway', ledger: '/core-banking/ledger', accounts: '/core-banking/accounts' } as const;
+export const source = {
+  gateway: '/core-banking/gateway',
+  ledger: '/core-banking/ledger',
+  accounts: '/core-banking/accounts',
+  webhooks: '/core-banking/webhooks',
+} as const;
 
 export interface MessageContext {
   /** ce_id: the command's id (the id of what it creates, or a fresh one), the same on every repeat. */
@@ -28,6 +33,8 @@ export interface MessageContext {
   idempotency_key?: string;
   /** SHA-256 (first 128 bits, hex) over path parameters and normalised body. */
   fingerprint?: string;
+  /** 'true': answer what is kept under this id, and execute nothing where nothing is (docs/decisions/0047). */
+  repeat_only?: string;
   /** 'true' where the actor is a member of staff, in person: the ledger then audits postings too. */
   staff?: string;
   /** The caller's network address, for the audit; of commands alone. */
@@ -37,6 +44,8 @@ export interface MessageContext {
   /** Who approved the command, where a second person had to, and the approval: the reply goes to its saga. */
   approved_by?: string;
   approval_id?: string;
+  /** The batch that this is an item of. In no header: who unfolds the batch's message says so. */
+  batch_id?: string;
   traceparent?: string;
   correlation_id?: string;
   reply_topic?: string;
@@ -56,6 +65,7 @@ export const headerNames = {
   reply_by: 'reply-by',
   idempotency_key: 'idempotency-key',
   fingerprint: 'fingerprint',
+  repeat_only: 'repeat-only',
   staff: 'staff',
   address: 'caller-address',
   bound_client_id: 'bound-client-id',
@@ -80,7 +90,10 @@ export function toHeaders(context: MessageContext): Record<string, string> {
 }
 
 /** By what a line of a log is found again: the request, and the command (or query) that it led to. */
-export function idsOf(headers: Record<string, string>): { request_id: string | undefined; command_id: string | undefined } {
+export function idsOf(headers: Record<string, string>): {
+  request_id: string | undefined;
+  command_id: string | undefined;
+} {
   return { request_id: headers['request-id'], command_id: headers['ce_id'] };
 }
 
@@ -94,7 +107,11 @@ export function fromHeaders(headers: Record<string, string>): MessageContext | u
     if (value !== undefined) context[field] = value;
   }
   if (!context.message_id || !context.type || !context.time || !isoTime.test(context.time)) return undefined;
-  if ((context.deadline !== undefined && !isoTime.test(context.deadline)) || (context.reply_by !== undefined && !isoTime.test(context.reply_by))) return undefined;
+  if (
+    (context.deadline !== undefined && !isoTime.test(context.deadline)) ||
+    (context.reply_by !== undefined && !isoTime.test(context.reply_by))
+  )
+    return undefined;
   const partition = headers['reply-partition'];
   if (partition !== undefined) {
     if (!/^\d{1,5}$/.test(partition)) return undefined;

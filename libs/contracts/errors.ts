@@ -21,14 +21,20 @@ export const errorCodes = {
   currency_mismatch: { status: 400, title: 'Currency Mismatch' },
   same_account: { status: 400 },
   destination_refused: { status: 400 },
+  amount_exceeds_hold: { status: 400, title: 'Amount Exceeds Hold' },
+  hold_not_active: { status: 400, title: 'Hold Not Active' },
   amount_exceeds_outstanding: { status: 400, title: 'Amount Exceeds Outstanding' },
   balance_limit_exceeded: { status: 400, title: 'Balance Limit Exceeded' },
   invalid_transaction_type: { status: 400 },
   invalid_status_transition: { status: 400 },
   duplicate_ussd_phone: { status: 400, title: 'Duplicate USSD Phone' },
+  duplicate_external_id: { status: 400, title: 'Duplicate External ID' },
   not_reversible: { status: 400, title: 'Not Reversible' },
+  erasure_refused: { status: 400 },
   already_reversed: { status: 400, title: 'Already Reversed' },
   approval_required: { status: 400 },
+  batch_refused: { status: 400 },
+  missing_idempotency_key: { status: 400 },
   missing_credentials: { status: 401 },
   invalid_credentials: { status: 401 },
   ambiguous_credentials: { status: 401 },
@@ -38,17 +44,24 @@ export const errorCodes = {
   account_not_found: { status: 404 },
   transaction_not_found: { status: 404 },
   transfer_not_found: { status: 404 },
+  hold_not_found: { status: 404 },
   api_key_not_found: { status: 404 },
   dead_letter_not_found: { status: 404 },
   approval_not_found: { status: 404 },
+  batch_not_found: { status: 404 },
+  webhook_not_found: { status: 404 },
+  delivery_not_found: { status: 404 },
   route_not_found: { status: 404 },
   method_not_allowed: { status: 405 },
   deadline_exceeded: { status: 409 },
   approval_decided: { status: 409 },
+  client_erased: { status: 410 },
   /** Retention has deleted its bytes from the topic. */
   dead_letter_expired: { status: 410 },
   /** Some events of the period are older than what the outbox keeps. */
   request_timeout: { status: 408 },
+  /** If-Match names no version that the resource has. */
+  version_mismatch: { status: 412 },
   body_too_large: { status: 413 },
   unsupported_media_type: { status: 415 },
   idempotency_key_reused: { status: 422 },
@@ -82,11 +95,20 @@ export function refusal(code: ErrorCode, message: string, rest: Omit<Refusal, 'c
   return { code, message: entry.title === undefined ? message : `${entry.title}: ${message}`, ...rest };
 }
 
+/**
+ * Where nothing is kept under the id of a command that asks for a repeat alone: nothing was done,
+ * and nothing is kept.
+ */
+export const unknownRepeat = refusal('service_unavailable', 'no such command is known, and none was executed');
+
 /** A 400 refusal for violations: its code is theirs when all agree, else validation_failed. */
 export function violationsRefusal(errors: Violation[]): Refusal {
   const first = errors[0]?.code ?? 'validation_failed';
   const code = errors.every((e) => e.code === first) ? first : 'validation_failed';
-  const message = errors.length === 1 && errors[0] ? errors[0].message : `${errors.length} violations: ${errors.map((e) => e.message).join('; ')}`;
+  const message =
+    errors.length === 1 && errors[0]
+      ? errors[0].message
+      : `${errors.length} violations: ${errors.map((e) => e.message).join('; ')}`;
   return { code, message: message.slice(0, 2000), errors };
 }
 

@@ -1,24 +1,133 @@
 import { z } from 'zod';
 import { auditRecordSchema, securityActivitySchema } from './administration.ts';
 import { approvalAction, approvalStatus } from './approvals.ts';
-import { accountMasterSchema, accountStatus, accountType, entrySchema, freezeReason, keyEnvironment, money, transactionSchema, transferSchema } from './resources.ts';
+import {
+  accountNumber,
+  asked,
+  count,
+  currencyCode,
+  entryId,
+  failureCodes,
+  idField,
+  moment,
+  openList,
+  openWord,
+  ownership,
+  positiveMoney,
+  since,
+} from './event-fields.ts';
+import { type HoldStatus, holdSchema, holdStatus } from './holds.ts';
+import { shownNames } from './names.ts';
+import {
+  accountMasterSchema,
+  accountStatus,
+  accountType,
+  clientType,
+  entrySchema,
+  freezeReason,
+  keyEnvironment,
+  money,
+  transactionSchema,
+  transferSchema,
+} from './resources.ts';
 import type { TopicName } from './topics.ts';
 
 /**
  * Events for downstream systems: CloudEvents 1.0, at least once, the same ce_id on a repeat, in order per key, never
- * one for what rolled back. Within a type version only additions.
+ * one for what rolled back. Within a type version only additions (docs/events-evolution.md).
  */
-const reversalFree = transactionSchema.omit({ reversed_by_transaction_id: true });
+const time = { created_at: moment };
+
+const transactionIds = {
+  transaction_id: idField('transaction'),
+  account_id: idField('account'),
+  transfer_id: idField('transfer').optional(),
+  counterparty_account_id: idField('account').optional(),
+  reverses_transaction_id: idField('transaction').optional(),
+  hold_id: idField('hold').optional(),
+  batch_id: idField('batch').optional(),
+};
+
+/** Its type is open, so that a fee or interest fits in: account, direction and amount say what became of the money. */
+const postedTransaction = transactionSchema.omit({ reversed_by_transaction_id: true, failure_code: true }).extend({
+  ...transactionIds,
+  ...time,
+  transaction_type: openWord,
+  amount: positiveMoney,
+  currency: currencyCode,
+  status: z.literal('Completed'),
+});
+
+/** Without a currency where its caller named none and its account was not looked at. */
+const refusedTransaction = postedTransaction.extend({
+  currency: currencyCode.nullable(),
+  status: z.literal('Failed'),
+  failure_code: openList(failureCodes),
+});
+
+/**
+ * Without balance_after: that of the account itself stands beside, and that of another account is
+ * nobody's but its own.
+ */
+const eventEntry = entrySchema.omit({ balance_after: true }).extend({
+  ...time,
+  entry_id: entryId,
+  operation_id: idField('operation'),
+  transaction_id: idField('transaction'),
+  account_id: idField('account'),
+  sequence: count,
+  amount: positiveMoney,
+  currency: currencyCode,
+});
 
 const transactionCompletedSchema = z.object({
-  transaction: reversalFree,
+  transaction: postedTransaction,
   /** Gap-free per account: the sequence of this account's entry. */
-  sequence: z.number().int(),
+  sequence: count,
   balance_after: money,
-  operation_id: z.string(),
+  operation_id: idField('operation'),
   /** Every entry of the operation, Teller's and Vault's too. */
-  entries: z.array(entrySchema),
+  entries: z.array(eventEntry).min(2),
+  ...ownership,
+  ...asked,
 });
+
+/** As callers named it: nothing is known of the account that was not found. */
+const unknownAccountSchema = z.object({
+  transaction: refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
+  ...asked,
+});
+
+const transferIds = {
+  transfer_id: idField('transfer'),
+  from_account_id: idField('account'),
+  to_account_id: idField('account'),
+  hold_id: idField('hold').optional(),
+  batch_id: idField('batch').optional(),
+};
+const completedTransfer = transferSchema
+  .omit({ reverses_transfer_id: true, reversed_by_transfer_id: true, failure_code: true })
+  .extend({ ...transferIds, ...time, amount: positiveMoney, currency: currencyCode, status: z.literal('Completed') });
+
+const eventHold = holdSchema.extend({
+  ...time,
+  hold_id: idField('hold'),
+  account_id: idField('account'),
+  amount: positiveMoney,
+  currency: currencyCode,
+  expires_at: moment,
+  updated_at: moment,
+});
+
+/** The hold as the change leaves it, and which change of the account's holds it was, without a gap from 1. */
+const holdChange = (statuses: HoldStatus[]) => ({
+  hold: eventHold.extend({ status: holdStatus.extract(statuses) }),
+  hold_version: count,
+  ...ownership,
+  ...asked,
+});
+
+const client = { client_id: idField('client'), client_type: clientType };
 
 function event<S extends z.ZodType>(topic: TopicName, data: S) {
   return { topic, data };
@@ -26,68 +135,174 @@ function event<S extends z.ZodType>(topic: TopicName, data: S) {
 
 export const events = {
   'corebanking.transaction.completed.v1': event('transactions', transactionCompletedSchema),
-  'corebanking.transaction.failed.v1': event('transactions', z.object({ transaction: reversalFree })),
-  'corebanking.transfer.completed.v1': event('transfers', z.object({ transfer: transferSchema, operation_id: z.string() })),
-  'corebanking.account.opened.v1': event('accounts', z.object({ account: accountMasterSchema })),
+  'corebanking.transaction.failed.v1': event(
+    'transactions',
+    z.object({ transaction: refusedTransaction, ...ownership, ...asked }),
+  ),
+  'corebanking.transaction.account_not_found.v1': event('transactions', unknownAccountSchema),
+  'corebanking.transfer.completed.v1': event(
+    'transfers',
+    z.object({ transfer: completedTransfer, operation_id: idField('operation'), ...asked }),
+  ),
+  'corebanking.transfer.failed.v1': event(
+    'transfers',
+    z.object({
+      transfer: completedTransfer.extend({
+        currency: currencyCode.nullable(),
+        status: z.literal('Failed'),
+        failure_code: openList(failureCodes),
+      }),
+      ...asked,
+    }),
+  ),
+  /** The transfer back, keyed by the one that it reverses. */
+  'corebanking.transfer.reversed.v1': event(
+    'transfers',
+    z.object({
+      transfer: completedTransfer.extend({ reverses_transfer_id: idField('transfer') }),
+      operation_id: idField('operation'),
+      ...asked,
+    }),
+  ),
+  'corebanking.hold.placed.v1': event('holds', z.object(holdChange(['Active']))),
+  /** `amount`: of this capture. */
+  'corebanking.hold.captured.v1': event(
+    'holds',
+    z.object({
+      ...holdChange(['Active', 'Captured']),
+      amount: positiveMoney,
+      transaction_id: idField('transaction'),
+      transfer_id: idField('transfer').optional(),
+    }),
+  ),
+  'corebanking.hold.released.v1': event('holds', z.object(holdChange(['Released']))),
+  'corebanking.hold.expired.v1': event('holds', z.object(holdChange(['Expired']))),
+  'corebanking.account.opened.v1': event(
+    'accounts',
+    z.object({
+      account: accountMasterSchema.extend({
+        account_id: idField('account'),
+        client_id: idField('client'),
+        account_number: accountNumber,
+        currency: currencyCode,
+        created_at: moment,
+        updated_at: moment,
+      }),
+      ...asked,
+    }),
+  ),
   'corebanking.account.status_changed.v1': event(
     'accounts',
     z.object({
-      account_id: z.string(),
-      client_id: z.string(),
-      transition_id: z.string(),
+      account_id: idField('account'),
+      client_id: idField('client'),
+      transition_id: idField('transition'),
       from_status: accountStatus,
       to_status: accountStatus,
       reason: freezeReason.nullable(),
-      status_version: z.number().int(),
+      status_version: count,
       actor: z.string(),
-      changed_at: z.string(),
+      changed_at: moment,
+      account_number: ownership.account_number,
+      request_channel: asked.request_channel,
     }),
   ),
-  /** Ids, type and names of changed fields: no personal data. */
-  'corebanking.client.created.v1': event('clients', z.object({ client_id: z.string(), client_type: z.string(), created_at: z.string() })),
+  /** Ids, type, the bank's own names for it and names of changed fields: no personal data. */
+  'corebanking.client.created.v1': event(
+    'clients',
+    z.object({ ...client, created_at: moment, ...shownNames, ...asked }),
+  ),
   'corebanking.client.updated.v1': event(
     'clients',
-    z.object({ client_id: z.string(), client_type: z.string(), changed_fields: z.array(z.string()), updated_at: z.string() }),
+    z.object({ ...client, changed_fields: z.array(z.string()), updated_at: moment, ...shownNames, ...asked }),
   ),
+  /** Whoever keeps data of the client has to erase them too. */
+  'corebanking.client.erased.v1': event('clients', z.object({ ...client, erased_at: moment, ...asked })),
   /** Ids and words of the table alone: what was asked for is read by those who may decide it. */
   'corebanking.approval.requested.v1': event(
     'approvals',
-    z.object({ approval_id: z.string(), action: approvalAction, operation: z.string(), requested_by: z.string(), requested_at: z.string(), expires_at: z.string() }),
+    z.object({
+      approval_id: idField('approval'),
+      action: approvalAction,
+      operation: z.string(),
+      requested_by: z.string(),
+      requested_at: moment,
+      expires_at: moment,
+    }),
   ),
   /** Approved, Rejected, or Expired, which nobody decided. */
   'corebanking.approval.decided.v1': event(
     'approvals',
     z.object({
-      approval_id: z.string(),
+      approval_id: idField('approval'),
       action: approvalAction,
       operation: z.string(),
       requested_by: z.string(),
       status: approvalStatus.exclude(['Waiting']),
       decided_by: z.string().nullable(),
-      decided_at: z.string(),
+      decided_at: moment,
     }),
   ),
-  /** The latest state of an account, from its opening on, after every posting and change of status; the topic is compacted. */
+  /**
+   * The bank has stopped sending to it: `gone`, its receiver said so (410); `failing`, nothing has
+   * got through for five days.
+   */
+  'corebanking.webhook.disabled.v1': event(
+    'webhooks',
+    z.object({
+      webhook_id: idField('webhook'),
+      client_id: idField('client').nullable(),
+      reason: z.enum(['gone', 'failing']),
+      failing_since: moment,
+      disabled_at: moment,
+    }),
+  ),
+  /**
+   * The latest state of an account, from its opening on, after every posting, change of status and
+   * change of its holds; the topic is compacted.
+   */
   'corebanking.balance.v1': event(
     'balances',
     z.object({
-      account_id: z.string(),
-      account_number: z.string(),
+      account_id: idField('account'),
+      client_id: ownership.client_id,
+      account_number: accountNumber,
       account_type: accountType,
-      currency: z.string(),
+      currency: currencyCode,
       status: accountStatus,
-      status_version: z.number().int(),
+      status_version: count,
       balance: money,
-      sequence: z.number().int(),
-      updated_at: z.string(),
+      /** The balance less what is held. Messages that are older than holds lack it, and hold_version. */
+      available_balance: since('0.2.0', money),
+      sequence: z.number().int().min(0),
+      hold_version: since('0.2.0', z.number().int().min(0)),
+      updated_at: moment,
     }),
   ),
   /** Every audit record, keyed by its actor. */
-  'corebanking.audit.recorded.v1': event('audit', auditRecordSchema),
+  'corebanking.audit.recorded.v1': event(
+    'audit',
+    auditRecordSchema.extend({ audit_id: idField('audit'), created_at: moment }),
+  ),
   /** The last link of each chain of audit records (decision 30). */
-  'corebanking.audit.head.v1': event('audit', z.object({ heads: z.array(z.object({ chain: z.number().int(), sequence: z.number().int(), audit_id: z.string(), hash: z.string() })) })),
+  'corebanking.audit.head.v1': event(
+    'audit',
+    z.object({
+      heads: z.array(
+        z.object({
+          chain: z.number().int().min(0),
+          sequence: count,
+          audit_id: idField('audit'),
+          hash: z.string().regex(/^[0-9a-f]{64}$/),
+        }),
+      ),
+    }),
+  ),
   /** Keyed by the actor. Published by the gateways, summed up each minute: what a crash interrupts is lost. */
-  'corebanking.security.activity.v1': event('security', securityActivitySchema),
+  'corebanking.security.activity.v1': event(
+    'security',
+    securityActivitySchema.extend({ since: moment, until: moment, count }),
+  ),
   /** What gateways need to check a key; the topic is compacted. */
   'corebanking.api_key.v1': event(
     'api-keys',
@@ -109,14 +324,35 @@ export const events = {
 export const eventHeadersSchema = z.object({
   ce_specversion: z.literal('1.0').describe('CloudEvents version'),
   ce_id: z.guid().describe('The same on every publication of the event: by it consumers know repeats'),
-  ce_type: z.string().regex(/^corebanking\.[a-z_]+(\.[a-z_]+)?\.v\d+$/).describe('The event type, with its version'),
-  ce_source: z.string().regex(/^\/core-banking\/(ledger|accounts|gateway)$/).describe('The service that published it'),
-  ce_time: z.iso.datetime({ precision: 3 }).describe('When it happened, by the clock of the bank; UTC with three decimals'),
+  ce_type: z
+    .string()
+    .regex(/^corebanking\.[a-z_]+(\.[a-z_]+)?\.v\d+$/)
+    .describe('The event type, with its version'),
+  ce_source: z
+    .string()
+    .regex(/^\/core-banking\/(ledger|accounts|gateway|webhooks)$/)
+    .describe('The service that published it'),
+  ce_dataschema: z
+    .string()
+    .regex(/^urn:corebanking:/)
+    .optional()
+    .describe('The $id of the schema that its data have; events from before 0.2.0 lack it'),
+  ce_time: z.iso
+    .datetime({ precision: 3 })
+    .describe('When it happened, by the clock of the bank; UTC with three decimals'),
   ce_subject: z.string().describe('The message key'),
   'content-type': z.literal('application/json').describe('Of the value'),
-  'request-id': z.string().optional().describe('X-Request-Id of the request that led to it, as in logs and in the audit'),
+  'request-id': z
+    .string()
+    .optional()
+    .describe('X-Request-Id of the request that led to it, as in logs and in the audit'),
   traceparent: z.string().optional().describe('W3C trace context of that request'),
 });
+
+/** The name of the schema of a type: its `$id`, and `ce_dataschema` of its events. */
+export function schemaId(type: string): string {
+  return `urn:corebanking:event:${type}`;
+}
 
 export type EventType = keyof typeof events;
 export type EventData<T extends EventType> = z.infer<(typeof events)[T]['data']>;

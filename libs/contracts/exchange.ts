@@ -1,6 +1,14 @@
-import { fromHeaders, type MessageContext, type ReplyAddress, replyAddress, type ReplyBody, replyType, toHeaders } from './envelope.ts';
+import {
+  fromHeaders,
+  type MessageContext,
+  type ReplyAddress,
+  type ReplyBody,
+  replyAddress,
+  replyType,
+  toHeaders,
+} from './envelope.ts';
 import type { MacKeys } from './mac.ts';
-import { maySend, messageOfType, messages, type MessageName } from './messages.ts';
+import { type MessageName, maySend, messageOfType, messages } from './messages.ts';
 import { commandPartitions, replyPartitions, topicName } from './topics.ts';
 
 /** Pure: what a request on a command or query topic says, and the reply that goes back. */
@@ -16,13 +24,22 @@ export interface Reader {
 }
 
 /** A message without the MAC of who may send it. Nobody is answered: where to is the forger's choice. */
-export const notAuthentic = { kind: 'bad', code: 'not_authentic', reason: 'it has no MAC of a service that may send it', address: undefined } as const;
+export const notAuthentic = {
+  kind: 'bad',
+  code: 'not_authentic',
+  reason: 'it has no MAC of a service that may send it',
+  address: undefined,
+} as const;
 
 /**
  * Reads a command or query that this consumer takes. Never throws. The reason of a bad one names paths and rules only:
  * values may be personal data.
  */
-export function decodeRequest(message: { headers: Record<string, string>; value: Buffer | null }, takes: (name: MessageName) => boolean, { prefix, keys }: Reader): DecodedRequest {
+export function decodeRequest(
+  message: { headers: Record<string, string>; value: Buffer | null },
+  takes: (name: MessageName) => boolean,
+  { prefix, keys }: Reader,
+): DecodedRequest {
   const signer = keys.signerOf(message);
   const renewedDeadline = keys.renewedDeadline(message.headers);
   if (signer === undefined || renewedDeadline === null) return notAuthentic;
@@ -30,7 +47,8 @@ export function decodeRequest(message: { headers: Record<string, string>; value:
   if (context === undefined) return bad('malformed_headers', 'a required header is missing or malformed');
   if (renewedDeadline !== undefined) context.deadline = renewedDeadline;
   const address = replyAddress(context);
-  if (address && !maySendTo(address, context, prefix)) return bad('bad_reply_topic', `replies do not go to ${address.topic}/${address.partition}`);
+  if (address && !maySendTo(address, context, prefix))
+    return bad('bad_reply_topic', `replies do not go to ${address.topic}/${address.partition}`);
   const name = messageOfType(context.type);
   if (name !== undefined && !maySend(signer, name)) return notAuthentic;
   if (name === undefined || !takes(name)) return bad('unknown_type', `no handler here for ${context.type}`, address);
@@ -47,9 +65,15 @@ function bad(code: string, reason: string, address?: ReplyAddress): DecodedReque
 }
 
 /** A step of a saga is answered under its own id, an approved command under its approval's, and not to another step. */
-function maySendTo({ topic, partition, correlation_id }: ReplyAddress, { message_id, approval_id = message_id }: MessageContext, prefix: string): boolean {
+function maySendTo(
+  { topic, partition, correlation_id }: ReplyAddress,
+  { message_id, approval_id = message_id }: MessageContext,
+  prefix: string,
+): boolean {
   if (topic === topicName(prefix, 'replies')) return partition < replyPartitions;
-  return topic === topicName(prefix, 'accounts.commands') && partition < commandPartitions && correlation_id === approval_id;
+  return (
+    topic === topicName(prefix, 'accounts.commands') && partition < commandPartitions && correlation_id === approval_id
+  );
 }
 
 /** undefined for what is no JSON. */
@@ -62,7 +86,13 @@ export function parseJson(value: Buffer | null): unknown {
 }
 
 /** The reply to a request, for a publisher. */
-export function replyMessage(address: ReplyAddress, body: ReplyBody, from: string, time: string, context?: MessageContext) {
+export function replyMessage(
+  address: ReplyAddress,
+  body: ReplyBody,
+  from: string,
+  time: string,
+  context?: MessageContext,
+) {
   const headers = toHeaders({
     message_id: address.correlation_id,
     type: replyType,

@@ -1,57 +1,34 @@
 import { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
 import { canonicalDecimal, isCurrency, maxMinor, NumberText, toMinor } from './money.ts';
-import { accountStatus, accountType, clientType, freezeReason, keyEnvironment, transactionStatus, transactionType, ussdStatus } from './resources.ts';
-import { bankScopes, scopes } from './scopes.ts';
+import { externalId, givenNames } from './names.ts';
+import {
+  accountStatus,
+  accountType,
+  batchMode,
+  clientType,
+  freezeReason,
+  keyEnvironment,
+  numberPrefixes,
+  transactionStatus,
+  transactionType,
+  ussdStatus,
+} from './resources.ts';
 import type { Scope } from './scopes.ts';
+import { bankScopes, scopes } from './scopes.ts';
+import { phone, text, textWithoutNul } from './texts.ts';
+import { violation } from './violation.ts';
 
 /**
- * Fields of requests: what callers may send, normalised on the way in. Violations carry an error code in `params`; `meta`
- * says in JSON Schema what a transform hides from the OpenAPI document (`input_default` and `input_examples`, because zod
- * drops the default and examples of what is transformed).
+ * Fields of requests: what callers may send, normalised on the way in. Violations carry an error
+ * code in `params`; `meta` says in JSON Schema what a transform hides from the OpenAPI document
+ * (`input_default` and `input_examples`, because zod drops the default and examples of what is
+ * transformed).
  */
-
-type Context = { addIssue(issue: { code: 'custom'; params: { code: ErrorCode }; message: string }): void };
-
-function violation(ctx: Context, code: ErrorCode, message: string): never {
-  ctx.addIssue({ code: 'custom', params: { code }, message });
-  return z.NEVER;
-}
-
-// C0, DEL and C1: never part of a name, an address or a text that a statement shows.
-const controls = '\\u0000-\\u001f\\u007f-\\u009f';
-const control = new RegExp(`[${controls}]`);
-/** The rest, for patterns of JSON Schema. */
-const shown = `[^${controls}]`;
-/** Any text that JSON of ours takes, for patterns of JSON Schema. */
-export const textWithoutNul = '^[^\\u0000]*$';
-
-/** Text of `min`-`max` characters (code points), trimmed, without control characters, any script. */
-export function text(min: number, max: number) {
-  return z.string().transform((value, ctx) => {
-    if (control.test(value)) return violation(ctx, 'validation_failed', 'must not contain control characters');
-    const trimmed = value.trim();
-    const length = [...trimmed].length;
-    if (length < min || length > max) return violation(ctx, 'validation_failed', `must have ${min} to ${max} characters`);
-    return trimmed;
-  }).meta({ minLength: min, maxLength: max, pattern: min === 0 ? `^${shown}*$` : `^${shown}*[^\\s${controls}\\ufeff]${shown}*$` });
-}
-
-/** What `phone` takes, for JSON Schema: 7 to 15 digits behind the prefix. */
-const phonePattern = '^[ -]*(\\+([ -]*[0-9]){7,15}|0[ -]*0([ -]*[0-9]){7,15}|[1-9]([ -]*[0-9]){6,14}|0[ -]*[1-9]([ -]*[0-9]){5,13})[ -]*$';
-
-/**
- * E.164 with its plus: spaces and dashes go, a leading 00 is a plus. A missing country code cannot be guessed. A plus that
- * arrived as a blank (`?ussd_phone=+254…` unencoded) is one anyway.
- */
-const phone = z.string().transform((value, ctx) => {
-  const bare = value.replace(/[\s-]/g, '').replace(/^00/, '+').replace(/^\+/, '');
-  if (!/^\d{7,15}$/.test(bare) || control.test(value)) return violation(ctx, 'validation_failed', 'must be a phone number of 7 to 15 digits, such as +254700000001');
-  return `+${bare}`;
-}).meta({ description: 'A phone number of 7 to 15 digits; spaces and dashes are dropped, a leading 00 is a plus', pattern: phonePattern, input_examples: ['+254700000001'] });
 
 /** RFC 5321 without quoting: at most 64 characters before the @, labels of at most 63 behind it. */
-const emailForm = /^(?=[^@]{1,64}@)(?!\.)(?!.*\.\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
+const emailForm =
+  /^(?=[^@]{1,64}@)(?!\.)(?!.*\.\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 
 const email = z
   .string()
@@ -61,83 +38,148 @@ const email = z
 
 export const currency = z
   .string()
-  .transform((value, ctx) => (isCurrency(value) ? value : violation(ctx, 'unsupported_currency', 'must be an ISO 4217 currency code in upper case')))
+  .transform((value, ctx) =>
+    isCurrency(value)
+      ? value
+      : violation(ctx, 'unsupported_currency', 'must be an ISO 4217 currency code in upper case'),
+  )
   .meta({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code', input_examples: ['USD'] });
 
 /** A JSON number's exact value as a plain decimal; only > 0, or >= 0 where `zero` allows it. */
-function amount(zero: boolean) {
-  return z.unknown().transform((value, ctx) => {
-    if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
-    const decimal = value instanceof NumberText ? canonicalDecimal(value.text) : undefined;
-    if (decimal === undefined) return violation(ctx, 'invalid_amount', 'must be a JSON number of at most 40 characters, its exponent at most 30');
-    if (decimal.startsWith('-') || (decimal === '0' && !zero)) return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
-    return decimal;
-  }).meta({ type: 'number', ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }), maximum: Number(maxMinor), description: 'At most the decimal places of the currency, and 10^15 - 1 minor units', input_examples: [12.5] });
+export function amount(zero: boolean) {
+  return z
+    .unknown()
+    .transform((value, ctx) => {
+      if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
+      const decimal = value instanceof NumberText ? canonicalDecimal(value.text) : undefined;
+      if (decimal === undefined)
+        return violation(
+          ctx,
+          'invalid_amount',
+          'must be a JSON number of at most 40 characters, its exponent at most 30',
+        );
+      if (decimal.startsWith('-') || (decimal === '0' && !zero))
+        return violation(ctx, 'invalid_amount', zero ? 'must not be negative' : 'must be greater than 0');
+      return decimal;
+    })
+    .meta({
+      type: 'number',
+      ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }),
+      maximum: Number(maxMinor),
+      description: 'At most the decimal places of the currency, and 10^15 - 1 minor units',
+      input_examples: [12.5],
+    });
 }
 
 type Body = Record<string, unknown>;
 
 /** A rule over several fields. Applied although others are wrong too: every violation is named at once. */
-function rule(code: ErrorCode, field: string, message: string | ((body: Body) => string), holds: (body: Body) => boolean) {
+function rule(
+  code: ErrorCode,
+  field: string,
+  message: string | ((body: Body) => string),
+  holds: (body: Body) => boolean,
+) {
   const when = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
-  const error = typeof message === 'string' ? message : ({ input }: { input?: unknown }): string => message(input as Body);
+  const error =
+    typeof message === 'string' ? message : ({ input }: { input?: unknown }): string => message(input as Body);
   return z.refine<Body>(holds, { params: { code }, path: [field], error, when });
 }
 
 /** What a body that binds a key to one client asks for and cannot have. */
 function bankScopesOf({ client_id, scopes: asked }: Body): Scope[] {
-  return typeof client_id === 'string' && Array.isArray(asked) ? bankScopes.filter((scope) => asked.includes(scope)) : [];
+  return typeof client_id === 'string' && Array.isArray(asked)
+    ? bankScopes.filter((scope) => asked.includes(scope))
+    : [];
 }
 
 /** The same kind of rule for JSON Schema: where `when` has that value, `field` must be a text. */
 function needsWhen(when: string, value: string, field: string) {
-  return { if: { properties: { [when]: { const: value } }, required: [when] }, then: { properties: { [field]: { type: 'string' } }, required: [field] } };
+  return {
+    if: { properties: { [when]: { const: value } }, required: [when] },
+    then: { properties: { [field]: { type: 'string' } }, required: [field] },
+  };
 }
 
 /** Checks digits and size of `field` against the currency, where the body names one (else the ledger does). */
-function amountFits(field: string) {
+export function amountFits(field: string) {
   const fault = (body: Body): unknown => {
     const { [field]: decimal, currency: code } = body;
-    return typeof decimal === 'string' && typeof code === 'string' && isCurrency(code) ? toMinor(decimal, code) : undefined;
+    return typeof decimal === 'string' && typeof code === 'string' && isCurrency(code)
+      ? toMinor(decimal, code)
+      : undefined;
   };
-  const digits = rule('invalid_amount_precision', field, (body) => `has more decimal places than ${String(body['currency'])} has`, (body) => fault(body) !== 'invalid_amount_precision');
-  const size = rule('amount_too_large', field, 'exceeds 10^15 - 1 minor units', (body) => fault(body) !== 'amount_too_large');
+  const digits = rule(
+    'invalid_amount_precision',
+    field,
+    (body) => `has more decimal places than ${String(body['currency'])} has`,
+    (body) => fault(body) !== 'invalid_amount_precision',
+  );
+  const size = rule(
+    'amount_too_large',
+    field,
+    'exceeds 10^15 - 1 minor units',
+    (body) => fault(body) !== 'amount_too_large',
+  );
   return [digits, size] as const;
 }
 
-const transactionKind = z.unknown().transform((value, ctx) => {
-  if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
-  if (value !== 'Deposit' && value !== 'Withdrawal') return violation(ctx, 'invalid_transaction_type', 'must be Deposit or Withdrawal');
-  return value as 'Deposit' | 'Withdrawal';
-}).meta({ type: 'string', enum: ['Deposit', 'Withdrawal'] });
+const transactionKind = z
+  .unknown()
+  .transform((value, ctx) => {
+    if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
+    if (value !== 'Deposit' && value !== 'Withdrawal')
+      return violation(ctx, 'invalid_transaction_type', 'must be Deposit or Withdrawal');
+    return value as 'Deposit' | 'Withdrawal';
+  })
+  .meta({ type: 'string', enum: ['Deposit', 'Withdrawal'] });
 
-const description = text(0, 255).nullish();
-/** Of something else: anything may stand there, and is unknown then, but for what no JSON of ours takes. */
+export const description = text(0, 255).nullish();
+export const reference = text(0, 100).nullish();
 /** An id of whatever kind: one that cannot exist is an unknown one, not a malformed body. */
-const id = z.string().meta({ pattern: textWithoutNul });
+export const id = z.string().meta({ pattern: textWithoutNul });
 
-const contact = { email, contact_number: phone, address: text(0, 500).nullish() };
+const contact = { email, contact_number: phone, address: text(0, 500, { lines: true }).nullish() };
+
+const clientNames = {
+  first_name: text(1, 100),
+  last_name: text(1, 100),
+  company_name: text(1, 200),
+  registration_number: text(1, 64),
+};
 
 const retail = z
   .strictObject({
     client_type: z.literal('Retail'),
-    first_name: text(1, 100),
-    last_name: text(1, 100),
+    first_name: clientNames.first_name,
+    last_name: clientNames.last_name,
     ...contact,
     ussd_phone_number: phone.nullish(),
     ussd_status: ussdStatus.default('inactive'),
+    ...givenNames,
   })
-  .check(rule('validation_failed', 'ussd_phone_number', 'is required when ussd_status is active', (body) => body['ussd_status'] !== 'active' || Boolean(body['ussd_phone_number'])))
+  .check(
+    rule(
+      'validation_failed',
+      'ussd_phone_number',
+      'is required when ussd_status is active',
+      (body) => body['ussd_status'] !== 'active' || Boolean(body['ussd_phone_number']),
+    ),
+  )
   .meta(needsWhen('ussd_status', 'active', 'ussd_phone_number'));
 
 const corporate = z.strictObject({
   client_type: z.literal('Corporate'),
-  company_name: text(1, 200),
-  registration_number: text(1, 64),
+  company_name: clientNames.company_name,
+  registration_number: clientNames.registration_number,
   ...contact,
+  ...givenNames,
 });
 
-/** The moment as UTC with three decimals; undefined for what no calendar has (30 February) and outside of the years 1 to 9999. */
+/**
+ * The moment as UTC with three decimals; undefined for what no calendar has (30 February) and
+ * outside of the years 1 to 9999.
+ */
 function utcTime(text: string): string | undefined {
   const day = text.slice(0, 10);
   const dayMs = Date.parse(day);
@@ -148,16 +190,89 @@ function utcTime(text: string): string | undefined {
   return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined;
 }
 
+/** A moment in a body, as UTC with three decimals. */
+export const moment = z.iso
+  .datetime({ offset: true, error: 'must be an ISO 8601 time' })
+  .transform((value, ctx) => utcTime(value) ?? violation(ctx, 'validation_failed', 'must be in the years 1 to 9999'));
+const newTransaction = z
+  .strictObject({
+    account_id: id,
+    transaction_type: transactionKind,
+    amount: amount(false),
+    currency: currency.nullish(),
+    description,
+    reference,
+    ...givenNames,
+  })
+  .check(...amountFits('amount'));
+
+const newTransfer = z
+  .strictObject({
+    from_account_id: id,
+    to_account_id: id,
+    amount: amount(false),
+    currency: currency.nullish(),
+    description,
+    ...givenNames,
+  })
+  .check(...amountFits('amount'));
+
+/** Most items of a batch, and of one in atomic mode, which is decided in one database transaction. */
+export const maxItems = 1000;
+const maxAtomicItems = 500;
+
+/** That both accounts of a transfer are one is a decision of its item: with others it would refuse the whole batch. */
+const item = z
+  .strictObject({ transaction: newTransaction.optional(), transfer: newTransfer.optional() })
+  .check(
+    z.refine((body) => (body.transaction === undefined) !== (body.transfer === undefined), {
+      error: 'must be either a transaction or a transfer',
+      when: ({ issues }) => issues.length === 0,
+    }),
+  )
+  .meta({ minProperties: 1, maxProperties: 1 });
+
+/** A number that an account has had elsewhere: no check digit is asked for. */
+const accountNumber = z
+  .string()
+  .regex(/^[A-Z]{3}-\d{4,20}$/, "must be the type's prefix, a hyphen and 4 to 20 digits, such as SAV-1234567897")
+  .meta({
+    description: 'Given only where an existing bank moves in (scope `accounts:import`); else the bank makes one',
+    pattern: `^(${Object.values(numberPrefixes).join('|')})-[0-9]{4,20}$`,
+    input_examples: ['SAV-00042'],
+  });
+
+function prefixFor({ account_type }: Body): string | undefined {
+  const type = accountType.safeParse(account_type);
+  return type.success ? numberPrefixes[type.data] : undefined;
+}
+
+/** What is no number at all, or of no type, breaks another rule. */
+function hasOwnPrefix(body: Body): boolean {
+  const [prefix, number] = [prefixFor(body), body['account_number']];
+  return (
+    prefix === undefined ||
+    typeof number !== 'string' ||
+    !accountNumber.safeParse(number).success ||
+    number.startsWith(`${prefix}-`)
+  );
+}
+
 /** Bodies of the write endpoints. */
 export const bodies = {
   createClient: z.discriminatedUnion('client_type', [retail, corporate]),
   updateClient: z
     .strictObject({
+      first_name: clientNames.first_name.optional(),
+      last_name: clientNames.last_name.optional(),
+      company_name: clientNames.company_name.optional(),
+      registration_number: clientNames.registration_number.optional(),
       email: email.optional(),
       contact_number: phone.optional(),
-      address: text(0, 500).nullable().optional(),
+      address: text(0, 500, { lines: true }).nullable().optional(),
       ussd_phone_number: phone.nullable().optional(),
       ussd_status: ussdStatus.optional(),
+      ...givenNames,
     })
     .refine((body) => Object.keys(body).length > 0, {
       message: 'must change at least one field',
@@ -171,49 +286,89 @@ export const bodies = {
       client_id: id,
       account_type: accountType,
       currency,
-      initial_deposit: z.preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true)).meta({ input_default: 0 }),
+      initial_deposit: z
+        .preprocess((value) => (value === undefined ? new NumberText('0') : value), amount(true))
+        .meta({ input_default: 0 }),
       status: accountStatus.default('Active'),
+      account_number: accountNumber.nullish(),
+      ...givenNames,
     })
-    .check(...amountFits('initial_deposit')),
-  changeStatus: z
-    .strictObject({ status: accountStatus, reason: freezeReason.nullish(), note: text(0, 500).nullish() })
-    .check(rule('validation_failed', 'reason', 'is required to freeze an account', (body) => body['status'] !== 'Frozen' || Boolean(body['reason'])))
-    .meta(needsWhen('status', 'Frozen', 'reason')),
-  createTransaction: z
-    .strictObject({
-      account_id: id,
-      transaction_type: transactionKind,
-      amount: amount(false),
-      currency: currency.nullish(),
-      description,
-      reference: text(0, 100).nullish(),
-    })
-    .check(...amountFits('amount')),
-  createTransfer: z
-    .strictObject({ from_account_id: id, to_account_id: id, amount: amount(false), currency: currency.nullish(), description })
     .check(
-      ...amountFits('amount'),
-      rule('same_account', 'to_account_id', 'must differ from from_account_id', (body) => typeof body['to_account_id'] !== 'string' || body['from_account_id'] !== body['to_account_id']),
+      ...amountFits('initial_deposit'),
+      rule(
+        'validation_failed',
+        'account_number',
+        (body) => `must begin with ${String(prefixFor(body))}-`,
+        hasOwnPrefix,
+      ),
     ),
-  reverse: z.strictObject({ reason: text(1, 255) }),
-  createKey: z.strictObject({
-    name: text(1, 100),
-    scopes: z.array(z.enum(scopes)).min(1, 'must name at least one scope').max(scopes.length),
-    expires_at: z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time' }).refine((text) => utcTime(text) !== undefined, 'must be in the years 1 to 9999').nullish(),
-    client_id: id.nullish(),
-    environment: keyEnvironment.default('live'),
-  }).check(rule('validation_failed', 'scopes', (body) => `must not name, for a key bound to one client, what belongs to the bank: ${bankScopesOf(body).join(', ')}`, (body) => bankScopesOf(body).length === 0)),
-  rotateKey: z.strictObject({ overlap_seconds: z.preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400)).meta({ input_default: 3600 }) }),
+  changeStatus: z
+    .strictObject({
+      status: accountStatus,
+      reason: freezeReason.nullish(),
+      note: text(0, 500, { lines: true }).nullish(),
+    })
+    .check(
+      rule(
+        'validation_failed',
+        'reason',
+        'is required to freeze an account',
+        (body) => body['status'] !== 'Frozen' || Boolean(body['reason']),
+      ),
+    )
+    .meta(needsWhen('status', 'Frozen', 'reason')),
+  createTransaction: newTransaction,
+  createTransfer: newTransfer,
+  createBatch: z
+    .strictObject({ mode: batchMode, items: z.array(item).min(1, 'must have at least one item').max(maxItems) })
+    .check(
+      rule(
+        'validation_failed',
+        'items',
+        `must have at most ${maxAtomicItems} items in atomic mode`,
+        ({ mode, items }) => mode !== 'atomic' || !Array.isArray(items) || items.length <= maxAtomicItems,
+      ),
+    ),
+  reverse: z.strictObject({ reason: text(1, 255, { lines: true }), ...givenNames }),
+  createKey: z
+    .strictObject({
+      name: text(1, 100),
+      scopes: z.array(z.enum(scopes)).min(1, 'must name at least one scope').max(scopes.length),
+      expires_at: z.iso
+        .datetime({ offset: true, error: 'must be an ISO 8601 time' })
+        .refine((text) => utcTime(text) !== undefined, 'must be in the years 1 to 9999')
+        .nullish(),
+      client_id: id.nullish(),
+      environment: keyEnvironment.default('live'),
+    })
+    .check(
+      rule(
+        'validation_failed',
+        'scopes',
+        (body) =>
+          `must not name, for a key bound to one client, what belongs to the bank: ${bankScopesOf(body).join(', ')}`,
+        (body) => bankScopesOf(body).length === 0,
+      ),
+    ),
+  rotateKey: z.strictObject({
+    overlap_seconds: z
+      .preprocess((value) => (value === undefined ? new NumberText('3600') : value), wholeNumber(0, 30 * 86400))
+      .meta({ input_default: 3600 }),
+  }),
   revokeKey: z.strictObject({ descendants: z.boolean().default(false) }),
 };
 
-function wholeNumber(min: number, max: number) {
-  return z.unknown().transform((value, ctx) => {
-    const decimal = value instanceof NumberText ? canonicalDecimal(value.text) : undefined;
-    const number = decimal !== undefined && /^\d+$/.test(decimal) ? Number(decimal) : Number.NaN;
-    if (!(number >= min && number <= max)) return violation(ctx, 'validation_failed', `must be a whole number from ${min} to ${max}`);
-    return number;
-  }).meta({ type: 'integer', minimum: min, maximum: max });
+export function wholeNumber(min: number, max: number) {
+  return z
+    .unknown()
+    .transform((value, ctx) => {
+      const decimal = value instanceof NumberText ? canonicalDecimal(value.text) : undefined;
+      const number = decimal !== undefined && /^\d+$/.test(decimal) ? Number(decimal) : Number.NaN;
+      if (!(number >= min && number <= max))
+        return violation(ctx, 'validation_failed', `must be a whole number from ${min} to ${max}`);
+      return number;
+    })
+    .meta({ type: 'integer', minimum: min, maximum: max });
 }
 
 const limit = z
@@ -221,44 +376,91 @@ const limit = z
   .default('100')
   .transform((value, ctx) => {
     const number = /^\d{1,4}$/.test(value) ? Number(value) : 0;
-    return number >= 1 && number <= 500 ? number : violation(ctx, 'validation_failed', 'must be a whole number from 1 to 500');
+    return number >= 1 && number <= 500
+      ? number
+      : violation(ctx, 'validation_failed', 'must be a whole number from 1 to 500');
   })
   .meta({ type: 'integer', minimum: 1, maximum: 500 });
 
 /** ISO 8601 date or time, as UTC with three decimals. A plus that arrived as a blank is read as a plus. */
-export const time = z.string().transform((value, ctx) => {
-  const text = value.replace(' ', '+');
-  const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
-  return (known ? utcTime(text) : undefined) ?? violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z');
-}).meta({ format: 'date-time', input_examples: ['2026-01-02T03:04:05.678Z'] });
+export const time = z
+  .string()
+  .transform((value, ctx) => {
+    const text = value.replace(' ', '+');
+    const known = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+    return (
+      (known ? utcTime(text) : undefined) ??
+      violation(ctx, 'validation_failed', 'must be an ISO 8601 date or time, such as 2026-01-02T03:04:05.678Z')
+    );
+  })
+  .meta({ format: 'date-time', input_examples: ['2026-01-02T03:04:05.678Z'] });
 
-const decimalParameter = z.string().transform((value, ctx) => {
-  const decimal = canonicalDecimal(value);
-  if (decimal === undefined || decimal.startsWith('-')) return violation(ctx, 'invalid_amount', 'must be a number not below 0');
-  return decimal;
-}).meta({ type: 'number', minimum: 0 });
+const decimalParameter = z
+  .string()
+  .transform((value, ctx) => {
+    const decimal = canonicalDecimal(value);
+    if (decimal === undefined || decimal.startsWith('-'))
+      return violation(ctx, 'invalid_amount', 'must be a number not below 0');
+    return decimal;
+  })
+  .meta({ type: 'number', minimum: 0 });
 
 /** Of every list. */
 export const page = { limit, cursor: z.string().max(2000).optional(), order: z.enum(['asc', 'desc']).default('desc') };
 
+/** Rows that belong to those of another list, so that they can be shown together. */
+const ids = (prefix: string) =>
+  z
+    .string()
+    .regex(
+      new RegExp(`^${prefix}_[0-9a-f]{32}(,${prefix}_[0-9a-f]{32}){0,99}$`),
+      'must be at most 100 ids, separated by commas',
+    )
+    .optional();
+
+const clientSearches = {
+  client_ids: ids('cli'),
+  email: email.optional(),
+  registration_number: clientNames.registration_number.optional(),
+  q: text(1, 255)
+    .refine((value) => /[\p{L}\p{N}]/u.test(value), 'must have a letter or digit')
+    .meta({
+      description:
+        'Words of a name: each is the beginning of one of its words, in any order, without regard to case and accents',
+      input_examples: ['love ada'],
+    })
+    .optional(),
+};
+
 /** Query parameters of the read endpoints. Unknown ones are refused: a mistyped filter must not list everything. */
 export const parameters = {
   none: z.strictObject({}),
-  listClients: z.strictObject({ client_type: clientType.optional(), ussd_phone: phone.optional(), ...page }),
+  listClients: z.strictObject({
+    client_type: clientType.optional(),
+    ussd_phone: phone.optional(),
+    ...clientSearches,
+    external_id: externalId.optional(),
+    ...page,
+  }),
   searchUssd: z.strictObject({ ussd_phone: phone }),
   listAccounts: z.strictObject({
     client_id: id.optional(),
+    account_ids: ids('acc'),
     account_type: accountType.optional(),
     status: accountStatus.optional(),
     currency: currency.optional(),
+    external_id: externalId.optional(),
     ...page,
   }),
   page: z.strictObject(page),
+  balance: z.strictObject({ at: time.optional() }),
   statement: z.strictObject({ from: time.optional(), to: time.optional(), limit: page.limit, cursor: page.cursor }),
   listTransactions: z.strictObject({
     account_id: id.optional(),
     transaction_type: transactionType.optional(),
     status: transactionStatus.optional(),
+    currency: currency.optional(),
+    actor: z.string().max(1000).optional(),
     reference: z
       .string()
       .refine((value) => [...value].length <= 100, 'must have at most 100 characters')
@@ -269,7 +471,15 @@ export const parameters = {
     min_amount: decimalParameter.optional(),
     max_amount: decimalParameter.optional(),
     idempotency_key: z.string().max(255).optional(),
+    external_id: externalId.optional(),
     ...page,
   }),
-  listTransfers: z.strictObject({ account_id: id.optional(), status: transactionStatus.optional(), from: time.optional(), to: time.optional(), ...page }),
+  listTransfers: z.strictObject({
+    account_id: id.optional(),
+    status: transactionStatus.optional(),
+    from: time.optional(),
+    to: time.optional(),
+    external_id: externalId.optional(),
+    ...page,
+  }),
 };

@@ -1,13 +1,43 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bucketOf, bucketOfId, commandKey, creditLegId, debitLegId, idKey, idOf, inBucket, isId, openingTransactionId, siblingBits, withBucket } from './ids.ts';
+import {
+  bucketOf,
+  bucketOfId,
+  commandKey,
+  creditLegId,
+  debitLegId,
+  idKey,
+  idOf,
+  inBucket,
+  isId,
+  openingTransactionId,
+  siblingBits,
+  withBucket,
+} from './ids.ts';
 
-const bits = fc.array(fc.constantFrom(...'0123456789abcdef'), { minLength: 32, maxLength: 32 }).map((digits) => digits.join(''));
+const bits = fc
+  .array(fc.constantFrom(...'0123456789abcdef'), { minLength: 32, maxLength: 32 })
+  .map((digits) => digits.join(''));
 
 describe('ids', () => {
   it('are a prefix and 32 lower-case hex digits; anything else is unknown', () => {
     expect(isId('account', `acc_${'a'.repeat(32)}`)).toBe(true);
-    for (const other of ['', 'acc_', `acc_${'A'.repeat(32)}`, `acc_${'a'.repeat(31)}`, `txn_${'a'.repeat(32)}`, `acc_${'a'.repeat(32)}\n`, 'x'.repeat(10_000), `acc_${'g'.repeat(32)}`, `acc_${'a'.repeat(33)}`, `acc_${'a'.repeat(31)}\n`, `acc_g${'a'.repeat(31)}`, `acc_${'a'.repeat(31)}g`, `acc-${'a'.repeat(32)}`]) expect(isId('account', other)).toBe(false);
+    for (const other of [
+      '',
+      'acc_',
+      `acc_${'A'.repeat(32)}`,
+      `acc_${'a'.repeat(31)}`,
+      `txn_${'a'.repeat(32)}`,
+      `acc_${'a'.repeat(32)}\n`,
+      'x'.repeat(10_000),
+      `acc_${'g'.repeat(32)}`,
+      `acc_${'a'.repeat(33)}`,
+      `acc_${'a'.repeat(31)}\n`,
+      `acc_g${'a'.repeat(31)}`,
+      `acc_${'a'.repeat(31)}g`,
+      `acc-${'a'.repeat(32)}`,
+    ])
+      expect(isId('account', other)).toBe(false);
   });
 
   it('carry the bucket of their key in the last byte, which uniqueness ignores', () => {
@@ -32,11 +62,15 @@ describe('ids', () => {
     );
   });
 
-  it('keep a command\'s outcome under all bits but the hint, whatever the prefix', () => {
+  it("keep a command's outcome under all bits but the hint, whatever the prefix", () => {
     fc.assert(
       fc.property(bits, fc.integer({ min: 0, max: 255 }), (b, bucket) => {
         const key = `${b.slice(0, 30)}00`;
-        expect([commandKey(idOf('transaction', inBucket(b, bucket))), commandKey(inBucket(b, bucket)), commandKey(`a-longer-prefix_${b}`)]).toEqual([key, key, key]);
+        expect([
+          commandKey(idOf('transaction', inBucket(b, bucket))),
+          commandKey(inBucket(b, bucket)),
+          commandKey(`a-longer-prefix_${b}`),
+        ]).toEqual([key, key, key]);
         expect(bucketOfId(inBucket(b, bucket))).toBe(bucket);
         expect(inBucket(b, bucket)).toHaveLength(32);
       }),
@@ -60,7 +94,8 @@ describe('ids', () => {
 
   it('spread keys evenly over the buckets', () => {
     const counts = new Array<number>(256).fill(0);
-    for (let i = 0; i < 25_600; i++) counts[bucketOf(openingTransactionId(idOf('account', i.toString(16).padStart(32, '0'))))]!++;
+    for (let i = 0; i < 25_600; i++)
+      counts[bucketOf(openingTransactionId(idOf('account', i.toString(16).padStart(32, '0'))))]!++;
     expect(Math.min(...counts)).toBeGreaterThan(50);
     expect(Math.max(...counts)).toBeLessThan(160);
   });

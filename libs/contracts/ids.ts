@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 /**
  * Identifiers: a type prefix, an underscore and 128 bits in 32 lower-case hex digits (contract: Envelope, ids, time).
  *
- * The last byte of a transaction's or transfer's id is a routing hint: the bucket of its command's key.
+ * The last byte of a transaction's, transfer's or hold's id is a routing hint: the bucket of its command's key.
  * Uniqueness rests on the first 120 bits alone, so that one Idempotency-Key used for two accounts (two buckets)
  * still collides, as it must.
  */
@@ -19,6 +19,10 @@ export const idPrefix = {
   deadLetter: 'dlt',
   verification: 'ver',
   approval: 'apr',
+  hold: 'hld',
+  batch: 'bat',
+  webhook: 'whk',
+  delivery: 'dlv',
 } as const;
 
 export type IdKind = keyof typeof idPrefix;
@@ -59,7 +63,7 @@ export function inBucket(bits: string, bucket: number): string {
   return bits.slice(0, 30) + bucket.toString(16).padStart(2, '0');
 }
 
-/** The bucket that a transaction's or transfer's id carries. */
+/** The bucket that the id of a transaction, transfer, hold or batch carries. */
 export function bucketOfId(id: string): number {
   return Number.parseInt(id.slice(-2), 16);
 }
@@ -90,6 +94,14 @@ export function idKey(id: string): string {
   return id.slice(0, -2);
 }
 
+/**
+ * The bits of what an item of a batch makes: they follow from the batch, so that every repeat and
+ * every service names the same thing.
+ */
+export function itemBits(batchId: string, index: number, bucket: number): string {
+  return inBucket(hash('sha256', `item ${index} of ${idKey(batchId)}`).slice(0, 32), bucket);
+}
+
 /** The 128 bits under which a command's outcome is kept: those of its id without the routing hint. */
 export function commandKey(messageId: string): string {
   return `${messageId.slice(-32, -2)}00`;
@@ -100,7 +112,15 @@ export function auditId(messageId: string): string {
   return idOf('audit', hash('sha256', `audit ${messageId}`).slice(0, 32));
 }
 
-/** The id of the event of a transfer, by the bits of its debit leg: neither of the two transactions' ids, and as fixed as they are. */
+/** The id of the event that tells a change of a hold; `change` names it among those of the hold. */
+export function holdEventId(holdId: string, change: string): string {
+  return hash('sha256', `${holdId} ${change}`).slice(0, 32);
+}
+
+/**
+ * The id of the event of a transfer, by the bits of its debit leg: neither of the two transactions'
+ * ids, and as fixed as they are.
+ */
 export function transferEventId(bits: string): string {
   return hash('sha256', `transfer ${bits}${siblingBits(bits)}`).slice(0, 32);
 }

@@ -5,7 +5,14 @@ import { MacKeys } from './mac.ts';
 
 const [first, second] = ['the first secret of the gateway', 'the second secret of the gateway'];
 const keys = new MacKeys({ gateway: [first, second], accounts: ['a secret of accounts'] });
-const headers = (): Record<string, string> => ({ ce_id: 'txn_1', ce_type: 'a.command', actor: 'jwt:issuer|Zoë', deadline: '2026-01-01T00:00:30.000Z', 'correlation-id': 'c', traceparent: 't' });
+const headers = (): Record<string, string> => ({
+  ce_id: 'txn_1',
+  ce_type: 'a.command',
+  actor: 'jwt:issuer|Zoë',
+  deadline: '2026-01-01T00:00:30.000Z',
+  'correlation-id': 'c',
+  traceparent: 't',
+});
 
 function signed(value: string | Buffer | null = '{"amount":"5"}', signer: 'gateway' | 'accounts' = 'gateway') {
   const message = { headers: headers(), value };
@@ -14,13 +21,18 @@ function signed(value: string | Buffer | null = '{"amount":"5"}', signer: 'gatew
 }
 
 test('the MAC is HMAC-SHA-256 of every covered header with its length, and of the bytes of the body', () => {
-  fc.assert(fc.property(fc.string({ unit: 'grapheme' }), fc.uint8Array({ maxLength: 40_000 }), (actor, body) => {
-    const message = { headers: { actor, 'reply-by': 'x' }, value: Buffer.from(body) };
-    keys.sign('gateway', message as never);
-    const key = createHash('sha256').update(first).digest();
-    const right = createHmac('sha256', key).update(`message\n5:actor${actor.length}:${actor}\n`).update(body).digest('base64url');
-    expect((message.headers as Record<string, string>)['mac']?.split(':')[1]).toBe(right);
-  }));
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), fc.uint8Array({ maxLength: 40_000 }), (actor, body) => {
+      const message = { headers: { actor, 'reply-by': 'x' }, value: Buffer.from(body) };
+      keys.sign('gateway', message as never);
+      const key = createHash('sha256').update(first).digest();
+      const right = createHmac('sha256', key)
+        .update(`message\n5:actor${actor.length}:${actor}\n`)
+        .update(body)
+        .digest('base64url');
+      expect((message.headers as Record<string, string>)['mac']?.split(':')[1]).toBe(right);
+    }),
+  );
 });
 
 test('a body of text and its bytes have the same MAC; no body and an empty one have not', () => {
@@ -37,21 +49,44 @@ test('who has signed is known; a body beyond any limit is signed too', () => {
 test('any other body, header, name of a header, signer or MAC is noticed', () => {
   const message = signed();
   const changes: Record<string, string>[] = [
-    { ce_id: 'txn_2' }, { actor: 'jwt:issuer|Zoe' }, { deadline: '2027-01-01T00:00:30.000Z' }, { staff: 'true' }, { 'bound-client-id': 'cli_1' },
-    { mac: '' }, { mac: 'gateway' }, { mac: message.headers['mac']?.replace('gateway', 'accounts') ?? '' }, { mac: `${message.headers['mac']?.split(':')[0]}:` },
+    { ce_id: 'txn_2' },
+    { actor: 'jwt:issuer|Zoe' },
+    { deadline: '2027-01-01T00:00:30.000Z' },
+    { staff: 'true' },
+    { 'bound-client-id': 'cli_1' },
+    { mac: '' },
+    { mac: 'gateway' },
+    { mac: message.headers['mac']?.replace('gateway', 'accounts') ?? '' },
+    { mac: `${message.headers['mac']?.split(':')[0]}:` },
   ];
-  for (const change of changes) expect(keys.signerOf({ ...message, headers: { ...message.headers, ...change } }), JSON.stringify(change)).toBeUndefined();
+  for (const change of changes)
+    expect(
+      keys.signerOf({ ...message, headers: { ...message.headers, ...change } }),
+      JSON.stringify(change),
+    ).toBeUndefined();
   const { actor: _, ...without } = message.headers;
   expect(keys.signerOf({ ...message, headers: without })).toBeUndefined();
   const { mac: _mac, ...unsigned } = message.headers;
   expect(keys.signerOf({ ...message, headers: unsigned })).toBeUndefined();
   for (const value of ['{"amount":"6"}', '', null]) expect(keys.signerOf({ ...message, value })).toBeUndefined();
-  expect(keys.signerOf({ headers: { ...message.headers, ce_type: 'a.commandactor', }, value: message.value })).toBeUndefined();
+  expect(
+    keys.signerOf({ headers: { ...message.headers, ce_type: 'a.commandactor' }, value: message.value }),
+  ).toBeUndefined();
 });
 
 test('where replies go, traces and what dead letters say besides may change on the way', () => {
-  const { headers: { 'correlation-id': _, ...kept }, value } = signed();
-  const onTheWay = { 'reply-topic': 'replies', 'reply-partition': '3', 'reply-by': 'soon', traceparent: 'another', baggage: 'b', 'dlq-code': 'poison' };
+  const {
+    headers: { 'correlation-id': _, ...kept },
+    value,
+  } = signed();
+  const onTheWay = {
+    'reply-topic': 'replies',
+    'reply-partition': '3',
+    'reply-by': 'soon',
+    traceparent: 'another',
+    baggage: 'b',
+    'dlq-code': 'poison',
+  };
   expect(keys.signerOf({ headers: { ...kept, ...onTheWay }, value })).toBe('gateway');
 });
 
@@ -71,7 +106,10 @@ test('accounts alone gives a message another deadline, of this message only', ()
   const message = signed();
   const renewed = keys.renewed(message.headers, '2027-01-01T00:00:00.000Z');
   expect(keys.signerOf({ ...message, headers: renewed })).toBe('gateway');
-  expect([keys.renewedDeadline(message.headers), keys.renewedDeadline(renewed)]).toEqual([undefined, '2027-01-01T00:00:00.000Z']);
+  expect([keys.renewedDeadline(message.headers), keys.renewedDeadline(renewed)]).toEqual([
+    undefined,
+    '2027-01-01T00:00:00.000Z',
+  ]);
   expect(keys.renewedDeadline({ ...renewed, 'renewed-deadline': '2028-01-01T00:00:00.000Z' })).toBeNull();
   expect(keys.renewedDeadline({ ...renewed, mac: signed('{}').headers['mac'] ?? '' })).toBeNull();
   expect(keys.renewedDeadline({ ...renewed, 'renewal-mac': message.headers['mac'] ?? '' })).toBeNull();

@@ -2,11 +2,12 @@ import { hash } from 'node:crypto';
 import { sameHash } from './api-key.ts';
 
 /**
- * Every message that asks a service for something carries a MAC (HMAC-SHA-256) by the service that sends it, over what it says:
- * all headers but those that change on the way, and the bytes of its body. So who can write to the broker, and no more, has
- * nothing done, and a message that was changed is noticed.
+ * Every message that asks a service for something carries a MAC (HMAC-SHA-256) by the service that
+ * sends it, over what it says: all headers but those that change on the way, and the bytes of its
+ * body. So who can write to the broker, and no more, has nothing done, and a message that was
+ * changed is noticed.
  */
-export type Signer = 'gateway' | 'accounts' | 'ledger';
+export type Signer = 'gateway' | 'accounts' | 'ledger' | 'webhooks';
 
 /** `<signer>/<id of the key>:<MAC>` */
 const macHeader = 'mac';
@@ -16,8 +17,16 @@ const renewalMacHeader = 'renewal-mac';
 
 /** Where a reply goes, until when somebody waits for it, and traces: set, changed or taken away on the way. */
 const notCovered = new Set([
-  macHeader, renewedDeadlineHeader, renewalMacHeader,
-  'correlation-id', 'reply-topic', 'reply-partition', 'reply-by', 'traceparent', 'tracestate', 'baggage',
+  macHeader,
+  renewedDeadlineHeader,
+  renewalMacHeader,
+  'correlation-id',
+  'reply-topic',
+  'reply-partition',
+  'reply-by',
+  'traceparent',
+  'tracestate',
+  'baggage',
 ]);
 /** Headers that are added where a message is dead-lettered. */
 const deadLetterPrefix = 'dlq-';
@@ -28,7 +37,10 @@ type Value = string | Buffer | null;
 interface MacKey {
   signer: Signer;
   name: string;
-  /** The padded key that HMAC hashes before the message, and the one that it hashes before that hash, with room for it. */
+  /**
+   * The padded key that HMAC hashes before the message, and the one that it hashes before that
+   * hash, with room for it.
+   */
   inner: Buffer;
   outer: Buffer;
 }
@@ -60,10 +72,17 @@ export class MacKeys {
 
   /** The headers with another deadline, by accounts. What their sender has signed stays as it is. */
   renewed(headers: Headers, deadline: string): Headers {
-    return { ...headers, [renewedDeadlineHeader]: deadline, [renewalMacHeader]: this.#mac('accounts', renewal(headers, deadline), null) };
+    return {
+      ...headers,
+      [renewedDeadlineHeader]: deadline,
+      [renewalMacHeader]: this.#mac('accounts', renewal(headers, deadline), null),
+    };
   }
 
-  /** The deadline that a message was given later; undefined where there is none, null where accounts has not given it. */
+  /**
+   * The deadline that a message was given later; undefined where there is none, null where accounts
+   * has not given it.
+   */
   renewedDeadline(headers: Headers): string | undefined | null {
     const deadline = headers[renewedDeadlineHeader];
     if (deadline === undefined) return undefined;
@@ -114,8 +133,8 @@ function macKey(signer: Signer, secret: string): MacKey {
 let bytes: Buffer = Buffer.allocUnsafeSlow(16 * 1024);
 
 /**
- * HMAC-SHA-256, base64url. By two calls of hash, which take two thirds of the time of createHmac: every posting is signed once
- * and verified once (docs/decisions/0031).
+ * HMAC-SHA-256, base64url. By two calls of hash, which take two thirds of the time of createHmac:
+ * every posting is signed once and verified once (docs/decisions/0031).
  */
 function hmac({ inner, outer }: Pick<MacKey, 'inner' | 'outer'>, text: string, value: Value): string {
   const needed = blockBytes + maxUtf8Bytes * (text.length + (value?.length ?? 0));

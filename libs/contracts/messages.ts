@@ -1,20 +1,32 @@
 import { z } from 'zod';
 import {
+  auditCheckSchema,
   auditRecordSchema,
+  bookCheckSchema,
   deadLetterContentSchema,
   deadLetterSchema,
+  erasureSchema,
   outboxStateSchema,
   postingStatisticsSchema,
+  postingTotalsSchema,
   searchHitSchema,
   searchKind,
   statisticsUnit,
   timelineSchema,
-  verificationSchema,
 } from './administration.ts';
-import { approvableCommand, approvalAction, approvalRequestSchema, approvalSchema, approvalStatus } from './approvals.ts';
-import { bodies } from './fields.ts';
+import {
+  approvableCommand,
+  approvalAction,
+  approvalAsker,
+  approvalRequestSchema,
+  approvalSchema,
+  approvalStatus,
+} from './approvals.ts';
+import { bodies, maxItems } from './fields.ts';
+import { capturedHoldSchema, holdSchema, holdStatus } from './holds.ts';
 import type { Signer } from './mac.ts';
 import { isCurrency, maxDecimalLength } from './money.ts';
+import { givenNames } from './names.ts';
 import {
   accountBalanceSchema,
   accountMasterSchema,
@@ -22,9 +34,13 @@ import {
   accountStatus,
   accountType,
   apiKeySchema,
+  balanceAtSchema,
+  batchMode,
+  batchSchema,
   clientSchema,
-  entrySchema,
+  entryLineSchema,
   freezeReason,
+  itemResultSchema,
   keyEnvironment,
   ledgerAccountSchema,
   money,
@@ -37,26 +53,39 @@ import {
   trialBalanceSchema,
 } from './resources.ts';
 import type { TopicName } from './topics.ts';
+import { cloudEventSchema, deliverySchema, deliveryStatus, webhookChanges, webhookSchema } from './webhooks.ts';
 
 /**
  * The messages table: every command and query with its topic, its data and its result. Both ends validate against it.
  */
 
 const id = z.string().max(64);
-/** Of what callers name: the gateway asks nobody about anything else, and what is unknown is kept as it was asked for. */
+/**
+ * Of what callers name: the gateway asks nobody about anything else, and what is unknown is kept as
+ * it was asked for.
+ */
 const accountId = z.string().regex(/^acc_[0-9a-f]{32}$/);
 const transactionId = z.string().regex(/^txn_[0-9a-f]{32}$/);
+const holdId = z.string().regex(/^hld_[0-9a-f]{32}$/);
 const text = z.string().nullable();
 const time = z.string();
 /** What the gateway lets through: plain decimals, not negative, and codes of the list. */
-const amount = z.string().max(maxDecimalLength).regex(/^\d+(\.\d+)?$/).regex(/[1-9]/);
-const amountOrZero = z.string().max(maxDecimalLength).regex(/^\d+(\.\d+)?$/);
+const amount = z
+  .string()
+  .max(maxDecimalLength)
+  .regex(/^\d+(\.\d+)?$/)
+  .regex(/[1-9]/);
+const amountOrZero = z
+  .string()
+  .max(maxDecimalLength)
+  .regex(/^\d+(\.\d+)?$/);
 const currency = z.string().refine(isCurrency);
 
 /** A decision's place in a list: the row after which the page goes on. */
 export const position = z.object({ at: z.string(), id: z.string() });
 export type Position = z.infer<typeof position>;
 
+const named = { external_id: z.string().optional() };
 const page = { limit: z.number().int().min(1).max(500), order: z.enum(['asc', 'desc']), after: position.optional() };
 
 function pageOf<T extends z.ZodType>(item: T) {
@@ -100,53 +129,146 @@ const keyData = z.object({
   secret_hash: secretHash,
 });
 
+const newTransaction = z.object({
+  transaction_id: id,
+  account_id: accountId,
+  transaction_type: z.enum(['Deposit', 'Withdrawal']),
+  amount,
+  currency: currency.nullable(),
+  description: text,
+  reference: text,
+  ...givenNames,
+});
+const newTransfer = z.object({
+  transfer_id: id,
+  from_account_id: accountId,
+  to_account_id: accountId,
+  amount,
+  currency: currency.nullable(),
+  description: text,
+  ...givenNames,
+});
+
+const item = z.union([
+  z.object({ index: z.number().int(), transaction: newTransaction.omit({ transaction_id: true }) }),
+  z.object({ index: z.number().int(), transfer: newTransfer.omit({ transfer_id: true }) }),
+]);
+/** `count`: of the whole batch. */
+const batchMessageSchema = z.object({
+  batch_id: id,
+  mode: batchMode,
+  count: z.number().int(),
+  items: z.array(item).min(1).max(maxItems),
+});
+
 export const messages = {
   // accounts: commands
   create_client: command('accounts.commands', z.object({ client_id: id, client: bodies.createClient }), clientSchema),
-  update_client: command('accounts.commands', z.object({ client_id: id, changes: bodies.updateClient }), clientSchema),
+  update_client: command(
+    'accounts.commands',
+    z.object({ client_id: id, changes: bodies.updateClient, if_match: z.array(z.string()).optional() }),
+    clientSchema,
+  ),
+  /** The saga of an erasure: see services/accounts/erasure. */
+  erase_client: command('accounts.commands', z.object({ client_id: id }), erasureSchema),
   open_account: command(
     'accounts.commands',
-    z.object({ account_id: id, client_id: id, account_type: accountType, currency, initial_deposit: amountOrZero, status: accountStatus }),
+    z.object({
+      account_id: id,
+      client_id: id,
+      account_type: accountType,
+      currency,
+      initial_deposit: amountOrZero,
+      status: accountStatus,
+      account_number: z.string().max(24).nullish(),
+      ...givenNames,
+    }),
     accountSchema,
   ),
   change_account_status: command(
     'accounts.commands',
-    z.object({ transition_id: id, account_id: id, status: accountStatus, reason: freezeReason.nullable(), note: text, keep_frozen: keepFrozen }),
+    z.object({
+      transition_id: id,
+      account_id: id,
+      status: accountStatus,
+      reason: freezeReason.nullable(),
+      note: text,
+      keep_frozen: keepFrozen,
+    }),
     accountSchema,
   ),
   create_api_key: command('accounts.commands', keyData, apiKeySchema),
   rotate_api_key: command(
     'accounts.commands',
-    keyData.pick({ key_id: true, secret_hash: true, maker_key_id: true }).extend({ rotates_key_id: id, overlap_seconds: z.number().int(), maker_scopes: z.array(z.string()) }),
+    keyData
+      .pick({ key_id: true, secret_hash: true, maker_key_id: true })
+      .extend({ rotates_key_id: id, overlap_seconds: z.number().int(), maker_scopes: z.array(z.string()) }),
     apiKeySchema,
   ),
   /** With all keys of its family; `descendants`: with what they made, too. */
-  revoke_api_key: command('accounts.commands', z.object({ key_id: id, descendants: z.boolean().optional() }), apiKeySchema),
+  revoke_api_key: command(
+    'accounts.commands',
+    z.object({ key_id: id, descendants: z.boolean().optional() }),
+    apiKeySchema,
+  ),
   /** No reply: tells that a key was used, at most once a minute per key and gateway. */
   record_api_key_use: command('accounts.commands', z.object({ key_id: id, used_at: time }), z.null()),
 
   /** No reply: what the gateway refused and what the ledger did for staff. Repeats are known by audit_id. */
   record_audit: command('accounts.commands', auditRecordSchema, z.null()),
-  redrive_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, renew_deadline: z.boolean() }), deadLetterSchema),
+  redrive_dead_letter: command(
+    'accounts.commands',
+    z.object({ dead_letter_id: id, renew_deadline: z.boolean() }),
+    deadLetterSchema,
+  ),
   drop_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, reason: text }), deadLetterSchema),
   /** In the place of a command that a second person must approve. */
   request_approval: command('accounts.commands', approvalRequestSchema, approvalSchema),
   approve_request: command('accounts.commands', verdict, approvalSchema),
   reject_request: command('accounts.commands', verdict, approvalSchema),
   /** Gives the key that an approval has made the secret that is shown to whoever asked for it: once. */
-  claim_approved_key: command('accounts.commands', z.object({ approval_id: id, key_id: id, secret_hash: secretHash }), apiKeySchema),
+  claim_approved_key: command(
+    'accounts.commands',
+    z.object({ approval_id: id, key_id: id, secret_hash: secretHash }),
+    apiKeySchema,
+  ),
 
   // accounts: queries
-  list_clients: query('accounts.queries', z.object({ client_type: z.string().optional(), ussd_phone: z.string().optional(), ...page }), pageOf(clientSchema)),
+  list_clients: query(
+    'accounts.queries',
+    z.object({
+      client_type: z.string().optional(),
+      client_ids: z.string().optional(),
+      ussd_phone: z.string().optional(),
+      email: z.string().optional(),
+      registration_number: z.string().optional(),
+      q: z.string().optional(),
+      ...named,
+      ...page,
+    }),
+    pageOf(clientSchema),
+  ),
   get_client: query('accounts.queries', z.object({ client_id: id }), clientSchema),
   search_client_by_ussd: query('accounts.queries', z.object({ ussd_phone: z.string() }), clientSchema),
   list_accounts: query(
     'accounts.queries',
-    z.object({ client_id: z.string().optional(), account_type: z.string().optional(), status: z.string().optional(), currency: z.string().optional(), ...page }),
+    z.object({
+      client_id: z.string().optional(),
+      account_ids: z.string().optional(),
+      account_type: z.string().optional(),
+      status: z.string().optional(),
+      currency: z.string().optional(),
+      ...named,
+      ...page,
+    }),
     pageOf(accountMasterSchema),
   ),
   get_account: query('accounts.queries', z.object({ account_id: id }), accountMasterSchema),
-  list_status_transitions: query('accounts.queries', z.object({ account_id: id, ...page }), pageOf(statusTransitionSchema)),
+  list_status_transitions: query(
+    'accounts.queries',
+    z.object({ account_id: id, ...page }),
+    pageOf(statusTransitionSchema),
+  ),
   list_api_keys: query('accounts.queries', z.object({ ...page }), pageOf(apiKeySchema)),
   get_api_key: query('accounts.queries', z.object({ key_id: id }), apiKeySchema),
   list_audit: query(
@@ -163,42 +285,113 @@ export const messages = {
     }),
     pageOf(auditRecordSchema),
   ),
-  search_records: query('accounts.queries', z.object({ q: z.string(), kinds: z.array(searchKind) }), z.array(searchHitSchema)),
-  get_accounts_operations: query('accounts.queries', z.object({}), z.object({ outbox: outboxStateSchema, dead_letters_open: z.number().int() })),
+  search_records: query(
+    'accounts.queries',
+    z.object({ q: z.string(), kinds: z.array(searchKind) }),
+    z.array(searchHitSchema),
+  ),
+  get_accounts_operations: query(
+    'accounts.queries',
+    z.object({}),
+    z.object({
+      outbox: outboxStateSchema,
+      dead_letters_open: z.number().int(),
+      last_audit_check: auditCheckSchema.nullable(),
+    }),
+  ),
+  /** On the queries' topic: nothing waits behind it. Answered as soon as it has begun. */
+  verify_audit: command('accounts.queries', z.object({ verification_id: id }), auditCheckSchema),
   list_dead_letters: query(
     'accounts.queries',
-    z.object({ topic: z.string().optional(), state: z.string().optional(), from: time.optional(), to: time.optional(), ...page }),
+    z.object({
+      topic: z.string().optional(),
+      state: z.string().optional(),
+      from: time.optional(),
+      to: time.optional(),
+      ...page,
+    }),
     pageOf(deadLetterSchema),
   ),
   get_dead_letter: query('accounts.queries', z.object({ dead_letter_id: id }), deadLetterContentSchema),
   /** `scopes`: those of whoever asks, who sees what they may decide, and their own. */
   list_approvals: query(
     'accounts.queries',
-    z.object({ status: approvalStatus.optional(), action: approvalAction.optional(), scopes: z.array(z.string()), ...page }),
+    z.object({
+      status: approvalStatus.optional(),
+      action: approvalAction.optional(),
+      requested_by: approvalAsker.optional(),
+      scopes: z.array(z.string()),
+      ...page,
+    }),
     pageOf(approvalSchema),
   ),
   get_approval: query(
     'accounts.queries',
     z.object({ approval_id: id, scopes: z.array(z.string()) }),
-    z.object({ approval: approvalSchema, /** It has made a key whose secret nobody has been shown. */ has_unread_key: z.boolean() }),
+    z.object({
+      approval: approvalSchema,
+      /** It has made a key whose secret nobody has been shown. */ has_unread_key: z.boolean(),
+    }),
   ),
 
   // ledger: commands
-  create_transaction: command(
+  create_transaction: command('ledger.commands', newTransaction, transactionSchema),
+  create_transfer: command('ledger.commands', newTransfer, transferSchema),
+  /**
+   * Items of a batch: in atomic mode all, else those of one partition. Each makes what its id,
+   * index and bucket say (ids.ts, itemBits).
+   */
+  create_batch: command('ledger.batches', batchMessageSchema, z.object({ results: z.array(itemResultSchema) })),
+  reverse_transaction: command(
     'ledger.commands',
-    z.object({ transaction_id: id, account_id: accountId, transaction_type: z.enum(['Deposit', 'Withdrawal']), amount, currency: currency.nullable(), description: text, reference: text }),
+    z.object({ transaction_id: id, reverses_transaction_id: transactionId, reason: z.string(), ...givenNames }),
     transactionSchema,
   ),
-  create_transfer: command(
+  /** Whether `expires_at` is still to come only the ledger says, which knows repeats; null: the default. */
+  place_hold: command(
     'ledger.commands',
-    z.object({ transfer_id: id, from_account_id: accountId, to_account_id: accountId, amount, currency: currency.nullable(), description: text }),
-    transferSchema,
+    z.object({
+      hold_id: id,
+      account_id: accountId,
+      amount,
+      currency: currency.nullable(),
+      description: text,
+      reference: text,
+      expires_at: z.iso.datetime({ precision: 3 }).nullable(),
+      ...givenNames,
+    }),
+    holdSchema,
   ),
-  reverse_transaction: command('ledger.commands', z.object({ transaction_id: id, reverses_transaction_id: transactionId, reason: z.string() }), transactionSchema),
+  /**
+   * `amount`: null for what is left. `transaction_id`: of the withdrawal, or of the transfer's leg
+   * on the hold's account.
+   */
+  capture_hold: command(
+    'ledger.commands',
+    z.object({
+      transaction_id: id,
+      hold_id: holdId,
+      amount: amount.nullable(),
+      to_account_id: accountId.nullable(),
+      final: z.boolean(),
+      description: text,
+      ...givenNames,
+    }),
+    capturedHoldSchema,
+  ),
+  release_hold: command('ledger.commands', z.object({ hold_id: holdId }), holdSchema),
   /** A step of the opening saga: answered to `accounts.commands`. */
   open_ledger_account: command(
     'ledger.commands',
-    z.object({ account_id: id, client_id: id, account_number: z.string(), account_type: accountType, currency, status: accountStatus, initial_deposit: amountOrZero }),
+    z.object({
+      account_id: id,
+      client_id: id,
+      account_number: z.string(),
+      account_type: accountType,
+      currency,
+      status: accountStatus,
+      initial_deposit: amountOrZero,
+    }),
     z.object({ account_id: id, status: accountStatus, status_version: z.number().int(), balance: money }),
   ),
   /** A step of the status saga: the ledger decides from, to, no-op and order. */
@@ -212,21 +405,36 @@ export const messages = {
       changed: z.boolean(),
       status_version: z.number().int(),
       balance: money,
+      /** Answers that are older than holds lack it. */
+      available_balance: money.optional(),
       changed_at: time,
     }),
   ),
 
   // ledger: queries
-  /** The database's clock, by which the bank books. Without reply_by: whoever asks may be the one whose clock is wrong. */
+  /**
+   * The database's clock, by which the bank books. Without reply_by: whoever asks may be the one
+   * whose clock is wrong.
+   */
   get_time: query('ledger.queries', z.object({}), z.object({ time })),
-  get_ledger_accounts: query('ledger.queries', z.object({ account_ids: z.array(id).max(500) }), z.array(ledgerAccountSchema)),
-  get_balance_by_number: query('ledger.queries', z.object({ account_number: z.string().max(64) }), accountBalanceSchema),
+  get_ledger_accounts: query(
+    'ledger.queries',
+    z.object({ account_ids: z.array(id).max(500) }),
+    z.array(ledgerAccountSchema),
+  ),
+  get_balance_by_number: query(
+    'ledger.queries',
+    z.object({ account_number: z.string().max(64) }),
+    accountBalanceSchema,
+  ),
   list_transactions: query(
     'ledger.queries',
     z.object({
       account_id: z.string().optional(),
       transaction_type: transactionType.optional(),
       status: z.string().optional(),
+      currency: z.string().optional(),
+      actor: z.string().optional(),
       reference: z.string().optional(),
       transfer_id: z.string().optional(),
       from: time.optional(),
@@ -234,32 +442,116 @@ export const messages = {
       min_amount: amountOrZero.optional(),
       max_amount: amountOrZero.optional(),
       idempotency_key: z.string().optional(),
+      ...named,
       ...page,
     }),
     searchedPageOf(transactionSchema),
   ),
-  /** May be sent to `ledger.commands` too, into the bucket of the id: then it is answered behind the commands there. */
+  /**
+   * This and the next two may be sent to `ledger.commands` or `ledger.batches` too, into the bucket
+   * of the id: then they are answered behind the commands there.
+   */
   get_transaction: query('ledger.queries', z.object({ transaction_id: id }), transactionSchema),
   list_transfers: query(
     'ledger.queries',
-    z.object({ account_id: z.string().optional(), status: z.string().optional(), from: time.optional(), to: time.optional(), ...page }),
+    z.object({
+      account_id: z.string().optional(),
+      status: z.string().optional(),
+      from: time.optional(),
+      to: time.optional(),
+      ...named,
+      ...page,
+    }),
     searchedPageOf(transferSchema),
   ),
   get_transfer: query('ledger.queries', z.object({ transfer_id: id }), transferSchema),
-  list_entries: query('ledger.queries', z.object({ account_id: id, ...page }), pageOf(entrySchema)),
+  get_hold: query('ledger.queries', z.object({ hold_id: id }), holdSchema),
+  list_holds: query(
+    'ledger.queries',
+    z.object({ account_id: id, status: holdStatus.optional(), ...named, ...page }),
+    pageOf(holdSchema),
+  ),
+  get_batch: query('ledger.queries', z.object({ batch_id: id }), batchSchema),
+  list_entries: query('ledger.queries', z.object({ account_id: id, ...page }), pageOf(entryLineSchema)),
+  get_account_balance: query('ledger.queries', z.object({ account_id: id, at: time.optional() }), balanceAtSchema),
   get_statement: query(
     'ledger.queries',
     z.object({ account_id: id, from: time.optional(), to: time.optional(), limit: page.limit, after: page.after }),
     z.object({ item: statementSchema, next: position.optional() }),
   ),
   get_timeline: query('ledger.queries', z.object({ transaction_id: id }), timelineSchema),
-  get_ledger_operations: query('ledger.queries', z.object({}), z.object({ outbox: outboxStateSchema, last_verification: verificationSchema.nullable() })),
-  /** On the queries' topic: it books nothing, and no posting waits behind it. */
-  verify_books: command('ledger.queries', z.object({ verification_id: id }), verificationSchema),
-  get_posting_statistics: query('ledger.queries', z.object({ currency, unit: statisticsUnit, from: time.optional(), to: time.optional() }), postingStatisticsSchema),
+  get_ledger_operations: query(
+    'ledger.queries',
+    z.object({}),
+    z.object({ outbox: outboxStateSchema, last_verification: bookCheckSchema.nullable() }),
+  ),
+  /**
+   * The ledger's step of an erasure: replaces the texts of postings on the client's accounts, if
+   * none of these has money or was booked on after `kept_since`. On the queries' topic: it books
+   * nothing, and no posting waits behind it.
+   */
+  erase_ledger_texts: command(
+    'ledger.queries',
+    z.object({ client_id: z.string().regex(/^cli_[0-9a-f]{32}$/), kept_since: time }),
+    z.object({ transactions: z.number().int() }),
+  ),
+  /** On the queries' topic too. */
+  verify_books: command('ledger.queries', z.object({ verification_id: id }), bookCheckSchema),
+  get_posting_statistics: query(
+    'ledger.queries',
+    z.object({ currency, unit: statisticsUnit, from: time.optional(), to: time.optional() }),
+    postingStatisticsSchema,
+  ),
+  get_posting_totals: query(
+    'ledger.queries',
+    z.object({ from: time.optional(), to: time.optional() }),
+    postingTotalsSchema,
+  ),
   search_postings: query('ledger.queries', z.object({ q: z.string() }), z.array(searchHitSchema)),
   get_trial_balance: query('ledger.queries', z.object({}), z.array(trialBalanceSchema)),
   get_system_accounts: query('ledger.queries', z.object({}), z.array(systemAccountSchema)),
+
+  // webhooks: commands. `sealed_secret`: as the table of webhooks keeps it (webhook-secret.ts).
+  create_webhook: command(
+    'webhooks.commands',
+    z.object({
+      webhook_id: id,
+      url: z.string(),
+      event_types: z.array(z.string()),
+      description: text,
+      sealed_secret: z.string(),
+    }),
+    webhookSchema,
+  ),
+  update_webhook: command('webhooks.commands', z.object({ webhook_id: id, changes: webhookChanges }), webhookSchema),
+  delete_webhook: command('webhooks.commands', z.object({ webhook_id: id }), webhookSchema),
+  rotate_webhook_secret: command(
+    'webhooks.commands',
+    z.object({ webhook_id: id, sealed_secret: z.string(), overlap_seconds: z.number().int() }),
+    webhookSchema,
+  ),
+  test_webhook: command('webhooks.commands', z.object({ webhook_id: id }), deliverySchema),
+  redeliver: command('webhooks.commands', z.object({ webhook_id: id, delivery_id: id }), deliverySchema),
+  replay_webhook: command('webhooks.commands', z.object({ webhook_id: id, from: time, to: time }), webhookSchema),
+
+  // webhooks: queries
+  list_webhooks: query('webhooks.queries', z.object({ ...page }), pageOf(webhookSchema)),
+  get_webhook: query('webhooks.queries', z.object({ webhook_id: id }), webhookSchema),
+  list_deliveries: query(
+    'webhooks.queries',
+    z.object({ webhook_id: id, status: deliveryStatus.optional(), ...page }),
+    pageOf(deliverySchema),
+  ),
+  list_events: query(
+    'webhooks.queries',
+    z.object({
+      after: z.string().optional(),
+      types: z.array(z.string()).optional(),
+      account_id: z.string().optional(),
+      limit: page.limit,
+    }),
+    z.object({ items: z.array(cloudEventSchema), cursor: z.string(), more: z.boolean() }),
+  ),
 };
 
 export type MessageName = keyof typeof messages;
@@ -270,7 +562,8 @@ export type MessageResult<N extends MessageName> = z.output<(typeof messages)[N]
 const senders: Partial<Record<MessageName, readonly Signer[]>> = {
   open_ledger_account: ['accounts'],
   change_ledger_account_status: ['accounts'],
-  record_audit: ['gateway', 'ledger'],
+  erase_ledger_texts: ['accounts'],
+  record_audit: ['gateway', 'ledger', 'webhooks'],
   // Once somebody has approved them.
   ...Object.fromEntries(approvableCommand.options.map((name) => [name, ['gateway', 'accounts'] as const])),
 };

@@ -1,6 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalDecimal, currencies, currencyDigits, fromMinor, isCurrency, maxDecimalLength, maxMinor, toMinor } from './money.ts';
+import {
+  canonicalDecimal,
+  currencies,
+  currencyDigits,
+  fromMinor,
+  isCurrency,
+  maxDecimalLength,
+  maxMinor,
+  toMinor,
+} from './money.ts';
 
 describe('currencies', () => {
   it('have the digits of ISO 4217, also where Intl has others', () => {
@@ -20,7 +29,10 @@ describe('currencies', () => {
   });
 
   it('of the largest economies and of the region are all there', () => {
-    for (const code of 'USD EUR GBP CHF CNY INR BRL CAD AUD ZAR KES UGX TZS RWF ETB NGN GHS EGP MAD XOF XAF SGD SEK NOK MXN PLN TRY'.split(' ')) expect(isCurrency(code)).toBe(true);
+    for (const code of 'USD EUR GBP CHF CNY INR BRL CAD AUD ZAR KES UGX TZS RWF ETB NGN GHS EGP MAD XOF XAF SGD SEK NOK MXN PLN TRY'.split(
+      ' ',
+    ))
+      expect(isCurrency(code)).toBe(true);
   });
 
   it('know no lower case, no funds without minor units, no other word', () => {
@@ -30,19 +42,53 @@ describe('currencies', () => {
 
 describe('canonicalDecimal', () => {
   it('keeps the exact value and only that', () => {
-    const same = { '10.00': '10', '10.000': '10', '1e2': '100', '1.005e1': '10.05', '-0': '0', '0.00': '0', '-0.5e-1': '-0.05', '1E+3': '1000', '5e-1': '0.5', '007': '7', '100.00000000000000001': '100.00000000000000001' };
+    const same = {
+      '10.00': '10',
+      '10.000': '10',
+      '1e2': '100',
+      '1.005e1': '10.05',
+      '-0': '0',
+      '0.00': '0',
+      '-0.5e-1': '-0.05',
+      '1E+3': '1000',
+      '5e-1': '0.5',
+      '007': '7',
+      '100.00000000000000001': '100.00000000000000001',
+    };
     for (const [text, value] of Object.entries(same)) expect(canonicalDecimal(text)).toBe(value);
   });
 
   it('never gets longer than messages take', () => {
-    for (const text of [`${'9'.repeat(36)}e30`, `1.${'2'.repeat(34)}e-30`, `-1.${'2'.repeat(33)}e-30`, `-${'9'.repeat(35)}e30`]) {
+    for (const text of [
+      `${'9'.repeat(36)}e30`,
+      `1.${'2'.repeat(34)}e-30`,
+      `-1.${'2'.repeat(33)}e-30`,
+      `-${'9'.repeat(35)}e30`,
+    ]) {
       expect(text.length).toBeLessThanOrEqual(40);
       expect(canonicalDecimal(text)?.length).toBeLessThanOrEqual(maxDecimalLength);
     }
   });
 
   it('refuses without expanding', () => {
-    for (const text of ['1e400', '1e-400', '1e31', '1'.repeat(41), '', 'NaN', 'Infinity', '0x10', '1.', '.5', '1e', '+1', ' 1', '1_000', '10,5']) expect(canonicalDecimal(text)).toBeUndefined();
+    for (const text of [
+      '1e400',
+      '1e-400',
+      '1e31',
+      '1'.repeat(41),
+      '',
+      'NaN',
+      'Infinity',
+      '0x10',
+      '1.',
+      '.5',
+      '1e',
+      '+1',
+      ' 1',
+      '1_000',
+      '10,5',
+    ])
+      expect(canonicalDecimal(text)).toBeUndefined();
   });
 });
 
@@ -62,14 +108,29 @@ describe('minor units', () => {
   });
 
   it('are counted from needless zeros, and in negative numbers', () => {
-    const counted = { '10.0500': 1005n, '0.01': 1n, '.5': 50n, '7': 700n, '-10.05': -1005n, '-0.01': -1n, '-9999999999999.99': -maxMinor } as const;
+    const counted = {
+      '10.0500': 1005n,
+      '0.01': 1n,
+      '.5': 50n,
+      '7': 700n,
+      '-10.05': -1005n,
+      '-0.01': -1n,
+      '-9999999999999.99': -maxMinor,
+    } as const;
     for (const [text, minor] of Object.entries(counted)) expect(toMinor(text, 'USD')).toBe(minor);
     expect(toMinor('-10000000000000', 'USD')).toBe('amount_too_large');
     expect(toMinor('1.0', 'JPY')).toBe(1n);
   });
 
   it('are shown with all digits of the currency', () => {
-    expect([fromMinor(0n, 'USD'), fromMinor(5n, 'USD'), fromMinor(-5n, 'USD'), fromMinor(-1050n, 'USD'), fromMinor(5n, 'BHD'), fromMinor(12n, 'CLF')]).toEqual(['0.00', '0.05', '-0.05', '-10.50', '0.005', '0.0012']);
+    expect([
+      fromMinor(0n, 'USD'),
+      fromMinor(5n, 'USD'),
+      fromMinor(-5n, 'USD'),
+      fromMinor(-1050n, 'USD'),
+      fromMinor(5n, 'BHD'),
+      fromMinor(12n, 'CLF'),
+    ]).toEqual(['0.00', '0.05', '-0.05', '-10.50', '0.005', '0.0012']);
     expect([fromMinor(0n, 'JPY'), fromMinor(-7n, 'JPY')]).toEqual(['0', '-7']);
   });
 

@@ -1,6 +1,7 @@
 /**
- * Money without floating point: a JSON number's source text in REST, a decimal string in messages, integer minor
- * units (bigint) in the ledger. Digits per currency: ISO 4217, list one of 2025-05-12 (`Intl` disagrees for 29 of them).
+ * Money without floating point: a JSON number's source text in REST, a decimal string in messages,
+ * integer minor units (bigint) in the ledger. Digits per currency: ISO 4217, list one of 2025-05-12
+ * (`Intl` disagrees for 29 of them).
  */
 const digitsByCurrency = new Map<string, number>();
 const codesByDigits: Record<number, string> = {

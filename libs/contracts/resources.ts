@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { refusalSchema } from './errors.ts';
+import { shownNames } from './names.ts';
 
 /**
  * Resources as they travel in replies and events: snake_case fields, money as decimal strings, times as ISO 8601 UTC
@@ -6,7 +8,10 @@ import { z } from 'zod';
  */
 
 /** Marks a decimal string that REST shows as a JSON number. */
-export const money = z.string().regex(/^-?\d+(\.\d+)?$/).meta({ money: true });
+export const money = z
+  .string()
+  .regex(/^-?\d+(\.\d+)?$/)
+  .meta({ money: true });
 
 export const clientType = z.enum(['Retail', 'Corporate']);
 export const ussdStatus = z.enum(['active', 'inactive']);
@@ -14,8 +19,8 @@ export const accountType = z.enum(['Savings', 'Checking', 'Current', 'Loan']);
 export const accountStatus = z.enum(['Active', 'Inactive', 'Frozen']);
 export const transactionType = z.enum(['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']);
 export const transactionStatus = z.enum(['Pending', 'Completed', 'Failed']);
-export const direction = z.enum(['debit', 'credit']);
-export const side = z.enum(['DR', 'CR']);
+const direction = z.enum(['debit', 'credit']);
+const side = z.enum(['DR', 'CR']);
 export const freezeReason = z.enum(['fraud', 'legal', 'customer_request', 'deceased', 'other']);
 export const keyEnvironment = z.enum(['live', 'test']);
 
@@ -27,7 +32,16 @@ export type Side = z.infer<typeof side>;
 
 const time = z.string();
 
-const contact = { email: z.string(), contact_number: z.string(), address: z.string().nullable() };
+/** Who a client is: changed by the bank alone, and what they were is audited. */
+export const identityFields = ['first_name', 'last_name', 'company_name', 'registration_number'] as const;
+
+const contact = {
+  email: z.string(),
+  contact_number: z.string(),
+  address: z.string().nullable(),
+  /** Only where the client was erased: everything personal is replaced then. */
+  erased_at: time.optional(),
+};
 const stamps = { created_at: time, updated_at: time };
 
 export const clientSchema = z.discriminatedUnion('client_type', [
@@ -39,6 +53,7 @@ export const clientSchema = z.discriminatedUnion('client_type', [
     ...contact,
     ussd_phone_number: z.string().nullable(),
     ussd_status: ussdStatus,
+    ...shownNames,
     ...stamps,
   }),
   z.object({
@@ -47,6 +62,7 @@ export const clientSchema = z.discriminatedUnion('client_type', [
     company_name: z.string(),
     registration_number: z.string(),
     ...contact,
+    ...shownNames,
     ...stamps,
   }),
 ]);
@@ -59,13 +75,24 @@ export const accountSchema = z.object({
   account_type: accountType,
   currency: z.string(),
   balance: money,
+  /** The balance less what is held. Only repeats of answers that are older than holds lack it. */
+  available_balance: money.optional(),
   status: accountStatus,
+  ...shownNames,
   ...stamps,
 });
 export type Account = z.infer<typeof accountSchema>;
 
+/** Prefixes of account numbers (interface.md, rule 9). */
+export const numberPrefixes: Record<AccountType, string> = {
+  Savings: 'SAV',
+  Checking: 'CHK',
+  Current: 'CUR',
+  Loan: 'LOA',
+};
+
 /** An account without its balance, which the ledger alone knows. */
-export const accountMasterSchema = accountSchema.omit({ balance: true });
+export const accountMasterSchema = accountSchema.omit({ balance: true, available_balance: true });
 export type AccountMaster = z.infer<typeof accountMasterSchema>;
 
 /** What the ledger knows of an account. */
@@ -75,10 +102,26 @@ export const ledgerAccountSchema = z.object({
   currency: z.string(),
   status: accountStatus,
   balance: money,
+  /** A ledger of a version before holds does not tell it. */
+  available_balance: money.optional(),
 });
 export type LedgerAccount = z.infer<typeof ledgerAccountSchema>;
 
-export const accountBalanceSchema = z.object({ account_id: z.string(), account_number: z.string(), balance: money, currency: z.string() });
+export const accountBalanceSchema = z.object({
+  account_id: z.string(),
+  account_number: z.string(),
+  balance: money,
+  currency: z.string(),
+});
+
+/** An account's balance at a moment: behind the last entry that was booked before it. */
+export const balanceAtSchema = accountBalanceSchema.extend({
+  /** Now alone. */
+  available_balance: money.optional(),
+  at: time,
+  /** That of the entry; 0 before the first one. */
+  sequence: z.number().int().min(0),
+});
 
 export const transactionSchema = z.object({
   transaction_id: z.string(),
@@ -96,7 +139,11 @@ export const transactionSchema = z.object({
   counterparty_account_id: z.string().optional(),
   reverses_transaction_id: z.string().optional(),
   reversed_by_transaction_id: z.string().optional(),
+  /** The hold that it captured, or was to capture. */
+  hold_id: z.string().optional(),
+  batch_id: z.string().optional(),
   failure_code: z.string().optional(),
+  ...shownNames,
 });
 export type Transaction = z.infer<typeof transactionSchema>;
 
@@ -109,9 +156,53 @@ export const transferSchema = z.object({
   description: z.string().nullable(),
   status: transactionStatus,
   created_at: time,
+  reverses_transfer_id: z.string().optional(),
+  reversed_by_transfer_id: z.string().optional(),
+  hold_id: z.string().optional(),
+  batch_id: z.string().optional(),
   failure_code: z.string().optional(),
+  ...shownNames,
 });
 export type Transfer = z.infer<typeof transferSchema>;
+
+export const batchMode = z.enum(['independent', 'atomic']);
+export type BatchMode = z.infer<typeof batchMode>;
+
+/**
+ * What became of one item of a batch. Without transaction and transfer: still Pending, and read by
+ * another request than its own.
+ */
+export const itemResultSchema = z.object({
+  index: z.number().int().min(0).max(999),
+  status: transactionStatus,
+  transaction: transactionSchema.optional(),
+  transfer: transferSchema.optional(),
+  /** Why it is Failed: what the item would have been answered, had it been sent alone. */
+  error: refusalSchema.optional(),
+});
+export type ItemResult = z.infer<typeof itemResultSchema>;
+
+export const batchSchema = z.object({
+  batch_id: z.string(),
+  mode: batchMode,
+  /** Pending as long as an item is. */
+  status: z.enum(['Completed', 'Pending']),
+  counts: z.object({
+    completed: z.number().int().min(0).max(1000),
+    failed: z.number().int().min(0).max(1000),
+    pending: z.number().int().min(0).max(1000),
+  }),
+  /** In the order of the items. */
+  results: z.array(itemResultSchema),
+});
+export type Batch = z.infer<typeof batchSchema>;
+
+/** PURE: the batch of these results, which are in the order of its items. */
+export function batchOf(batch_id: string, mode: BatchMode, results: ItemResult[]): Batch {
+  const count = (status: ItemResult['status']): number => results.filter((result) => result.status === status).length;
+  const counts = { completed: count('Completed'), failed: count('Failed'), pending: count('Pending') };
+  return { batch_id, mode, status: counts.pending === 0 ? 'Completed' : 'Pending', counts, results };
+}
 
 export const entrySchema = z.object({
   entry_id: z.string(),
@@ -128,7 +219,21 @@ export const entrySchema = z.object({
 });
 export type Entry = z.infer<typeof entrySchema>;
 
-/** An account over a period, with a page of its entries in the order of booking; totals and balances are those of the whole period. */
+/** An entry with what a printed statement tells of it. */
+export const entryLineSchema = entrySchema.extend({
+  transaction_type: transactionType,
+  description: z.string().nullable(),
+  reference: z.string().nullable(),
+  counterparty_account_id: z.string().optional(),
+  counterparty_account_number: z.string().optional(),
+  transfer_id: z.string().optional(),
+});
+export type EntryLine = z.infer<typeof entryLineSchema>;
+
+/**
+ * An account over a period, with a page of its entries in the order of booking; totals and balances
+ * are those of the whole period.
+ */
 export const statementSchema = z.object({
   account_id: z.string(),
   account_number: z.string(),
@@ -140,8 +245,8 @@ export const statementSchema = z.object({
   closing_balance: money,
   debit_total: money,
   credit_total: money,
-  entry_count: z.number().int(),
-  entries: z.array(entrySchema),
+  entry_count: z.number().int().min(0).max(100_000),
+  entries: z.array(entryLineSchema),
 });
 export type Statement = z.infer<typeof statementSchema>;
 

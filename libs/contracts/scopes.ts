@@ -5,18 +5,22 @@
 const holders = {
   'clients:read': 'anyone',
   'clients:write': 'anyone',
+  'clients:erase': 'bank',
   'accounts:read': 'anyone',
   'accounts:write': 'anyone',
   'accounts:status': 'bank',
+  'accounts:import': 'bank',
   'transactions:read': 'anyone',
   'transactions:write': 'bank',
   'transactions:reverse': 'bank',
   'transfers:write': 'anyone',
+  'holds:write': 'bank',
   'keys:manage': 'bank',
   'audit:read': 'bank',
   'books:read': 'bank',
   'ops:manage': 'bank',
   'approvals:write': 'bank',
+  'webhooks:manage': 'anyone',
 } as const satisfies Record<string, 'anyone' | 'bank'>;
 
 export type Scope = keyof typeof holders;

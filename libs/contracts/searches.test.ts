@@ -2,13 +2,29 @@ import { expect, test } from 'vitest';
 import { isSearch } from './searches.ts';
 
 test.each<[Record<string, string>, boolean]>([
-  [{}, false], [{ from: '2026-01-01' }, false], [{ reference: 'x' }, false], [{ idempotency_key: 'x' }, false], [{ status: 'Failed' }, false], [{ status: 'Completed' }, true],
-  [{ min_amount: '1' }, true], [{ max_amount: '1', from: '2026-01-01' }, true], [{ transaction_type: 'Deposit' }, true], [{ transaction_type: 'Deposit', account_id: 'acc_1' }, false], [{ min_amount: '1', transfer_id: 'trf_1' }, false],
+  [{}, false],
+  [{ from: '2026-01-01' }, false],
+  [{ reference: 'x' }, false],
+  [{ idempotency_key: 'x' }, false],
+  [{ status: 'Failed' }, false],
+  [{ status: 'Completed' }, true],
+  [{ min_amount: '1' }, true],
+  [{ max_amount: '1', from: '2026-01-01' }, true],
+  [{ transaction_type: 'Deposit' }, true],
+  [{ currency: 'KES' }, true],
+  [{ actor: 'key:1' }, true],
+  [{ transaction_type: 'Deposit', account_id: 'acc_1' }, false],
+  [{ min_amount: '1', transfer_id: 'trf_1' }, false],
 ])('a list of transactions by %j is a search: %s', (filters, expected) => {
   expect(isSearch('list_transactions', filters, undefined)).toBe(expected);
   expect(isSearch('list_transactions', filters, 'cli_1')).toBe(false);
 });
 
-test('a list of transfers is one but for one account; nothing else is', () => {
-  expect([isSearch('list_transfers', {}, undefined), isSearch('list_transfers', { account_id: 'acc_1' }, undefined), isSearch('list_clients', { client_type: 'Retail' }, undefined)]).toEqual([true, false, false]);
+test('a list of transfers is one but for one account or one external_id; nothing else is', () => {
+  expect([
+    isSearch('list_transfers', {}, undefined),
+    isSearch('list_transfers', { account_id: 'acc_1' }, undefined),
+    isSearch('list_transfers', { external_id: 'x' }, undefined),
+    isSearch('list_clients', { client_type: 'Retail' }, undefined),
+  ]).toEqual([true, false, false, false]);
 });

@@ -2,8 +2,15 @@ import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createSigner, createVerifier } from './signature.ts';
 
-const pair = () => generateKeyPairSync('ed25519', { publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } });
-const foreign = generateKeyPairSync('x25519', { publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } });
+const pair = () =>
+  generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+const foreign = generateKeyPairSync('x25519', {
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+});
 const [present, next] = [pair(), pair()];
 const sign = createSigner(present.privateKey);
 const state = '{"key_id":"key_1","scopes":["accounts:read"],"name":"Zoë"}';
@@ -13,14 +20,16 @@ test('what accounts has signed is known by the public key; any other value, sign
   expect(isSigned(Buffer.from(state), sign(state))).toBe(true);
   expect(isSigned(Buffer.from(state.replace('read', 'write')), sign(state))).toBe(false);
   const [id, text] = sign(state).split(':');
-  for (const signature of [undefined, '', ':', id, `${id}:`, `${id}:${text?.slice(4)}`, `00000000:${text}`, text]) expect(isSigned(Buffer.from(state), signature), signature).toBe(false);
+  for (const signature of [undefined, '', ':', id, `${id}:`, `${id}:${text?.slice(4)}`, `00000000:${text}`, text])
+    expect(isSigned(Buffer.from(state), signature), signature).toBe(false);
   expect(isSigned(null, sign(state))).toBe(false);
   expect(createVerifier(next.publicKey)(Buffer.from(state), sign(state))).toBe(false);
 });
 
 test('while keys are rotated, both are accepted', () => {
   const isSigned = createVerifier(`${next.publicKey}\n${present.publicKey}`);
-  for (const { privateKey } of [present, next]) expect(isSigned(Buffer.from(state), createSigner(privateKey)(state))).toBe(true);
+  for (const { privateKey } of [present, next])
+    expect(isSigned(Buffer.from(state), createSigner(privateKey)(state))).toBe(true);
 });
 
 test('keys of another kind, and none at all, are refused', () => {

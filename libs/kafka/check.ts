@@ -3,11 +3,14 @@ import type { KafkaClient, KafkaOptions } from './client.ts';
 const timeoutMs = 5_000;
 
 /**
- * Tries once whether the brokers take us, where TLS or a log-in is configured. Rejects, naming the setting, where no repeat would
- * mend it: a certificate that is not to be trusted, a log-in refused. Brokers that are merely away are no error: whoever needs
- * them waits for them.
+ * Tries once whether the brokers take us, where TLS or a log-in is configured. Rejects, naming the
+ * setting, where no repeat would mend it: a certificate that is not to be trusted, a log-in
+ * refused. Brokers that are merely away are no error: whoever needs them waits for them.
  */
-export async function checkBrokers(kafka: KafkaClient, { ssl, sasl }: Pick<KafkaOptions, 'ssl' | 'sasl'>): Promise<void> {
+export async function checkBrokers(
+  kafka: KafkaClient,
+  { ssl, sasl }: Pick<KafkaOptions, 'ssl' | 'sasl'>,
+): Promise<void> {
   if (!ssl && !sasl) return;
   try {
     await kafka.withAdmin((admin) => admin.describeCluster(), timeoutMs);
@@ -22,11 +25,16 @@ function settingAtFault(error: unknown): string | undefined {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const { name, message } = cause;
     const code = String((cause as { code?: unknown }).code ?? '');
-    if (name === 'KafkaJSSASLAuthenticationError') return `KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker refuses the log-in (${message})`;
-    if (/^KafkaJSUnsupported/.test(name) || /does not support the .* mechanism|mechanism.*not supported/i.test(message)) return `KAFKA_SASL_MECHANISM: the broker has no such log-in (${message})`;
-    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `KAFKA_BROKERS: the certificate of the broker is for another name (${message})`;
-    if (/CERT|VERIFY|ISSUER/.test(code)) return `KAFKA_SSL_CA: the certificate of the broker is not to be trusted (${message})`;
-    if (/WRONG_VERSION|PACKET_LENGTH|ERR_SSL/.test(code)) return `KAFKA_SSL: the broker does not speak TLS on this port, or refuses us (${message})`;
+    if (name === 'KafkaJSSASLAuthenticationError')
+      return `KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker refuses the log-in (${message})`;
+    if (/^KafkaJSUnsupported/.test(name) || /does not support the .* mechanism|mechanism.*not supported/i.test(message))
+      return `KAFKA_SASL_MECHANISM: the broker has no such log-in (${message})`;
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
+      return `KAFKA_BROKERS: the certificate of the broker is for another name (${message})`;
+    if (/CERT|VERIFY|ISSUER/.test(code))
+      return `KAFKA_SSL_CA: the certificate of the broker is not to be trusted (${message})`;
+    if (/WRONG_VERSION|PACKET_LENGTH|ERR_SSL/.test(code))
+      return `KAFKA_SSL: the broker does not speak TLS on this port, or refuses us (${message})`;
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
-import { consume } from './consume/consume.ts';
 import type { ReceivedMessage } from './consume/consume.ts';
+import { consume } from './consume/consume.ts';
 import { deadLetter } from './consume/dead-letter.ts';
 import { createPublisher } from './publish/publish.ts';
 import { anyTopic, logger, sleep, testKafka, testTopic, unique, until } from './test/test-kit.ts';
@@ -33,18 +33,44 @@ test('a dead letter keeps key and bytes, and says why and where from', async () 
   const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'dlq' });
   await publisher.start();
   const bytes = Buffer.from([0, 255, 254, 10, 0xc3, 0x28]);
-  await publisher.publishAll([
-    { topic, key: 'ключ', value: bytes, headers: { traceparent: 't', 'dlq-reason': 'old' } },
-    { topic, key: null, value: null, headers: {} },
-  ], { timeoutMs: 5_000 });
+  await publisher.publishAll(
+    [
+      { topic, key: 'ключ', value: bytes, headers: { traceparent: 't', 'dlq-reason': 'old' } },
+      { topic, key: null, value: null, headers: {} },
+    ],
+    { timeoutMs: 5_000 },
+  );
   const dead: ReceivedMessage[] = [];
-  const source = consume(kafka, { groupId: unique('source'), topics: [topic], logger, handle: async (messages) => {
-    for (const message of messages) await deadLetter(publisher, message, { reason: 'no JSON', code: 'malformed_json' });
-  } });
-  const reader = consume(kafka, { groupId: unique('reader'), topics: [`${topic}.dlq`], logger, handle: async (messages) => { dead.push(...messages); } });
+  const source = consume(kafka, {
+    groupId: unique('source'),
+    topics: [topic],
+    logger,
+    handle: async (messages) => {
+      for (const message of messages)
+        await deadLetter(publisher, message, { reason: 'no JSON', code: 'malformed_json' });
+    },
+  });
+  const reader = consume(kafka, {
+    groupId: unique('reader'),
+    topics: [`${topic}.dlq`],
+    logger,
+    handle: async (messages) => {
+      dead.push(...messages);
+    },
+  });
   await Promise.all([source.start(), reader.start()]);
   await until(() => dead.length === 2);
-  expect(dead[0]).toMatchObject({ key: 'ключ', headers: { traceparent: 't', 'dlq-reason': 'no JSON', 'dlq-code': 'malformed_json', 'dlq-topic': topic, 'dlq-partition': '0', 'dlq-offset': '0' } });
+  expect(dead[0]).toMatchObject({
+    key: 'ключ',
+    headers: {
+      traceparent: 't',
+      'dlq-reason': 'no JSON',
+      'dlq-code': 'malformed_json',
+      'dlq-topic': topic,
+      'dlq-partition': '0',
+      'dlq-offset': '0',
+    },
+  });
   expect(dead[0]?.value?.equals(bytes)).toBe(true);
   expect(dead[0]?.headers['dlq-time']).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
   expect(dead[1]).toMatchObject({ key: null, value: null, headers: { 'dlq-offset': '1' } });
@@ -54,13 +80,34 @@ test('a dead letter keeps key and bytes, and says why and where from', async () 
 
 test('topics are made once, by however many at once, and never changed', async () => {
   const names = [unique('made'), unique('made')];
-  const specs = names.map((name) => ({ name, partitions: 3, replication_factor: 1, config: { 'retention.ms': '600000' } }));
+  const specs = names.map((name) => ({
+    name,
+    partitions: 3,
+    replication_factor: 1,
+    config: { 'retention.ms': '600000' },
+  }));
   const made = await Promise.all([ensureTopics(kafka, specs), ensureTopics(kafka, specs), ensureTopics(kafka, specs)]);
   expect(new Set(made.flat())).toEqual(new Set(names));
-  expect(await ensureTopics(kafka, specs.map((spec) => ({ ...spec, partitions: 5 })))).toEqual([]);
+  expect(
+    await ensureTopics(
+      kafka,
+      specs.map((spec) => ({ ...spec, partitions: 5 })),
+    ),
+  ).toEqual([]);
   expect(await partitionCounts(kafka, names)).toEqual(new Map(names.map((name) => [name, 3])));
   await expect(partitionCounts(kafka, [unique('nowhere')])).rejects.toThrow();
-  expect(await endOffsets(kafka, names.slice(0, 1))).toEqual(new Map([[names[0], new Map([[0, 0n], [1, 0n], [2, 0n]])]]));
+  expect(await endOffsets(kafka, names.slice(0, 1))).toEqual(
+    new Map([
+      [
+        names[0],
+        new Map([
+          [0, 0n],
+          [1, 0n],
+          [2, 0n],
+        ]),
+      ],
+    ]),
+  );
 });
 
 test('the lag of a group counts what it has not committed', async () => {
@@ -68,7 +115,11 @@ test('the lag of a group counts what it has not committed', async () => {
   const groupId = unique('lag');
   const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'lag' });
   await publisher.start();
-  const publish = (count: number) => publisher.publishAll(Array.from({ length: count }, () => ({ topic, key: null, value: 'x', headers: {}, partition: 1 })), { timeoutMs: 5_000 });
+  const publish = (count: number) =>
+    publisher.publishAll(
+      Array.from({ length: count }, () => ({ topic, key: null, value: 'x', headers: {}, partition: 1 })),
+      { timeoutMs: 5_000 },
+    );
   const lag = async () => (await groupLag(kafka, groupId, [topic])).map((part) => part.lag);
   await publish(5);
   expect(await lag()).toEqual([0n, 5n]);
@@ -88,6 +139,8 @@ test('the locked kafkajs is the version that it is patched for', () => {
 
 test('brokers say in which epoch each leader leads', async () => {
   const topic = await testTopic(kafka, 'epochs', 2);
-  const { topics: [found] } = await kafka.withAdmin((admin) => admin.fetchTopicMetadata({ topics: [topic] }));
+  const {
+    topics: [found],
+  } = await kafka.withAdmin((admin) => admin.fetchTopicMetadata({ topics: [topic] }));
   expect(found?.partitions.map((partition) => (partition as { leaderEpoch?: number }).leaderEpoch)).toEqual([0, 0]);
 });

@@ -1,11 +1,20 @@
 import type { ConnectionOptions } from 'node:tls';
 import type * as KafkaJs from 'kafkajs';
-import type { Admin, Consumer, ConsumerConfig, KafkaConfig, LogEntry, Producer, RetryOptions, SASLOptions } from 'kafkajs';
+import type {
+  Admin,
+  Consumer,
+  ConsumerConfig,
+  KafkaConfig,
+  LogEntry,
+  Producer,
+  RetryOptions,
+  SASLOptions,
+} from 'kafkajs';
 import type { Logger } from 'pino';
-import { loadKafkaJs } from './patched/kafkajs.ts';
 import type { Cluster } from './consume/read-message.ts';
-import { SocketGate } from './socket-gate.ts';
+import { loadKafkaJs } from './patched/kafkajs.ts';
 import type { Address } from './socket-gate.ts';
+import { SocketGate } from './socket-gate.ts';
 import { withTimeout } from './wait.ts';
 
 /** How to reach the brokers. `sasl` names a mechanism that kafkajs knows: plain, scram-sha-256, scram-sha-512. */
@@ -42,7 +51,8 @@ export interface KafkaClient {
   withAdmin<T>(run: (admin: Admin) => Promise<T>, timeoutMs?: number): Promise<T>;
 }
 
-const connectionTimeoutMs = 3_000;
+/** A broker that is frozen takes connections and says nothing. */
+const connectionTimeoutMs = 1_500;
 const requestTimeoutMs = 10_000;
 const metadataMaxAgeMs = 60_000;
 const adminTimeoutMs = 15_000;
@@ -53,7 +63,11 @@ const boundedRetry: RetryOptions = { initialRetryTime: 50, multiplier: 2, factor
 // is retried under the same sequence numbers; and a member that comes back under its own id is in its group at
 // once, where a new one waits for the session time-out of the old. The publisher and the supervisor end them
 // through the gate; after errors that are final a consumer is built anew by us, so that there is one way, not two.
-const endlessRetry: RetryOptions = { ...boundedRetry, retries: Number.MAX_SAFE_INTEGER, restartOnFailure: async () => false };
+const endlessRetry: RetryOptions = {
+  ...boundedRetry,
+  retries: Number.MAX_SAFE_INTEGER,
+  restartOnFailure: async () => false,
+};
 
 /** A client for one process. It connects nothing by itself. */
 export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient {
@@ -61,30 +75,47 @@ export function createKafka(options: KafkaOptions, logger: Logger): KafkaClient 
   const kafkajs = loadKafkaJs(options.as_published ?? false);
   const { Kafka, logLevel } = kafkajs;
   const log = logger.child({ component: 'kafkajs' });
-  const kafka = (gate: SocketGate, retry: RetryOptions) => new Kafka({ ...kafkaConfig(options, gate, log, retry), logLevel: log.isLevelEnabled('trace') ? logLevel.DEBUG : logLevel.INFO });
+  const kafka = (gate: SocketGate, retry: RetryOptions) =>
+    new Kafka({
+      ...kafkaConfig(options, gate, log, retry),
+      logLevel: log.isLevelEnabled('trace') ? logLevel.DEBUG : logLevel.INFO,
+    });
   const newAdmin = () => link(new SocketGate(options.route), (gate) => kafka(gate, boundedRetry).admin());
   return {
     clientId: options.client_id,
     asPublished: options.as_published ?? false,
     kafkajs,
-    newProducer: () => link(new SocketGate(options.route), (gate) => kafka(gate, endlessRetry).producer({
-      idempotent: true,
-      allowAutoTopicCreation: false,
-      metadataMaxAge: metadataMaxAgeMs,
-      // The publisher has chosen: the size of a partition's record batch is bounded before it is sent.
-      createPartitioner: () => ({ message }) => message.partition ?? 0,
-    })),
-    newConsumer: (config) => link(new SocketGate(options.route), (gate) => kafka(gate, endlessRetry).consumer({
-      allowAutoTopicCreation: false,
-      metadataMaxAge: metadataMaxAgeMs,
-      retry: endlessRetry,
-      ...config,
-    })),
+    newProducer: () =>
+      link(new SocketGate(options.route), (gate) =>
+        kafka(gate, endlessRetry).producer({
+          idempotent: true,
+          allowAutoTopicCreation: false,
+          metadataMaxAge: metadataMaxAgeMs,
+          // The publisher has chosen: the size of a partition's record batch is bounded before it is sent.
+          createPartitioner:
+            () =>
+            ({ message }) =>
+              message.partition ?? 0,
+        }),
+      ),
+    newConsumer: (config) =>
+      link(new SocketGate(options.route), (gate) =>
+        kafka(gate, endlessRetry).consumer({
+          allowAutoTopicCreation: false,
+          metadataMaxAge: metadataMaxAgeMs,
+          retry: endlessRetry,
+          ...config,
+        }),
+      ),
     newCluster: () => link(new SocketGate(options.route), (gate) => clusterOf(kafka(gate, boundedRetry))),
     withAdmin: async (run, timeoutMs = adminTimeoutMs) => {
       const { client, close } = newAdmin();
       try {
-        return await withTimeout(client.connect().then(() => run(client)), timeoutMs, 'Kafka administration');
+        return await withTimeout(
+          client.connect().then(() => run(client)),
+          timeoutMs,
+          'Kafka administration',
+        );
       } finally {
         await close(1_000);
       }
@@ -101,19 +132,34 @@ function link<T extends { disconnect(): Promise<void> }>(gate: SocketGate, creat
   return { client, gate, close };
 }
 
-/** kafkajs keeps what makes its connections behind a symbol; that it is there is part of the version that is asserted. */
+/**
+ * kafkajs keeps what makes its connections behind a symbol; that it is there is part of the version
+ * that is asserted.
+ */
 function clusterOf(kafka: object): Cluster {
-  const symbol = Object.getOwnPropertySymbols(kafka).find(({ description }) => description === 'private:Kafka:createCluster');
-  const create = symbol && (Reflect.get(kafka, symbol) as (options: { metadataMaxAge: number; allowAutoTopicCreation: boolean }) => Cluster);
+  const symbol = Object.getOwnPropertySymbols(kafka).find(
+    ({ description }) => description === 'private:Kafka:createCluster',
+  );
+  const create =
+    symbol &&
+    (Reflect.get(kafka, symbol) as (options: { metadataMaxAge: number; allowAutoTopicCreation: boolean }) => Cluster);
   if (!create) throw new Error('kafkajs has no createCluster');
   return create({ metadataMaxAge: metadataMaxAgeMs, allowAutoTopicCreation: false });
 }
 
+/**
+ * kafkajs begins with the first broker of its list: who replaces a client that got no answer begins
+ * with another one.
+ */
+let turn = 0;
+
 function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry: RetryOptions): KafkaConfig {
+  const first = turn++ % options.brokers.length;
+  const brokers = [...options.brokers.slice(first), ...options.brokers.slice(0, first)];
   return {
     clientId: options.client_id,
     // No broker at all is the one answer that kafkajs does not retry: so a closed gate ends its loops too.
-    brokers: () => (gate.closed ? [] : options.brokers),
+    brokers: () => (gate.closed ? [] : brokers),
     ...(options.ssl ? { ssl: options.ssl } : {}),
     ...(options.sasl ? { sasl: options.sasl as SASLOptions } : {}),
     socketFactory: gate.createSocket,
@@ -127,7 +173,8 @@ function kafkaConfig(options: KafkaOptions, gate: SocketGate, log: Logger, retry
 
 // What kafkajs calls ERROR while it goes on by itself: brokers that start or stop, rebalances, elections.
 // What matters of it for a caller is said by the publisher and the consumer supervisor in their own words.
-const transient = /connect|closed|timed? ?out|timeout|leader|coordinator|rebalanc|re-joining|not aware of this member|crash|restarting|metadata|limiting retries|failed to send messages|does not host|broker .*not (found|available)|given up|should not be null|brokers array is empty/i;
+const transient =
+  /connect|closed|timed? ?out|timeout|leader|coordinator|rebalanc|re-joining|not aware of this member|crash|restarting|metadata|limiting retries|failed to send messages|does not host|broker .*not (found|available)|given up|should not be null|brokers array is empty/i;
 
 /** kafkajs' numbers for them. */
 const [infoLevel, debugLevel] = [4, 5];

@@ -1,7 +1,8 @@
 /**
- * A map for short-lived entries, with those of Map's methods that are used here; in no order. V8's Map is no good for it: a
- * table that it outgrows, or shrinks out of, points to the next one and still holds what it held. Once one of them lies in the old
- * generation, where a collection of the young one does not look, all that goes through the map is promoted behind it.
+ * A map for short-lived entries, with those of Map's methods that are used here; in no order. V8's
+ * Map is no good for it: a table that it outgrows, or shrinks out of, points to the next one and
+ * still holds what it held. Once one of them lies in the old generation, where a collection of the
+ * young one does not look, all that goes through the map is promoted behind it.
  */
 export class ShortLivedMap<K extends string | number, V> {
   /** Where each key's entry stands: a dictionary, which keeps nothing, but is slow to be gone through. */

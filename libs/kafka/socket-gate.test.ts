@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import net from 'node:net';
 import type { AddressInfo } from 'node:net';
+import net from 'node:net';
 import { expect, test } from 'vitest';
 import { SocketGate } from './socket-gate.ts';
 
@@ -32,10 +32,14 @@ test('ends the fetches alone, knows whether there is a connection, and ends ever
   expect(await cut).toEqual([expect.objectContaining({ message: 'the fetch was given up' })]);
   expect([fetching.destroyed, producing.destroyed, other.destroyed]).toEqual([true, false, false]);
   const ended = Promise.all([once(producing, 'error'), once(other, 'error')]);
-  const disconnected = new Promise<void>((resolve) => { gate.onDisconnected = resolve; });
+  const disconnected = new Promise<void>((resolve) => {
+    gate.onDisconnected = resolve;
+  });
   gate.close();
   expect(gate.isConnected).toBe(false);
   await Promise.all([ended, disconnected]);
-  expect(() => gate.createSocket({ host: '127.0.0.1', port, onConnect: () => undefined })).toThrow('the connection was given up');
+  expect(() => gate.createSocket({ host: '127.0.0.1', port, onConnect: () => undefined })).toThrow(
+    'the connection was given up',
+  );
   server.close();
 });

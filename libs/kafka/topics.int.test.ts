@@ -5,11 +5,16 @@ import { requireReplication } from './topics.ts';
 
 test('topics that one broker could take along are refused by name', async () => {
   const kafka = testKafka();
-  const topics = [await testTopic(kafka, 'alone', 1), await testTopic(kafka, 'unclean', 1, { 'unclean.leader.election.enable': 'true' })];
+  const topics = [
+    await testTopic(kafka, 'alone', 1),
+    await testTopic(kafka, 'unclean', 1, { 'unclean.leader.election.enable': 'true' }),
+  ];
   const failure = await requireReplication(kafka, topics).catch((error: Error) => error.message);
   expect(failure).toContain('ALLOW_UNREPLICATED');
   expect(failure).toMatch(new RegExp(`${topics[0]}: 1 of 3 replicas, min.insync.replicas 1 of 2$`, 'm'));
-  expect(failure).toContain(`${topics[1]}: 1 of 3 replicas, min.insync.replicas 1 of 2, unclean.leader.election.enable`);
+  expect(failure).toContain(
+    `${topics[1]}: 1 of 3 replicas, min.insync.replicas 1 of 2, unclean.leader.election.enable`,
+  );
 });
 
 test('a connection that has gone silent is given up before a caller gives up waiting', async () => {

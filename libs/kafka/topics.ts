@@ -38,12 +38,14 @@ async function createTopic(admin: Admin, { name, partitions, replication_factor,
     await admin.createTopics({
       timeout: createTimeoutMs,
       waitForLeaders: false,
-      topics: [{
-        topic: name,
-        numPartitions: partitions,
-        replicationFactor: replication_factor,
-        configEntries: Object.entries(config).map(([key, value]) => ({ name: key, value })),
-      }],
+      topics: [
+        {
+          topic: name,
+          numPartitions: partitions,
+          replicationFactor: replication_factor,
+          configEntries: Object.entries(config).map(([key, value]) => ({ name: key, value })),
+        },
+      ],
     });
   } catch (error) {
     // A slow broker makes it all the same: whether it is there is seen by waiting for it.
@@ -56,11 +58,13 @@ async function waitUntilUsable(admin: Admin, specs: readonly TopicSpec[]): Promi
   const topics = specs.map(({ name }) => name);
   for (;;) {
     const ready = await admin.fetchTopicMetadata({ topics }).then(
-      ({ topics: found }) => found.every(({ partitions }) => partitions.length > 0 && partitions.every(({ leader }) => leader >= 0)),
+      ({ topics: found }) =>
+        found.every(({ partitions }) => partitions.length > 0 && partitions.every(({ leader }) => leader >= 0)),
       () => false,
     );
     if (ready || topics.length === 0) return;
-    if (performance.now() > deadline) throw new Error(`topics without a leader after ${visibleTimeoutMs} ms: ${topics.join(', ')}`);
+    if (performance.now() > deadline)
+      throw new Error(`topics without a leader after ${visibleTimeoutMs} ms: ${topics.join(', ')}`);
     await pause(50);
   }
 }
@@ -98,13 +102,20 @@ export async function partitionCounts(kafka: KafkaClient, topics: readonly strin
 }
 
 /** The offset after the last message of every partition, by topic and partition. */
-export async function endOffsets(kafka: KafkaClient, topics: readonly string[]): Promise<Map<string, Map<number, bigint>>> {
-  const endsOf = async (topic: string) => new Map((await topicRanges(kafka, topic)).map(({ partition, high }) => [partition, high]));
+export async function endOffsets(
+  kafka: KafkaClient,
+  topics: readonly string[],
+): Promise<Map<string, Map<number, bigint>>> {
+  const endsOf = async (topic: string) =>
+    new Map((await topicRanges(kafka, topic)).map(({ partition, high }) => [partition, high]));
   return new Map(await Promise.all(topics.map(async (topic) => [topic, await endsOf(topic)] as const)));
 }
 
 /** The first and the end offset of every partition of a topic. */
-export async function topicRanges(kafka: KafkaClient, topic: string): Promise<{ partition: number; low: bigint; high: bigint }[]> {
+export async function topicRanges(
+  kafka: KafkaClient,
+  topic: string,
+): Promise<{ partition: number; low: bigint; high: bigint }[]> {
   return kafka.withAdmin(async (admin) => {
     const offsets = await admin.fetchTopicOffsets(topic);
     return offsets.map(({ partition, low, high }) => ({ partition, low: BigInt(low), high: BigInt(high) }));
@@ -133,28 +144,47 @@ export interface PartitionLag {
   lag: bigint;
 }
 
-/** How many messages each partition has that the group has not committed yet. Rejects after `timeoutMs` (default 15 s). */
-export async function groupLag(kafka: KafkaClient, groupId: string, topics: readonly string[], timeoutMs?: number): Promise<PartitionLag[]> {
+/**
+ * How many messages each partition has that the group has not committed yet. Rejects after
+ * `timeoutMs` (default 15 s).
+ */
+export async function groupLag(
+  kafka: KafkaClient,
+  groupId: string,
+  topics: readonly string[],
+  timeoutMs?: number,
+): Promise<PartitionLag[]> {
   return kafka.withAdmin(async (admin) => {
     const committed = await admin.fetchOffsets({ groupId, topics: [...topics] });
-    const lags = await Promise.all(committed.map(async ({ topic, partitions }) => {
-      const done = new Map(partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
-      const ends = await admin.fetchTopicOffsets(topic);
-      return ends.map(({ partition, high, low }) => {
-        const position = done.get(partition) ?? -1n;
-        const lag = BigInt(high) - (position < 0n ? BigInt(low) : position);
-        return { topic, partition, lag: lag > 0n ? lag : 0n };
-      });
-    }));
+    const lags = await Promise.all(
+      committed.map(async ({ topic, partitions }) => {
+        const done = new Map(partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
+        const ends = await admin.fetchTopicOffsets(topic);
+        return ends.map(({ partition, high, low }) => {
+          const position = done.get(partition) ?? -1n;
+          const lag = BigInt(high) - (position < 0n ? BigInt(low) : position);
+          return { topic, partition, lag: lag > 0n ? lag : 0n };
+        });
+      }),
+    );
     return lags.flat().sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
   }, timeoutMs);
 }
 
-/** Of each topic, internal ones too, how many replicas are missing from the in-sync sets of its partitions, where there should be `replicas`. */
-export async function replicasInSync(kafka: KafkaClient, replicas: number): Promise<{ topic: string; missing: number }[]> {
+/**
+ * Of each topic, internal ones too, how many replicas are missing from the in-sync sets of its
+ * partitions, where there should be `replicas`.
+ */
+export async function replicasInSync(
+  kafka: KafkaClient,
+  replicas: number,
+): Promise<{ topic: string; missing: number }[]> {
   return kafka.withAdmin(async (admin) => {
     const { topics } = await admin.fetchTopicMetadata();
-    return topics.map(({ name, partitions }) => ({ topic: name, missing: partitions.reduce((sum, { isr }) => sum + replicas - isr.length, 0) }));
+    return topics.map(({ name, partitions }) => ({
+      topic: name,
+      missing: partitions.reduce((sum, { isr }) => sum + replicas - isr.length, 0),
+    }));
   });
 }
 
@@ -164,9 +194,9 @@ const topicResource = 2;
 const replicationConfig = ['min.insync.replicas', 'unclean.leader.election.enable'];
 
 /**
- * Resolves when each of these topics can lose a broker without a loss: three replicas, two of them in sync with every write, and
- * no leader that lacks what was acknowledged. Rejects where one cannot, and names them all. Waits for brokers and topics that
- * come later, at most ten minutes.
+ * Resolves when each of these topics can lose a broker without a loss: three replicas, two of them
+ * in sync with every write, and no leader that lacks what was acknowledged. Rejects where one
+ * cannot, and names them all. Waits for brokers and topics that come later, at most ten minutes.
  */
 export async function requireReplication(kafka: KafkaClient, topics: readonly string[]): Promise<void> {
   const fault = await repeatUntilDone(() => replicationFault(kafka, topics), startTimeoutMs);
@@ -177,7 +207,8 @@ async function replicationFault(kafka: KafkaClient, topics: readonly string[]): 
   const weak = await unreplicated(kafka, topics).catch((error: Error & { type?: string }) => {
     if (error.type !== 'TOPIC_AUTHORIZATION_FAILED') throw error;
   });
-  if (weak === undefined) return 'the user at the brokers needs Describe and DescribeConfigs on every topic: their replication is checked at the start';
+  if (weak === undefined)
+    return 'the user at the brokers needs Describe and DescribeConfigs on every topic: their replication is checked at the start';
   if (weak.length === 0) return undefined;
   return `topics that a broker's death may take along (ALLOW_UNREPLICATED=true takes them, for development):\n${weak.map((line) => `  ${line}`).join('\n')}`;
 }
@@ -186,14 +217,23 @@ async function replicationFault(kafka: KafkaClient, topics: readonly string[]): 
 async function unreplicated(kafka: KafkaClient, topics: readonly string[]): Promise<string[]> {
   return kafka.withAdmin(async (admin) => {
     const { topics: found } = await admin.fetchTopicMetadata({ topics: [...topics] });
-    const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: topics.map((name) => ({ type: topicResource, name, configNames: replicationConfig })) });
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: topics.map((name) => ({ type: topicResource, name, configNames: replicationConfig })),
+    });
     return found.flatMap(({ name, partitions }) => {
-      const config = new Map(resources.find(({ resourceName }) => resourceName === name)?.configEntries.map((entry) => [entry.configName, entry.configValue]));
+      const config = new Map(
+        resources
+          .find(({ resourceName }) => resourceName === name)
+          ?.configEntries.map((entry) => [entry.configName, entry.configValue]),
+      );
       const replicas = Math.min(...partitions.map(({ replicas: of }) => of.length));
       const inSync = Number(config.get('min.insync.replicas'));
       const isUnclean = config.get('unclean.leader.election.enable') === 'true';
       if (replicas >= minReplicas && inSync >= minInSync && inSync < replicas && !isUnclean) return [];
-      return [`${name}: ${replicas} of ${minReplicas} replicas, min.insync.replicas ${inSync} of ${minInSync}${isUnclean ? ', unclean.leader.election.enable' : ''}`];
+      return [
+        `${name}: ${replicas} of ${minReplicas} replicas, min.insync.replicas ${inSync} of ${minInSync}${isUnclean ? ', unclean.leader.election.enable' : ''}`,
+      ];
     });
   });
 }

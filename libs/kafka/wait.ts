@@ -1,5 +1,8 @@
-/** How long a start waits for brokers that come late, and for topics that are made later: a new process would not get them sooner. */
-export const startTimeoutMs = 600_000;
+/**
+ * How long a start waits for brokers that come late, and for topics that are made later: a day, for
+ * a new process would not get them sooner.
+ */
+export const startTimeoutMs = 86_400_000;
 
 /** What a bounded wait rejects with when its time is over. */
 class WaitTimeoutError extends Error {
@@ -47,8 +50,8 @@ export function createBackoff(firstMs: number, maxMs: number): { next(): number;
 }
 
 /**
- * The outcome of the first call that succeeds, or the error of the last one after `timeoutMs`: for a start, which waits for
- * brokers that are away instead of failing.
+ * The outcome of the first call that succeeds, or the error of the last one after `timeoutMs`: for
+ * a start, which waits for brokers that are away instead of failing.
  */
 export async function repeatUntilDone<T>(call: () => Promise<T>, timeoutMs: number): Promise<T> {
   const deadline = performance.now() + timeoutMs;

@@ -4,7 +4,7 @@
  * Layout (src/backend/utils/adt/arrayfuncs.c, array_recv): dimensions, null flag, element oid; per dimension its length
  * and lower bound; per element its byte length (-1 = null) and its bytes. Integers are big-endian.
  */
-const oid = { int8: 20, int4: 23, text: 25, timestamptz: 1184, record: 2249, uuid: 2950 };
+const oid = { int8: 20, int4: 23, text: 25, json: 114, timestamptz: 1184, record: 2249, uuid: 2950 };
 
 const headerBytes = 20;
 const epochOf2000Ms = 946_684_800_000;
@@ -20,6 +20,7 @@ const write = {
     return width.uuid;
   },
   text: (buffer: Buffer, value: string, at: number): number => buffer.write(value, at),
+  json: (buffer: Buffer, value: unknown, at: number): number => buffer.write(JSON.stringify(value), at),
   int8(buffer: Buffer, value: bigint, at: number): number {
     buffer.writeBigInt64BE(value, at);
     return width.int8;
@@ -51,6 +52,12 @@ function roomFor(text: string): number {
   return text.length < 128 ? text.length * 3 : Buffer.byteLength(text);
 }
 
+/** Bytes that are enough for a value of that type. */
+function bytesOf(type: ColumnType, value: unknown): number {
+  if (type === 'text') return roomFor(value as string);
+  return type === 'json' ? Buffer.byteLength(JSON.stringify(value)) : width[type];
+}
+
 /** For `$n::int8[]`. RangeError outside of 64 bits. */
 export function bigintArray(values: readonly (bigint | null)[]): Buffer {
   return fixedArray(values, oid.int8, width.int8, write.int8);
@@ -73,23 +80,26 @@ export function timestampArray(values: readonly (string | number | null)[]): Buf
   return fixedArray(values, oid.timestamptz, width.timestamptz, write.timestamptz);
 }
 
-type ColumnType = 'uuid' | 'text' | 'int8' | 'timestamptz';
+type ColumnType = 'uuid' | 'text' | 'json' | 'int8' | 'timestamptz';
 
 /** The attributes of a composite type, in its order, by the names of the fields that hold them. */
 export type Columns<T> = readonly (readonly [name: keyof T, type: ColumnType])[];
 
 /**
- * For `$n::name[]` where `name` is a composite type: its rows as one parameter, whatever the number of its columns. Per element (record_recv,
- * src/backend/utils/adt/rowtypes.c) the number of columns, and for each its type's oid and its bytes as in an array. The server looks at
- * the cast alone for the type, whose oid is another one in each database. Values as in uuidArray, textArray, bigintArray, timestampArray,
- * with the same errors; other columns than the type has are refused by the server (42804).
+ * For `$n::name[]` where `name` is a composite type: its rows as one parameter, whatever the number
+ * of its columns. Per element (record_recv, src/backend/utils/adt/rowtypes.c) the number of
+ * columns, and for each its type's oid and its bytes as in an array. The server looks at the cast
+ * alone for the type, whose oid is another one in each database. Values as in uuidArray, textArray,
+ * bigintArray, timestampArray, with the same errors; other columns than the type has are refused by
+ * the server (42804).
  */
 export function rowArray<T>(rows: readonly T[], columns: Columns<T>): Buffer {
   let bytes = rows.length * (4 + columns.length * 8);
-  for (const row of rows) for (const [name, type] of columns) {
-    const value = row[name];
-    if (value !== null) bytes += type === 'text' ? roomFor(value as string) : width[type];
-  }
+  for (const row of rows)
+    for (const [name, type] of columns) {
+      const value = row[name];
+      if (value !== null) bytes += bytesOf(type, value);
+    }
   const buffer = arrayBuffer(rows, oid.record, bytes);
   let at = rows.length === 0 ? buffer.length : headerBytes;
   for (const row of rows) {

@@ -1,8 +1,9 @@
-import { PooledSessionError, type Pool } from './pool.ts';
+import { type Pool, PooledSessionError } from './pool.ts';
 
 /**
- * Tries once whether the database takes us. Rejects, naming the setting, where no repeat would mend it: a certificate that is not
- * to be trusted, a log-in refused, no such database. A database that is merely away is no error: whoever needs it waits for it.
+ * Tries once whether the database takes us. Rejects, naming the setting, where no repeat would mend
+ * it: a certificate that is not to be trusted, a log-in refused, no such database. A database that
+ * is merely away is no error: whoever needs it waits for it.
  */
 export async function checkDatabase(pool: Pool): Promise<void> {
   try {
@@ -25,7 +26,8 @@ function databaseFault(error: unknown): string | undefined {
   if (/^28/.test(code)) return `the database refuses the log-in (${message})`;
   if (code === '3D000') return message;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `the certificate of the server is for another name (${message})`;
-  if (/CERT|VERIFY|ISSUER/.test(code)) return `the certificate of the server is not to be trusted (${message}): sslrootcert must name the file of the CA that signed it`;
+  if (/CERT|VERIFY|ISSUER/.test(code))
+    return `the certificate of the server is not to be trusted (${message}): sslrootcert must name the file of the CA that signed it`;
   if (/does not support SSL/.test(message)) return 'the server does not speak TLS';
   if (code === 'ENOENT' || code === 'EACCES') return `sslrootcert, sslcert or sslkey cannot be read (${code})`;
   return undefined;

@@ -1,4 +1,4 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -30,11 +30,25 @@ afterAll(async () => {
   rmSync(dir, { recursive: true });
 });
 
-const migrateNow = () => migrate({ owner_url: database.url, schema: 'app', role: `${database.name}_role`, role_password: 'test-password', dir: migrations, grants: () => [] }, silent);
+const migrateNow = () =>
+  migrate(
+    {
+      owner_url: database.url,
+      schema: 'app',
+      role: `${database.name}_role`,
+      role_password: 'test-password',
+      dir: migrations,
+      grants: () => [],
+    },
+    silent,
+  );
 
 /** With a pool of one connection of these options. */
 async function withPool<T>(options: Partial<PoolOptions>, use: (pool: Pool) => Promise<T>): Promise<T> {
-  const pool = createPool({ url: serviceUrl, application_name: 'connection', schema: 'app', max: 1, ...options }, silent);
+  const pool = createPool(
+    { url: serviceUrl, application_name: 'connection', schema: 'app', max: 1, ...options },
+    silent,
+  );
   try {
     return await use(pool);
   } finally {
@@ -42,7 +56,8 @@ async function withPool<T>(options: Partial<PoolOptions>, use: (pool: Pool) => P
   }
 }
 
-const tryOne = (options: Partial<PoolOptions>) => withPool(options, (pool) => pool.query('select 1').then(() => 'taken', String));
+const tryOne = (options: Partial<PoolOptions>) =>
+  withPool(options, (pool) => pool.query('select 1').then(() => 'taken', String));
 
 test('a server that is read-only is refused, and a connection lives ten minutes at most', async () => {
   expect(await tryOne({})).toBe('taken');
@@ -51,14 +66,20 @@ test('a server that is read-only is refused, and a connection lives ten minutes 
 });
 
 test('a commit waits for the standby, whatever the role has been set to', async () => {
-  await withPool({ url: database.url }, (owner) => owner.query(`alter role ${database.name}_role set synchronous_commit = off`));
-  await withPool({}, async (pool) => expect((await pool.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]));
+  await withPool({ url: database.url }, (owner) =>
+    owner.query(`alter role ${database.name}_role set synchronous_commit = off`),
+  );
+  await withPool({}, async (pool) =>
+    expect((await pool.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]),
+  );
 });
 
 test('a schema older than the code is refused, a newer one is taken', async () => {
   const migration = lastMigration(migrations);
   expect([migration, await tryOne({ migration })]).toEqual(['0001-first', 'taken']);
-  expect(await tryOne({ migration: '0002-second' })).toMatch(/schema app is older than this version: migration 0002-second is missing/);
+  expect(await tryOne({ migration: '0002-second' })).toMatch(
+    /schema app is older than this version: migration 0002-second is missing/,
+  );
   writeFileSync(join(migrations, '0002-second.sql'), 'alter table t add column v int;');
   expect(lastMigration(migrations)).toBe('0002-second');
   await migrateNow();
@@ -66,7 +87,9 @@ test('a schema older than the code is refused, a newer one is taken', async () =
 });
 
 test('a schema whose migrations the service may not read is an older one', async () => {
-  await withPool({ url: database.url }, (owner) => owner.query(`revoke select on app.migrations from ${database.name}_role`));
+  await withPool({ url: database.url }, (owner) =>
+    owner.query(`revoke select on app.migrations from ${database.name}_role`),
+  );
   expect(await tryOne({ migration: '0002-second' })).toMatch(/migrations of schema app cannot be read/);
   await migrateNow();
   expect(await tryOne({ migration: '0002-second' })).toBe('taken');
@@ -75,12 +98,18 @@ test('a schema whose migrations the service may not read is an older one', async
 const ignored = 'extra_float_digits,options,statement_timeout,lock_timeout,idle_in_transaction_session_timeout';
 
 describe.skipIf(spawnSync('pgbouncer', ['--version']).status !== 0)('PgBouncer (where it is installed)', () => {
-  test.each([['transaction', ''], ['transaction', ignored], ['session', ignored]])('pooling per %s, ignoring the parameters [%s], is refused at the start', async (mode, parameters) => {
+  test.each([
+    ['transaction', ''],
+    ['transaction', ignored],
+    ['session', ignored],
+  ])('pooling per %s, ignoring the parameters [%s], is refused at the start', async (mode, parameters) => {
     const { port, bouncer } = await startPgBouncer(mode, parameters);
     const url = new URL(serviceUrl);
     url.host = `127.0.0.1:${port}`;
     try {
-      await withPool({ url: url.href }, (pool) => expect(checkDatabase(pool)).rejects.toThrow(/^DATABASE_URL: it leads to a connection pooler/));
+      await withPool({ url: url.href }, (pool) =>
+        expect(checkDatabase(pool)).rejects.toThrow(/^DATABASE_URL: it leads to a connection pooler/),
+      );
     } finally {
       bouncer.kill();
     }
@@ -92,7 +121,15 @@ async function startPgBouncer(mode: string, parameters: string): Promise<{ port:
   const port = await freePort();
   const [config, users] = [join(dir, 'pgbouncer.ini'), join(dir, 'users.txt')];
   writeFileSync(users, `"${username}" "${password}"\n`);
-  const settings = { listen_addr: '127.0.0.1', listen_port: port, unix_socket_dir: '', auth_type: 'trust', auth_file: users, pool_mode: mode, ignore_startup_parameters: parameters };
+  const settings = {
+    listen_addr: '127.0.0.1',
+    listen_port: port,
+    unix_socket_dir: '',
+    auth_type: 'trust',
+    auth_file: users,
+    pool_mode: mode,
+    ignore_startup_parameters: parameters,
+  };
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`);
   const server = `${pathname.slice(1)} = host=${hostname} port=${serverPort} user=${username} password=${password}`;
   writeFileSync(config, ['[databases]', server, '[pgbouncer]', ...lines, ''].join('\n'));

@@ -3,7 +3,12 @@ import { isDataError, isRetryable, leavesConnectionSound, tookTooLong, uniqueVio
 
 const coded = (code: string, message = 'm') => Object.assign(new Error(message), { code });
 
-const known = (error: unknown) => [isRetryable(error), isDataError(error), leavesConnectionSound(error), uniqueViolation(error)];
+const known = (error: unknown) => [
+  isRetryable(error),
+  isDataError(error),
+  leavesConnectionSound(error),
+  uniqueViolation(error),
+];
 
 test.each(['40001', '40P01'])('%s may be repeated, on the same connection', (code) => {
   expect(known(coded(code))).toEqual([true, false, true, undefined]);
@@ -18,14 +23,44 @@ test('what ends a session is about its settings, never about data', () => {
 });
 
 test.each([
-  '08006', '57P01', '53300', '57014', '55P03', '25P03', '25006', '28P01', '58030', '0A000', '26000', '42P05', '42703', '42501', '42P01', 'P0001', 'XX000', '2200', '220211',
-  'ECONNREFUSED', 'EMFILE', 'CERT_HAS_EXPIRED', '',
+  '08006',
+  '57P01',
+  '53300',
+  '57014',
+  '55P03',
+  '25P03',
+  '25006',
+  '28P01',
+  '58030',
+  '0A000',
+  '26000',
+  '42P05',
+  '42703',
+  '42501',
+  '42P01',
+  'P0001',
+  'XX000',
+  '2200',
+  '220211',
+  'ECONNREFUSED',
+  'EMFILE',
+  'CERT_HAS_EXPIRED',
+  '',
 ])('%s is about neither, and leaves the connection in doubt', (code) => {
   expect(known(coded(code))).toEqual([false, false, false, undefined]);
 });
 
 test('what is no error of the database', () => {
-  for (const other of [undefined, null, '22021', 7, {}, new Error('other'), new TypeError('x is not a function'), new AggregateError([coded('22021')])]) {
+  for (const other of [
+    undefined,
+    null,
+    '22021',
+    7,
+    {},
+    new Error('other'),
+    new TypeError('x is not a function'),
+    new AggregateError([coded('22021')]),
+  ]) {
     expect(known(other)).toEqual([false, false, false, undefined]);
   }
 });
@@ -36,5 +71,9 @@ test('a unique violation names its constraint', () => {
 });
 
 test('a statement that took too long, for the server or for the driver', () => {
-  expect([coded('57014'), new Error('Query read timeout'), coded('55P03'), coded('08006'), new Error('other')].map(tookTooLong)).toEqual([true, true, false, false, false]);
+  expect(
+    [coded('57014'), new Error('Query read timeout'), coded('55P03'), coded('08006'), new Error('other')].map(
+      tookTooLong,
+    ),
+  ).toEqual([true, true, false, false, false]);
 });

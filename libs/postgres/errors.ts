@@ -15,17 +15,17 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * True where Postgres refused the data of a statement: no repeat with the same data helps. What ends a session (FATAL) is
- * about its settings, never about data.
+ * True where Postgres refused the data of a statement: no repeat with the same data helps. What
+ * ends a session (FATAL) is about its settings, never about data.
  */
 export function isDataError(error: unknown): boolean {
   return dataClass.test(field(error, 'code') ?? '') && field(error, 'severity') !== 'FATAL';
 }
 
 /**
- * True where nothing but the transaction failed, so that its connection may be used again after ROLLBACK. After every other
- * error the state of the connection is in doubt: the server may have become a standby, a prepared statement may be out of
- * date, an answer may still be on its way.
+ * True where nothing but the transaction failed, so that its connection may be used again after
+ * ROLLBACK. After every other error the state of the connection is in doubt: the server may have
+ * become a standby, a prepared statement may be out of date, an answer may still be on its way.
  */
 export function leavesConnectionSound(error: unknown): boolean {
   return isRetryable(error) || isDataError(error);
@@ -36,7 +36,10 @@ export function uniqueViolation(error: unknown): string | undefined {
   return field(error, 'code') === '23505' ? field(error, 'constraint') : undefined;
 }
 
-/** True where a statement was given up for its time-out, the server's (57014) or the driver's: a smaller one may get through. */
+/**
+ * True where a statement was given up for its time-out, the server's (57014) or the driver's: a
+ * smaller one may get through.
+ */
 export function tookTooLong(error: unknown): boolean {
   return field(error, 'code') === '57014' || field(error, 'message') === 'Query read timeout';
 }

@@ -72,20 +72,35 @@ export interface List<Row, Item> extends View<Row, Item> {
 }
 
 /** One page. Undefined for a position of another list. */
-export async function readPage<Row extends object, Item>(pool: Pool, where: Where, list: List<Row, Item>, { limit, order, after }: PageRequest): Promise<Page<Item> | undefined> {
+export async function readPage<Row extends object, Item>(
+  pool: Pool,
+  where: Where,
+  list: List<Row, Item>,
+  { limit, order, after }: PageRequest,
+): Promise<Page<Item> | undefined> {
   const values = after && list.values(after);
   if (after && !values) return undefined;
-  if (values) where.conditions.push(`(${list.order.join(', ')}) ${order === 'asc' ? '>' : '<'} (${values.map((value) => where.parameter(value)).join(', ')})`);
+  if (values)
+    where.conditions.push(
+      `(${list.order.join(', ')}) ${order === 'asc' ? '>' : '<'} (${values.map((value) => where.parameter(value)).join(', ')})`,
+    );
   const columns = list.order.map((column) => `${column} ${order}`).join(', ');
   const statement = list.select(where, columns, where.parameter(limit + 1));
   return cutPage((await pool.query<Row>(statement, where.values)).rows, limit, list);
 }
 
-/** A page ends at its limit or at 1 MiB of JSON, whichever is first (contract: Lists); 4 KiB are left for what surrounds the items. */
+/**
+ * A page ends at its limit or at 1 MiB of JSON, whichever is first (contract: Lists); 4 KiB are
+ * left for what surrounds the items.
+ */
 export const pageBytes = 1024 * 1024 - 4096;
 
 /** Cuts a page out of rows that were read with one more than the limit. It holds at least one item. */
-export function cutPage<Row, Item>(rows: Row[], limit: number, { item: itemOf, position, extraBytes = 0 }: View<Row, Item>): Page<Item> {
+export function cutPage<Row, Item>(
+  rows: Row[],
+  limit: number,
+  { item: itemOf, position, extraBytes = 0 }: View<Row, Item>,
+): Page<Item> {
   const items: Item[] = [];
   let bytes = 0;
   for (const row of rows.slice(0, limit)) {
@@ -98,7 +113,10 @@ export function cutPage<Row, Item>(rows: Row[], limit: number, { item: itemOf, p
   return items.length < rows.length && last !== undefined ? { items, next: position(last) } : { items };
 }
 
-export const invalidCursor: ReplyBody = { ok: false, refusal: refusal('invalid_cursor', 'the cursor is not one of this list') };
+export const invalidCursor: ReplyBody = {
+  ok: false,
+  refusal: refusal('invalid_cursor', 'the cursor is not one of this list'),
+};
 
 /** The reply to a list. */
 export function listed(page: Page<unknown> | undefined): ReplyBody {

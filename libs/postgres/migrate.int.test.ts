@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { migrate } from './migrate.ts';
 import type { MigrateOptions } from './migrate.ts';
-import { createPool } from './pool.ts';
+import { migrate } from './migrate.ts';
 import type { Pool } from './pool.ts';
-import { createTestDatabase, silent } from './test/test-database.ts';
+import { createPool } from './pool.ts';
 import type { TestDatabase } from './test/test-database.ts';
+import { createTestDatabase, silent } from './test/test-database.ts';
 
 const files = fileURLToPath(new URL('./test/test-migrations', import.meta.url));
 
@@ -23,7 +23,11 @@ beforeEach(async () => {
   cpSync(files, folder, { recursive: true });
   owner = createPool({ url: database.url, application_name: 'owner', schema: 'ledger' }, silent);
   options = {
-    owner_url: database.url, schema: 'ledger', role: `${database.name}_ledger`, role_password: "p'ss w@rd/%1", dir: folder,
+    owner_url: database.url,
+    schema: 'ledger',
+    role: `${database.name}_ledger`,
+    role_password: "p'ss w@rd/%1",
+    dir: folder,
     grants: (role) => [`grant select, insert on things to ${role}`],
   };
 });
@@ -46,13 +50,19 @@ async function asRole(password: string, ...statements: string[]): Promise<string
   const pool = rolePool(password);
   const said: string[] = [];
   for (const statement of statements) {
-    said.push(await pool.query(statement).then(() => 'ok', (error: unknown) => String(Reflect.get(error as object, 'code'))));
+    said.push(
+      await pool.query(statement).then(
+        () => 'ok',
+        (error: unknown) => String(Reflect.get(error as object, 'code')),
+      ),
+    );
   }
   await pool.end();
   return said;
 }
 
-const applied = async () => (await owner.query<{ name: string }>('select name from migrations order by id')).rows.map((row) => row.name);
+const applied = async () =>
+  (await owner.query<{ name: string }>('select name from migrations order by id')).rows.map((row) => row.name);
 
 test('three at once on an empty database, and again later', async () => {
   await Promise.all([migrate(options, silent), migrate(options, silent), migrate(options, silent)]);
@@ -63,15 +73,28 @@ test('three at once on an empty database, and again later', async () => {
 
 test('the role may do what was granted and nothing else', async () => {
   await migrate(options, silent);
-  expect(await asRole(options.role_password,
-    'select * from things', 'insert into things (id) values (2)', 'update things set id = 3', 'delete from things',
-    'truncate things', 'drop table things', 'create table mine (id int)', 'delete from migrations', 'create table public.mine (id int)', 'select * from migrations',
-  )).toEqual(['ok', 'ok', '42501', '42501', '42501', '42501', '42501', '42501', '42501', 'ok']);
+  expect(
+    await asRole(
+      options.role_password,
+      'select * from things',
+      'insert into things (id) values (2)',
+      'update things set id = 3',
+      'delete from things',
+      'truncate things',
+      'drop table things',
+      'create table mine (id int)',
+      'delete from migrations',
+      'create table public.mine (id int)',
+      'select * from migrations',
+    ),
+  ).toEqual(['ok', 'ok', '42501', '42501', '42501', '42501', '42501', '42501', '42501', 'ok']);
 });
 
 test('a changed password takes effect, an unchanged one is not set again', async () => {
   await migrate(options, silent);
-  const stored = async () => (await owner.query<{ rolpassword: string }>('select rolpassword from pg_authid where rolname = $1', [options.role])).rows[0]?.rolpassword;
+  const stored = async () =>
+    (await owner.query<{ rolpassword: string }>('select rolpassword from pg_authid where rolname = $1', [options.role]))
+      .rows[0]?.rolpassword;
   const first = await stored();
   await migrate(options, silent);
   expect(await stored()).toBe(first);
@@ -111,7 +134,10 @@ test('two services of one database, and the same role from two databases', async
     migrate({ ...options, schema: 'accounts', role: `${database.name}_accounts` }, silent),
     migrate({ ...options, owner_url: other.url }, silent),
   ]);
-  expect(await asRole(options.role_password, 'select * from things', 'select * from accounts.things')).toEqual(['ok', '42501']);
+  expect(await asRole(options.role_password, 'select * from things', 'select * from accounts.things')).toEqual([
+    'ok',
+    '42501',
+  ]);
   await other.drop();
 });
 

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { runner } from 'node-pg-migrate';
-import pg from 'pg';
 import type { Client } from 'pg';
+import pg from 'pg';
 import type { Logger } from 'pino';
 import { scramVerifier } from './scram.ts';
 
@@ -13,7 +13,10 @@ export interface MigrateOptions {
   role: string;
   /** Printable ASCII. Set where the role cannot log in with it. */
   role_password: string;
-  /** Folder with the migrations: numbered .sql files (0001-name.sql), each run once, in order, in one transaction each. */
+  /**
+   * Folder with the migrations: numbered .sql files (0001-name.sql), each run once, in order, in
+   * one transaction each.
+   */
   dir: string;
   /** Statements run after the migrations, each time; gets the role's name quoted as an identifier. */
   grants: (role: string) => string[];
@@ -21,7 +24,10 @@ export interface MigrateOptions {
 
 /** The name of the newest migration in a folder, as it is recorded in the schema's table of migrations. */
 export function lastMigration(dir: string): string {
-  const last = readdirSync(dir).filter((name) => name.endsWith('.sql')).sort().at(-1);
+  const last = readdirSync(dir)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
+    .at(-1);
   if (last === undefined) throw new Error(`${dir} holds no migration`);
   return last.slice(0, -'.sql'.length);
 }
@@ -34,8 +40,9 @@ const tableLockTimeoutMs = 10_000;
 const migrationsTable = 'migrations';
 
 /**
- * Brings role, schema, tables and grants to what the files say. Safe to repeat and to run several at once (they queue, two
- * minutes at most); rejects at the first migration that fails, with that migration rolled back and those before it kept.
+ * Brings role, schema, tables and grants to what the files say. Safe to repeat and to run several
+ * at once (they queue, two minutes at most); rejects at the first migration that fails, with that
+ * migration rolled back and those before it kept.
  */
 export async function migrate(options: MigrateOptions, logger: Logger): Promise<void> {
   const client = new pg.Client({
@@ -135,7 +142,11 @@ async function canLogIn(options: MigrateOptions): Promise<boolean> {
   const url = new URL(options.owner_url);
   url.username = encodeURIComponent(options.role);
   url.password = encodeURIComponent(options.role_password);
-  const client = new pg.Client({ connectionString: url.href, application_name: 'migrate', connectionTimeoutMillis: 10_000 });
+  const client = new pg.Client({
+    connectionString: url.href,
+    application_name: 'migrate',
+    connectionTimeoutMillis: 10_000,
+  });
   client.on('error', () => undefined);
   try {
     await client.connect();

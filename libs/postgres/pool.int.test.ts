@@ -1,8 +1,8 @@
-import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { createServer } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
-import { createPool, isoTimestamp } from './pool.ts';
 import type { PoolOptions } from './pool.ts';
+import { createPool, isoTimestamp } from './pool.ts';
 import { createTestDatabase, silent } from './test/test-database.ts';
 
 const database = await createTestDatabase();
@@ -42,11 +42,23 @@ describe('types', () => {
 });
 
 test('session settings hold whatever the server says', async () => {
-  const odd = createPool({ ...base, schema: 'o"dd name', options: { plan_cache_mode: 'force_custom_plan', 'my.note': 'two words \\ and' } }, silent);
-  const show = async (name: string) => (await odd.query<{ v: string }>(`select current_setting('${name}') as v`)).rows[0]?.v;
+  const odd = createPool(
+    { ...base, schema: 'o"dd name', options: { plan_cache_mode: 'force_custom_plan', 'my.note': 'two words \\ and' } },
+    silent,
+  );
+  const show = async (name: string) =>
+    (await odd.query<{ v: string }>(`select current_setting('${name}') as v`)).rows[0]?.v;
   expect(await show('search_path')).toBe('"o""dd name"');
-  expect([await show('TimeZone'), await show('jit'), await show('plan_cache_mode')]).toEqual(['UTC', 'off', 'force_custom_plan']);
-  expect([await show('statement_timeout'), await show('lock_timeout'), await show('idle_in_transaction_session_timeout')]).toEqual(['5s', '3s', '5s']);
+  expect([await show('TimeZone'), await show('jit'), await show('plan_cache_mode')]).toEqual([
+    'UTC',
+    'off',
+    'force_custom_plan',
+  ]);
+  expect([
+    await show('statement_timeout'),
+    await show('lock_timeout'),
+    await show('idle_in_transaction_session_timeout'),
+  ]).toEqual(['5s', '3s', '5s']);
   expect([await show('my.note'), await show('application_name')]).toEqual(['two words \\ and', 'pool-test']);
   await odd.end();
   expect(() => createPool({ ...base, options: { 'a b': 'c' } }, silent)).toThrow('not a session setting');
@@ -54,7 +66,10 @@ test('session settings hold whatever the server says', async () => {
 
 describe('nothing waits without a bound', () => {
   test('a statement, a lock, a free connection', async () => {
-    const quick = createPool({ ...base, max: 1, statement_timeout_ms: 200, lock_timeout_ms: 100, connection_timeout_ms: 200 }, silent);
+    const quick = createPool(
+      { ...base, max: 1, statement_timeout_ms: 200, lock_timeout_ms: 100, connection_timeout_ms: 200 },
+      silent,
+    );
     const slow = await quick.query('select pg_sleep(5)').catch((error: unknown) => error);
     expect(slow).toMatchObject({ code: '57014' });
     await pool.query('create table locked (id int)');
@@ -75,7 +90,14 @@ describe('nothing waits without a bound', () => {
     const sockets: Socket[] = [];
     const mute = createServer((socket) => sockets.push(socket));
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
-    const nowhere = createPool({ ...base, url: `postgres://u:p@127.0.0.1:${(mute.address() as AddressInfo).port}/d`, connection_timeout_ms: 200 }, silent);
+    const nowhere = createPool(
+      {
+        ...base,
+        url: `postgres://u:p@127.0.0.1:${(mute.address() as AddressInfo).port}/d`,
+        connection_timeout_ms: 200,
+      },
+      silent,
+    );
     const error = await nowhere.query('select 1').catch((reason: unknown) => reason);
     expect(String(error)).toContain('connection timeout');
     await nowhere.end();

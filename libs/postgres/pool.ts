@@ -1,5 +1,5 @@
-import pg from 'pg';
 import type { ClientBase, CustomTypesConfig, Pool, PoolConfig, QueryConfig, QueryResult, QueryResultRow } from 'pg';
+import pg from 'pg';
 import type { Logger } from 'pino';
 
 export type { ClientBase, Pool, PoolClient } from 'pg';
@@ -9,6 +9,7 @@ export type Query = QueryConfig & { query_timeout?: number };
 
 /** Whatever queries can be made of: a pool, one of its connections, a transaction. One statement each. */
 export interface Queries {
+  // biome-ignore lint/suspicious/noExplicitAny: the default of pg's own types.
   query<R extends QueryResultRow = any>(query: string | Query, values?: unknown[]): Promise<QueryResult<R>>;
 }
 
@@ -37,7 +38,12 @@ export interface PoolOptions {
  * `options` of a pool whose statements all look rows up by index, keys in arrays: each is planned once, by index and loop alone. A
  * plan made while the tables were empty is then the one for full ones, and nothing is planned again for each call.
  */
-export const lookupPlans = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' };
+export const lookupPlans = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+};
 /** So that connections which outlive a failover, or lead through a proxy to another server, do not stay. */
 const maxLifetimeSeconds = 600;
 
@@ -108,21 +114,27 @@ export class PooledSessionError extends Error {
 }
 
 /**
- * Rejects where a new connection is not one to work with: a pooler stands between (the process that answers is not the one that
- * the connection was promised), the server is a standby or otherwise read-only, or its schema is older than the code. A newer
- * schema is fine: migrations keep what the version before needs. Costs round trips when connecting, nothing at checkout.
+ * Rejects where a new connection is not one to work with: a pooler stands between (the process that
+ * answers is not the one that the connection was promised), the server is a standby or otherwise
+ * read-only, or its schema is older than the code. A newer schema is fine: migrations keep what the
+ * version before needs. Costs round trips when connecting, nothing at checkout.
  */
-async function verifyConnection(client: ClientBase, { schema, migration }: Pick<PoolOptions, 'schema' | 'migration'>): Promise<void> {
+async function verifyConnection(
+  client: ClientBase,
+  { schema, migration }: Pick<PoolOptions, 'schema' | 'migration'>,
+): Promise<void> {
   const { rows } = await client.query<{ pid: number; is_read_only: boolean }>(
     "select pg_backend_pid() as pid, current_setting('transaction_read_only')::boolean as is_read_only",
   );
-  if (rows[0]?.pid !== Reflect.get(client, 'processID')) throw new PooledSessionError('a connection pooler such as PgBouncer shares its sessions');
+  if (rows[0]?.pid !== Reflect.get(client, 'processID'))
+    throw new PooledSessionError('a connection pooler such as PgBouncer shares its sessions');
   if (rows[0]?.is_read_only) throw new Error('the database server is a standby or read-only: only a primary is used');
   if (migration === undefined) return;
   const applied = await client.query('select from migrations where name = $1', [migration]).catch((cause: unknown) => {
     throw new Error(`the migrations of schema ${schema} cannot be read; was it migrated for this version?`, { cause });
   });
-  if (applied.rowCount === 0) throw new Error(`schema ${schema} is older than this version: migration ${migration} is missing`);
+  if (applied.rowCount === 0)
+    throw new Error(`schema ${schema} is older than this version: migration ${migration} is missing`);
 }
 
 function sessionSetting([name, value]: [string, string]): string {
@@ -140,7 +152,10 @@ const parsers: Record<number, (text: string) => unknown> = {
 /** The elements of a one-dimensional array of numbers or timestamps: none of them holds a comma or a quote. */
 function elements(text: string): (string | null)[] {
   if (text === '{}') return [];
-  return text.slice(1, -1).split(',').map((item) => (item === 'NULL' ? null : item.replaceAll('"', '')));
+  return text
+    .slice(1, -1)
+    .split(',')
+    .map((item) => (item === 'NULL' ? null : item.replaceAll('"', '')));
 }
 
 const types: CustomTypesConfig = {
@@ -152,5 +167,5 @@ const types: CustomTypesConfig = {
 export function isoTimestamp(text: string): string {
   if (!text.endsWith('+00') || text.charAt(10) !== ' ') return text;
   const fraction = text.charAt(19) === '.' ? text.slice(20, -3) : '';
-  return `${text.slice(0, 10)}T${text.slice(11, 19)}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
+  return `${text.slice(0, 10)}T${text.slice(11, 19)}.${fraction.slice(0, 3).padEnd(3, '0')}Z`;
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { isRetryable, leavesConnectionSound, uniqueViolation } from './errors.ts';
-import { createPool } from './pool.ts';
 import type { Pool, Queries } from './pool.ts';
+import { createPool } from './pool.ts';
 import { createTestDatabase, silent } from './test/test-database.ts';
 import { createTestProxy } from './test/test-proxy.ts';
 import { transaction } from './transaction.ts';
@@ -14,10 +14,18 @@ afterAll(async () => {
   await database.drop();
 });
 
-const ids = async () => (await observer.query<{ id: number }>('select id from t order by id')).rows.map((row) => row.id);
+const ids = async () =>
+  (await observer.query<{ id: number }>('select id from t order by id')).rows.map((row) => row.id);
 const insert = (client: Queries, id: number) => client.query('insert into t (id) values ($1)', [id]);
-const pidOf = async (client: Queries) => (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
-const failureOf = (promise: Promise<unknown>) => promise.then(() => { throw new Error('was fulfilled'); }, (error: unknown) => error);
+const pidOf = async (client: Queries) =>
+  (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+const failureOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => {
+      throw new Error('was fulfilled');
+    },
+    (error: unknown) => error,
+  );
 
 describe('transaction', () => {
   const pool = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 2 }, silent);
@@ -32,17 +40,28 @@ describe('transaction', () => {
   /** Whether the connection is used again after a transaction in which `fail` was called. */
   async function isKeptAfter(fail: (client: Queries) => Promise<unknown>): Promise<boolean> {
     let pid: unknown;
-    await failureOf(transaction(pool, async (client) => {
-      pid = await pidOf(client);
-      await insert(client, 1);
-      await fail(client);
-    }));
+    await failureOf(
+      transaction(pool, async (client) => {
+        pid = await pidOf(client);
+        await insert(client, 1);
+        await fail(client);
+      }),
+    );
     expect(await ids()).toEqual([]);
     return pid === (await transaction(pool, pidOf));
   }
 
-  test.each([['23505', true], ['22012', true], ['0A000', false], ['25006', false], ['26000', false], ['XX000', false]])('rolls back after %s, and the connection is used again: %s', async (code, isKept) => {
-    expect(await isKeptAfter((client) => client.query(`do $$ begin raise exception 'no' using errcode = '${code}'; end $$`))).toBe(isKept);
+  test.each([
+    ['23505', true],
+    ['22012', true],
+    ['0A000', false],
+    ['25006', false],
+    ['26000', false],
+    ['XX000', false],
+  ])('rolls back after %s, and the connection is used again: %s', async (code, isKept) => {
+    expect(
+      await isKeptAfter((client) => client.query(`do $$ begin raise exception 'no' using errcode = '${code}'; end $$`)),
+    ).toBe(isKept);
   });
 
   test('rolls back when fn throws, and gives up the connection', async () => {
@@ -50,18 +69,22 @@ describe('transaction', () => {
   });
 
   test('a swallowed failure is no silent success', async () => {
-    await expect(transaction(pool, async (client) => {
-      await insert(client, 1);
-      await insert(client, 1).catch(() => undefined);
-    })).rejects.toThrow('rolled back');
+    await expect(
+      transaction(pool, async (client) => {
+        await insert(client, 1);
+        await insert(client, 1).catch(() => undefined);
+      }),
+    ).rejects.toThrow('rolled back');
     expect(await ids()).toEqual([]);
   });
 
   test('a unique violation names its constraint', async () => {
-    const error = await failureOf(transaction(pool, async (client) => {
-      await insert(client, 1);
-      await insert(client, 1);
-    }));
+    const error = await failureOf(
+      transaction(pool, async (client) => {
+        await insert(client, 1);
+        await insert(client, 1);
+      }),
+    );
     expect([uniqueViolation(error), isRetryable(error)]).toEqual(['t_pkey', false]);
   });
 
@@ -69,13 +92,14 @@ describe('transaction', () => {
     await observer.query('insert into t (id) values (1), (2)');
     let runs = 0;
     const bothHoldOne = Promise.withResolvers<void>();
-    const both = (first: number, second: number) => transaction(pool, async (client) => {
-      runs += 1;
-      await client.query('update t set v = v + 1 where id = $1', [first]);
-      if (runs === 2) bothHoldOne.resolve();
-      await bothHoldOne.promise;
-      await client.query('update t set v = v + 1 where id = $1', [second]);
-    });
+    const both = (first: number, second: number) =>
+      transaction(pool, async (client) => {
+        runs += 1;
+        await client.query('update t set v = v + 1 where id = $1', [first]);
+        if (runs === 2) bothHoldOne.resolve();
+        await bothHoldOne.promise;
+        await client.query('update t set v = v + 1 where id = $1', [second]);
+      });
     await Promise.all([both(1, 2), both(2, 1)]);
     expect(runs).toBeGreaterThan(2);
     expect((await observer.query('select v from t')).rows).toEqual([{ v: 2 }, { v: 2 }]);
@@ -83,19 +107,23 @@ describe('transaction', () => {
 
   test('repeating ends after five times', async () => {
     let runs = 0;
-    const error = await failureOf(transaction(pool, async (client) => {
-      runs += 1;
-      await client.query(`do $$ begin raise exception 'again' using errcode = '40001'; end $$`);
-    }));
+    const error = await failureOf(
+      transaction(pool, async (client) => {
+        runs += 1;
+        await client.query(`do $$ begin raise exception 'again' using errcode = '40001'; end $$`);
+      }),
+    );
     expect([runs, isRetryable(error)]).toEqual([6, true]);
   });
 
   test('a connection killed in the middle: nothing is kept, the pool gets a new one', async () => {
-    const error = await failureOf(transaction(pool, async (client) => {
-      await insert(client, 1);
-      await observer.query('select pg_terminate_backend($1)', [await pidOf(client)]);
-      await insert(client, 2);
-    }));
+    const error = await failureOf(
+      transaction(pool, async (client) => {
+        await insert(client, 1);
+        await observer.query('select pg_terminate_backend($1)', [await pidOf(client)]);
+        await insert(client, 2);
+      }),
+    );
     // The server's last words (57P01), or the driver's, where it has noticed already that the connection is gone.
     expect(error).toBeInstanceOf(Error);
     expect(leavesConnectionSound(error)).toBe(false);
@@ -107,45 +135,72 @@ describe('transaction', () => {
   test('queries that are not waited for one by one run in order, and the first that fails is the error', async () => {
     await transaction(pool, (client) => Promise.all([insert(client, 1), insert(client, 2)]));
     expect(await ids()).toEqual([1, 2]);
-    const atServer = await failureOf(transaction(pool, (client) => Promise.all([insert(client, 3), insert(client, 3), insert(client, 4)])));
+    const atServer = await failureOf(
+      transaction(pool, (client) => Promise.all([insert(client, 3), insert(client, 3), insert(client, 4)])),
+    );
     expect(uniqueViolation(atServer)).toBe('t_pkey');
     const circular: Record<string, unknown> = {};
     circular['self'] = circular;
-    const refused = transaction(pool, (client) => Promise.all([insert(client, 5), client.query('insert into t (id, v) values (6, length($1::text))', [circular])]));
+    const refused = transaction(pool, (client) =>
+      Promise.all([insert(client, 5), client.query('insert into t (id, v) values (6, length($1::text))', [circular])]),
+    );
     await expect(refused).rejects.toThrow('circular');
     expect(await ids()).toEqual([1, 2]);
   });
 
   test('where BEGIN fails nothing is written', async () => {
-    const one = createPool({ url: database.url, application_name: 'tx', schema: 'public', max: 1, options: { default_transaction_isolation: 'serializable' } }, silent);
+    const one = createPool(
+      {
+        url: database.url,
+        application_name: 'tx',
+        schema: 'public',
+        max: 1,
+        options: { default_transaction_isolation: 'serializable' },
+      },
+      silent,
+    );
     const connection = await one.connect();
     await connection.query('begin');
     await connection.query('select');
     // Inside an open transaction BEGIN with another isolation level is refused once something has been read.
     connection.release();
     let ran = false;
-    const error = await failureOf(transaction(one, async (client) => {
-      ran = true;
-      await insert(client, 1);
-    }));
+    const error = await failureOf(
+      transaction(one, async (client) => {
+        ran = true;
+        await insert(client, 1);
+      }),
+    );
     await one.end();
     expect([ran, Reflect.get(error as object, 'code')]).toEqual([false, '25001']);
     expect(await ids()).toEqual([]);
   });
 
   test('a read-only snapshot sees one moment and writes nothing', async () => {
-    await transaction(pool, async (client) => {
-      const count = async () => (await client.query<{ n: bigint }>('select count(*) as n from t')).rows[0]?.n;
-      expect(await count()).toBe(0n);
-      await observer.query('insert into t (id) values (7)');
-      expect(await count()).toBe(0n);
-    }, 'read only snapshot');
-    expect(await failureOf(transaction(pool, (client) => insert(client, 8), 'read only snapshot'))).toMatchObject({ code: '25006' });
+    await transaction(
+      pool,
+      async (client) => {
+        const count = async () => (await client.query<{ n: bigint }>('select count(*) as n from t')).rows[0]?.n;
+        expect(await count()).toBe(0n);
+        await observer.query('insert into t (id) values (7)');
+        expect(await count()).toBe(0n);
+      },
+      'read only snapshot',
+    );
+    expect(await failureOf(transaction(pool, (client) => insert(client, 8), 'read only snapshot'))).toMatchObject({
+      code: '25006',
+    });
   });
 });
 
 describe('a network that fails', () => {
-  const options = { application_name: 'tx', schema: 'public', max: 1, statement_timeout_ms: 200, connection_timeout_ms: 2000 };
+  const options = {
+    application_name: 'tx',
+    schema: 'public',
+    max: 1,
+    statement_timeout_ms: 200,
+    connection_timeout_ms: 2000,
+  };
 
   async function withProxy(fn: (proxy: Awaited<ReturnType<typeof createTestProxy>>, pool: Pool) => Promise<void>) {
     await observer.query('truncate t');
@@ -159,30 +214,36 @@ describe('a network that fails', () => {
     }
   }
 
-  test('cut in the middle, then back', () => withProxy(async (proxy, pool) => {
-    const error = await failureOf(transaction(pool, async (client) => {
-      await insert(client, 1);
-      proxy.cut();
-      await insert(client, 2);
+  test('cut in the middle, then back', () =>
+    withProxy(async (proxy, pool) => {
+      const error = await failureOf(
+        transaction(pool, async (client) => {
+          await insert(client, 1);
+          proxy.cut();
+          await insert(client, 2);
+        }),
+      );
+      const refused = await failureOf(transaction(pool, (client) => insert(client, 3)));
+      expect([error, refused]).toEqual([expect.any(Error), expect.any(Error)]);
+      proxy.open();
+      await transaction(pool, (client) => insert(client, 4));
+      expect(await ids()).toEqual([4]);
     }));
-    const refused = await failureOf(transaction(pool, (client) => insert(client, 3)));
-    expect([error, refused]).toEqual([expect.any(Error), expect.any(Error)]);
-    proxy.open();
-    await transaction(pool, (client) => insert(client, 4));
-    expect(await ids()).toEqual([4]);
-  }));
 
-  test('a server that falls silent is given up, and its connection destroyed', () => withProxy(async (proxy, pool) => {
-    const begun = performance.now();
-    const error = await failureOf(transaction(pool, async (client) => {
-      await insert(client, 1);
-      proxy.silence();
-      await insert(client, 2);
+  test('a server that falls silent is given up, and its connection destroyed', () =>
+    withProxy(async (proxy, pool) => {
+      const begun = performance.now();
+      const error = await failureOf(
+        transaction(pool, async (client) => {
+          await insert(client, 1);
+          proxy.silence();
+          await insert(client, 2);
+        }),
+      );
+      expect(String(error)).toContain('Query read timeout');
+      expect(performance.now() - begun).toBeLessThan(3500);
+      proxy.open();
+      await transaction(pool, (client) => insert(client, 4));
+      expect(await ids()).toEqual([4]);
     }));
-    expect(String(error)).toContain('Query read timeout');
-    expect(performance.now() - begun).toBeLessThan(3500);
-    proxy.open();
-    await transaction(pool, (client) => insert(client, 4));
-    expect(await ids()).toEqual([4]);
-  }));
 });

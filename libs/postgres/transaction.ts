@@ -15,11 +15,14 @@ const beginStatement: Record<TransactionMode, string> = {
 /**
  * Runs fn between BEGIN and COMMIT on one connection and returns what fn returned, only after COMMIT was confirmed.
  * - When fn throws, everything is rolled back and its error passed on.
- * - On 40001 and 40P01 fn itself is run again, up to 5 times after a random pause of 5 to 200 ms: fn must have no effect
+ * - On 40001 and 40P01 fn itself is run again, up to 5 times after a random pause of 5 to 200 ms:
+ *   fn must have no effect
  *   outside the transaction.
  * - Unless the error leaves the connection sound (see errors.ts), it is destroyed and never given back to the pool.
- * - A swallowed error inside fn does not turn into a silent loss: Postgres answers COMMIT with ROLLBACK then, and this throws.
- * - Queries that fn makes without waiting for each other's results run in the order of the calls; where one fails, those
+ * - A swallowed error inside fn does not turn into a silent loss: Postgres answers COMMIT with
+ *   ROLLBACK then, and this throws.
+ * - Queries that fn makes without waiting for each other's results run in the order of the calls;
+ *   where one fails, those
  *   behind it fail too.
  * When COMMIT itself is lost, the work may or may not have been done: callers rely on their command id.
  */

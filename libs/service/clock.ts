@@ -11,13 +11,14 @@ export interface ClockOptions {
 }
 
 /**
- * The time by which the bank books: the database's. Each process follows it between two looks by a clock that never jumps, so
- * that what its host believes decides nothing; a host that is wrong is noticed at once, also between two looks.
+ * The time by which the bank books: the database's. Each process follows it between two looks by a
+ * clock that never jumps, so that what its host believes decides nothing; a host that is wrong is
+ * noticed at once, also between two looks.
  */
 export interface Clock {
   /**
-   * Now, in ms since 1970, by the database's clock; by this host's until it was compared for the first time. Never goes back
-   * by what a comparison may be wrong by, a second at most.
+   * Now, in ms since 1970, by the database's clock; by this host's until it was compared for the
+   * first time. Never goes back by what a comparison may be wrong by, a second at most.
    */
   now(): number;
   /** Ok while this host's clock has been compared, and differs from the database's by no more than 5 s. */
@@ -38,7 +39,12 @@ const driftMs = 1;
 /** An answer that was longer on its way says too little about now. */
 const slowestMs = 1_000;
 
-export function createClock({ read, logger, own = Date.now, monotonic = () => performance.now() }: ClockOptions): Clock {
+export function createClock({
+  read,
+  logger,
+  own = Date.now,
+  monotonic = () => performance.now(),
+}: ClockOptions): Clock {
   /** `ahead`: the database's clock less the monotonic one; known to `precisionMs`. */
   let known: { ahead: number; precisionMs: number } | undefined;
   let wasRight = true;
@@ -58,12 +64,17 @@ export function createClock({ read, logger, own = Date.now, monotonic = () => pe
     if (known === undefined) return { ok: false, reason: "this host's clock was not compared with the database's yet" };
     const skewMs = own() - now();
     if (Math.abs(skewMs) <= maxSkewMs + known.precisionMs) return { ok: true };
-    return { ok: false, reason: `this host's clock is ${(Math.abs(skewMs) / 1000).toFixed(1)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the database's` };
+    return {
+      ok: false,
+      reason: `this host's clock is ${(Math.abs(skewMs) / 1000).toFixed(1)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the database's`,
+    };
   }
 
   async function compare(): Promise<boolean> {
     const asked = monotonic();
-    const time = await read().catch((error: unknown) => void logger.debug({ err: error }, "the database's clock could not be read"));
+    const time = await read().catch(
+      (error: unknown) => void logger.debug({ err: error }, "the database's clock could not be read"),
+    );
     const answered = monotonic();
     if (time === undefined || answered - asked > slowestMs) return false;
     const precisionMs = (answered - asked) / 2;

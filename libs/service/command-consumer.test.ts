@@ -38,7 +38,15 @@ beforeEach(() => {
 });
 
 const unreadable: Unreadable = { kind: 'bad', code: 'x', reason: 'unreadable', address: undefined };
-const message = (key: string): ReceivedMessage => ({ topic: 't', partition: 0, offset: 0n, key, value: null, headers: {}, timestamp_ms: 0 });
+const message = (key: string): ReceivedMessage => ({
+  topic: 't',
+  partition: 0,
+  offset: 0n,
+  key,
+  value: null,
+  headers: {},
+  timestamp_ms: 0,
+});
 const messages = (...keys: string[]) => keys.map(message);
 const coded = (code: string) => Object.assign(new Error(`failed with ${code}`), { code });
 
@@ -54,13 +62,19 @@ test('a single command that Postgres refuses is dead-lettered at once', async ()
   expect([executed, dead]).toEqual([[], [['a', 'the database refused its data (23514)']]]);
 });
 
-test.each([new Defect('deciding'), new TypeError('x is undefined'), new RangeError('too much')])('%s: the command is to blame where another one was executed', async (defect) => {
-  failures.set('b', () => defect);
-  await consumer.handle(messages('a', 'b', 'c'));
-  await consumer.handle(messages('b'));
-  expect([executed.toSorted(), dead.map(([id]) => id)]).toEqual([['a', 'c'], ['b', 'b']]);
-  expect(consumer.health()).toEqual({ ok: true });
-});
+test.each([new Defect('deciding'), new TypeError('x is undefined'), new RangeError('too much')])(
+  '%s: the command is to blame where another one was executed',
+  async (defect) => {
+    failures.set('b', () => defect);
+    await consumer.handle(messages('a', 'b', 'c'));
+    await consumer.handle(messages('b'));
+    expect([executed.toSorted(), dead.map(([id]) => id)]).toEqual([
+      ['a', 'c'],
+      ['b', 'b'],
+    ]);
+    expect(consumer.health()).toEqual({ ok: true });
+  },
+);
 
 test('a defect of ours that every command meets is a fault: nothing is dead-lettered, not a single command either', async () => {
   for (const id of ['a', 'b', 'c']) failures.set(id, () => new TypeError('broken'));
@@ -70,7 +84,18 @@ test('a defect of ours that every command meets is a fault: nothing is dead-lett
   expect(consumer.health()).toEqual({ ok: false, reason: 'TypeError: broken' });
 });
 
-const faults = ['0A000', '25006', '42703', '42501', '42P01', 'EMFILE', 'CERT_HAS_EXPIRED', '55P03', 'XX000', 'anything'];
+const faults = [
+  '0A000',
+  '25006',
+  '42703',
+  '42501',
+  '42P01',
+  'EMFILE',
+  'CERT_HAS_EXPIRED',
+  '55P03',
+  'XX000',
+  'anything',
+];
 test.each(faults)('%s is a fault: thrown, told, and over when the same messages get through', async (code) => {
   failures.set('b', () => coded(code));
   const group = messages('a', 'b');
@@ -90,14 +115,17 @@ test('a fault in one half: what the other has executed is not executed again', a
   expect([executed, dead]).toEqual([['a', 'b', 'c', 'd'], []]);
 });
 
-test.each([coded('57014'), new Error('Query read timeout')])('a group that took too long (%s) is halved; a single command that does is a fault', async (late) => {
-  for (const id of ['a', 'b', 'c', 'd']) failures.set(id, (ids) => (ids.length > 1 ? late : undefined));
-  await consumer.handle(messages('a', 'b', 'c', 'd'));
-  expect([executed, dead]).toEqual([['a', 'b', 'c', 'd'], []]);
-  failures.set('e', () => late);
-  await expect(consumer.handle(messages('e'))).rejects.toThrow(late.message);
-  expect(dead).toEqual([]);
-});
+test.each([coded('57014'), new Error('Query read timeout')])(
+  'a group that took too long (%s) is halved; a single command that does is a fault',
+  async (late) => {
+    for (const id of ['a', 'b', 'c', 'd']) failures.set(id, (ids) => (ids.length > 1 ? late : undefined));
+    await consumer.handle(messages('a', 'b', 'c', 'd'));
+    expect([executed, dead]).toEqual([['a', 'b', 'c', 'd'], []]);
+    failures.set('e', () => late);
+    await expect(consumer.handle(messages('e'))).rejects.toThrow(late.message);
+    expect(dead).toEqual([]);
+  },
+);
 
 test('what cannot be read is dead-lettered before anything is executed', async () => {
   await consumer.handle(messages('a', '?b', 'c'));

@@ -16,15 +16,16 @@ export interface Item<T> {
 export interface CommandConsumerOptions<T extends { kind: string; address?: ReplyAddress | undefined }> {
   decode(message: ReceivedMessage): T | Unreadable;
   /**
-   * Takes groups that may be executed side by side off the lanes, each of which is one partition's items in order; called
-   * until the lanes are empty. By default everything is one group, in order.
+   * Takes groups that may be executed side by side off the lanes, each of which is one partition's
+   * items in order; called until the lanes are empty. By default everything is one group, in order.
    */
   nextGroups?(lanes: Item<T>[][]): Item<T>[][];
   /** Groups under way at the same time. Default 1. */
   concurrency?: number;
   /**
-   * Executes a group in one transaction; what the answers say is committed. Throws with nothing done. `afterwards` is called
-   * once the answers are on their way: nothing waits until they have been sent.
+   * Executes a group in one transaction; what the answers say is committed. Throws with nothing
+   * done. `afterwards` is called once the answers are on their way: nothing waits until they have
+   * been sent.
    */
   execute(group: Item<T>[]): Promise<{ answers: Answer[]; afterwards(): void }>;
   replies: Replies;
@@ -43,13 +44,16 @@ const recentMs = 30_000;
 
 /**
  * Executes commands, and decides what becomes of one that fails (decision 28):
- * - Poison: a group is halved down to the command which is to blame; that one is dead-lettered, its neighbours are executed.
+ * - Poison: a group is halved down to the command which is to blame; that one is dead-lettered, its
+ *   neighbours are executed.
  *   Where our own code fails, the command is to blame only if this process has executed another one: code does not change
  *   while it runs. Otherwise it is a fault.
  * - A group that took too long is halved too; a single command that did is a fault.
  * - A fault is thrown, and the same messages come again, until it is over. Of these, what is done is not done twice.
  */
-export function createCommandConsumer<T extends { kind: string; address?: ReplyAddress | undefined }>(options: CommandConsumerOptions<T>): CommandConsumer {
+export function createCommandConsumer<T extends { kind: string; address?: ReplyAddress | undefined }>(
+  options: CommandConsumerOptions<T>,
+): CommandConsumer {
   const { decode, nextGroups = (lanes) => allAtOnce(lanes), concurrency = 1, execute, replies, logger } = options;
   const done = new WeakSet<ReceivedMessage>();
   let hasExecuted = false;
@@ -76,7 +80,11 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
     logger.error({ err: error, ...idsOf(message.headers) }, 'a command cannot be executed');
     // Messages of errors may hold what the command says.
     const reason = isDefect(error) ? 'the service failed on it' : 'the database refused its data';
-    await replies.deadLetter(message, { code: 'internal_error', reason: `${reason} (${kindOf(error)})`, address: content.address });
+    await replies.deadLetter(message, {
+      code: 'internal_error',
+      reason: `${reason} (${kindOf(error)})`,
+      address: content.address,
+    });
     done.add(message);
   }
 
@@ -106,7 +114,10 @@ export function createCommandConsumer<T extends { kind: string; address?: ReplyA
         throw error;
       }
     },
-    health: () => (fault !== undefined && performance.now() - fault.at < recentMs ? { ok: false, reason: fault.reason } : { ok: true }),
+    health: () =>
+      fault !== undefined && performance.now() - fault.at < recentMs
+        ? { ok: false, reason: fault.reason }
+        : { ok: true },
   };
 }
 

@@ -3,12 +3,27 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { ConfigError, databaseConfig, describeConfig, flag, kafkaConfig, loadConfig, processConfig, wholeNumber } from './config.ts';
+import {
+  ConfigError,
+  databaseConfig,
+  describeConfig,
+  flag,
+  kafkaConfig,
+  loadConfig,
+  processConfig,
+  wholeNumber,
+} from './config.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const schema = z.object({ ...processConfig, ...kafkaConfig, ...databaseConfig, RATE: wholeNumber(0, 10), ON: flag.prefault('false') });
+const schema = z.object({
+  ...processConfig,
+  ...kafkaConfig,
+  ...databaseConfig,
+  RATE: wholeNumber(0, 10),
+  ON: flag.prefault('false'),
+});
 const good = { NODE_ENV: 'test', KAFKA_BROKERS: 'a:1, b:2,', DATABASE_URL: 'postgres://u:p@h/d', RATE: '3' };
 
 function failure(env: Record<string, string>): string {
@@ -23,13 +38,28 @@ function failure(env: Record<string, string>): string {
 
 test('values are typed, absent ones take their default', () => {
   const config = loadConfig(schema, { ...good, ON: 'yes', HEALTH_PORT: '' });
-  expect(config).toMatchObject({ KAFKA_BROKERS: ['a:1', 'b:2'], RATE: 3, ON: true, LOG_LEVEL: 'info', HEALTH_PORT: 9090, TOPIC_PREFIX: '', KAFKA_SSL: false });
+  expect(config).toMatchObject({
+    KAFKA_BROKERS: ['a:1', 'b:2'],
+    RATE: 3,
+    ON: true,
+    LOG_LEVEL: 'info',
+    HEALTH_PORT: 9090,
+    TOPIC_PREFIX: '',
+    KAFKA_SSL: false,
+  });
   expect(config.INSTANCE).not.toBe('');
 });
 
 test('every bad variable is named at once, no value is shown', () => {
-  const message = failure({ DATABASE_URL: 'mysql://u:topsecret@h/d', RATE: '11', LOG_LEVEL: 'topsecret', ON: 'topsecret', HEALTH_PORT: '70000' });
-  for (const name of ['DATABASE_URL', 'RATE', 'LOG_LEVEL', 'ON', 'HEALTH_PORT']) expect(message).toContain(`  ${name}: `);
+  const message = failure({
+    DATABASE_URL: 'mysql://u:topsecret@h/d',
+    RATE: '11',
+    LOG_LEVEL: 'topsecret',
+    ON: 'topsecret',
+    HEALTH_PORT: '70000',
+  });
+  for (const name of ['DATABASE_URL', 'RATE', 'LOG_LEVEL', 'ON', 'HEALTH_PORT'])
+    expect(message).toContain(`  ${name}: `);
   expect(message).toContain('  KAFKA_BROKERS: is missing');
   expect(message).not.toContain('topsecret');
   expect(message.split('\n')).toHaveLength(7);
@@ -45,13 +75,38 @@ test('NAME_FILE gives the value from a file, without its last line end', () => {
   const { DATABASE_URL: _, ...others } = good;
   expect(loadConfig(schema, { ...others, DATABASE_URL_FILE: file }).DATABASE_URL).toBe('postgres://u:p@h/d');
   expect(failure({ ...good, DATABASE_URL_FILE: file })).toContain('is given twice');
-  expect(failure({ ...others, DATABASE_URL_FILE: join(folder, 'none') })).toContain('DATABASE_URL: the file named by DATABASE_URL_FILE cannot be read');
+  expect(failure({ ...others, DATABASE_URL_FILE: join(folder, 'none') })).toContain(
+    'DATABASE_URL: the file named by DATABASE_URL_FILE cannot be read',
+  );
 });
 
 test('a schema can be described', () => {
   const described = describeConfig(z.object({ ...databaseConfig, ...kafkaConfig }));
-  expect(described).toContainEqual({ name: 'DATABASE_URL', type: 'URL, postgres or postgresql', description: "The service role's own database URL", required: true, default: undefined, secret: true });
-  expect(described).toContainEqual({ name: 'TOPIC_PREFIX', type: 'text', description: 'Put before every topic and group name', required: false, default: '', secret: false });
-  expect(described).toContainEqual(expect.objectContaining({ name: 'KAFKA_SASL_MECHANISM', type: 'plain, scram-sha-256, scram-sha-512', required: false, default: undefined }));
-  expect(described).toContainEqual(expect.objectContaining({ name: 'DATABASE_POOL_MAX', type: 'whole number, 1 to 200', default: '10' }));
+  expect(described).toContainEqual({
+    name: 'DATABASE_URL',
+    type: 'URL, postgres or postgresql',
+    description: "The service role's own database URL",
+    required: true,
+    default: undefined,
+    secret: true,
+  });
+  expect(described).toContainEqual({
+    name: 'TOPIC_PREFIX',
+    type: 'text',
+    description: 'Put before every topic and group name',
+    required: false,
+    default: '',
+    secret: false,
+  });
+  expect(described).toContainEqual(
+    expect.objectContaining({
+      name: 'KAFKA_SASL_MECHANISM',
+      type: 'plain, scram-sha-256, scram-sha-512',
+      required: false,
+      default: undefined,
+    }),
+  );
+  expect(described).toContainEqual(
+    expect.objectContaining({ name: 'DATABASE_POOL_MAX', type: 'whole number, 1 to 200', default: '10' }),
+  );
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
+import { eventsRetentionDays } from '#libs/contracts/topics.ts';
 import { isProduction, productionProblems } from './production.ts';
 
 /** The configuration is not valid; the message names every bad variable, one per line, and never a value. */
@@ -11,12 +12,16 @@ export class ConfigError extends Error {
 export type Environment = Record<string, string | undefined>;
 
 /**
- * Reads the variables that the schema names from the environment (the only place where process.env is read). Every
- * variable NAME may be given as NAME_FILE instead: the path of a file that holds the value, for secrets. An empty
- * variable counts as absent. Unless NODE_ENV is development or test, what is not safe is wrong too (production.ts). Throws one
- * ConfigError for all that is wrong.
+ * Reads the variables that the schema names from the environment (the only place where process.env
+ * is read). Every variable NAME may be given as NAME_FILE instead: the path of a file that holds
+ * the value, for secrets. An empty variable counts as absent. Unless NODE_ENV is development or
+ * test, what is not safe is wrong too (production.ts). Throws one ConfigError for all that is
+ * wrong.
  */
-export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: Environment = process.env): z.output<Schema> {
+export function loadConfig<Schema extends z.ZodObject>(
+  schema: Schema,
+  env: Environment = process.env,
+): z.output<Schema> {
   const problems: string[] = [];
   const input: Record<string, string> = {};
   for (const name of Object.keys(schema.shape)) {
@@ -35,16 +40,24 @@ export function loadConfig<Schema extends z.ZodObject>(schema: Schema, env: Envi
     failed.add(name);
     problems.push(`  ${name}: ${name in input || issue.path.length === 0 ? issue.message : 'is missing'}`);
   }
-  const unsafe = isProduction(env['NODE_ENV']) ? productionProblems(Object.keys(schema.shape), input).filter(({ name }) => !failed.has(name)) : [];
+  const unsafe = isProduction(env['NODE_ENV'])
+    ? productionProblems(Object.keys(schema.shape), input).filter(({ name }) => !failed.has(name))
+    : [];
   problems.push(...unsafe.map(({ name, problem }) => `  ${name}: ${problem}`));
   if (!parsed.success || problems.length > 0) {
-    const hint = unsafe.length > 0 && env['NODE_ENV'] !== 'production' ? '\n  (NODE_ENV is neither development nor test, so this is production)' : '';
+    const hint =
+      unsafe.length > 0 && env['NODE_ENV'] !== 'production'
+        ? '\n  (NODE_ENV is neither development nor test, so this is production)'
+        : '';
     throw new ConfigError(`the configuration is not valid:\n${problems.join('\n')}${hint}`);
   }
   return parsed.data;
 }
 
-/** For a tool that a person runs against servers that they name: unless NODE_ENV says otherwise (the image does), it takes them as they are. */
+/**
+ * For a tool that a person runs against servers that they name: unless NODE_ENV says otherwise (the
+ * image does), it takes them as they are.
+ */
 export function loadToolConfig<Schema extends z.ZodObject>(schema: Schema): z.output<Schema> {
   return loadConfig(schema, { NODE_ENV: 'development', ...process.env });
 }
@@ -80,55 +93,119 @@ export const flag = z.stringbool().meta({ title: 'true or false' });
 /** Comma-separated, without blanks and empty parts. */
 export const list = z
   .string()
-  .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''))
+  .transform((text) =>
+    text
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== ''),
+  )
   .meta({ title: 'list, separated by commas' });
 
 /** A URL with one of these schemes. The message never shows it: it may hold a password. */
 export function url(...schemes: string[]) {
-  return z.string().refine(
-    (text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)),
-    `must be a URL beginning with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
-  ).meta({ title: `URL, ${schemes.join(' or ')}` });
+  return z
+    .string()
+    .refine(
+      (text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)),
+      `must be a URL beginning with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+    )
+    .meta({ title: `URL, ${schemes.join(' or ')}` });
 }
 
 /** What every process needs besides its own variables: `z.object({...processConfig, ...kafkaConfig, …})`. */
 export const processConfig = {
-  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info').describe('Least level that is logged'),
-  INSTANCE: z.string().max(100).default(`${hostname()}-${process.pid}`).describe('Name of this process, unique among its replicas'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .describe('Least level that is logged'),
+  INSTANCE: z
+    .string()
+    .max(100)
+    .default(`${hostname()}-${process.pid}`)
+    .describe('Name of this process, unique among its replicas'),
   HEALTH_HOST: z.string().default('0.0.0.0').describe('Address of the probes and metrics'),
   HEALTH_PORT: port.prefault('9090').describe('Port of the probes and metrics: /livez, /readyz, /metrics'),
 };
 
 export function pem(kind: string) {
-  return z.string().regex(new RegExp(`-----BEGIN ${kind}-----`), 'must be PEM text; the path of a file is given by the name with _FILE').meta({ title: 'PEM' });
+  return z
+    .string()
+    .regex(
+      new RegExp(`-----BEGIN ${kind}-----`),
+      'must be PEM text; the path of a file is given by the name with _FILE',
+    )
+    .meta({ title: 'PEM' });
 }
 
 export const kafkaConfig = {
   KAFKA_BROKERS: list
     .refine((brokers) => brokers.length > 0, 'names no broker')
-    .refine((brokers) => brokers.every((broker) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)), 'must be host:port, separated by commas')
+    .refine(
+      (brokers) => brokers.every((broker) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)),
+      'must be host:port, separated by commas',
+    )
     .describe('Bootstrap brokers, host:port separated by commas'),
-  TOPIC_PREFIX: z.string().regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may hold letters, digits, dot, dash and underscore').default('').describe('Put before every topic and group name'),
-  ALLOW_UNREPLICATED: flag.prefault('false').describe('true: starts although a topic has fewer than three replicas, or min.insync.replicas below 2. For development: a broker that dies may take acknowledged messages along'),
-  KAFKA_SSL: flag.prefault('false').describe("TLS to the brokers; their certificates and names are checked"),
-  KAFKA_SSL_CA: pem('CERTIFICATE').optional().describe('PEM of the CA that signed the certificates of the brokers, where Node does not know it; mostly as KAFKA_SSL_CA_FILE'),
-  KAFKA_SSL_CERT: pem('CERTIFICATE').optional().describe('PEM of the certificate that this client shows to the brokers; needs KAFKA_SSL_KEY'),
+  TOPIC_PREFIX: z
+    .string()
+    .regex(/^[a-zA-Z0-9._-]{0,100}$/, 'may hold letters, digits, dot, dash and underscore')
+    .default('')
+    .describe('Put before every topic and group name'),
+  ALLOW_UNREPLICATED: flag
+    .prefault('false')
+    .describe(
+      'true: starts although a topic has fewer than three replicas, or min.insync.replicas below 2. For development: a broker that dies may take acknowledged messages along',
+    ),
+  KAFKA_SSL: flag.prefault('false').describe('TLS to the brokers; their certificates and names are checked'),
+  KAFKA_SSL_CA: pem('CERTIFICATE')
+    .optional()
+    .describe(
+      'PEM of the CA that signed the certificates of the brokers, where Node does not know it; mostly as KAFKA_SSL_CA_FILE',
+    ),
+  KAFKA_SSL_CERT: pem('CERTIFICATE')
+    .optional()
+    .describe('PEM of the certificate that this client shows to the brokers; needs KAFKA_SSL_KEY'),
   KAFKA_SSL_KEY: pem('[A-Z ]*PRIVATE KEY').optional().describe('PEM of its private key'),
-  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional().describe('Log-in at the brokers; needs user and password'),
+  KAFKA_SASL_MECHANISM: z
+    .enum(['plain', 'scram-sha-256', 'scram-sha-512'])
+    .optional()
+    .describe('Log-in at the brokers; needs user and password'),
   KAFKA_SASL_USERNAME: z.string().optional().describe('User at the brokers'),
   KAFKA_SASL_PASSWORD: z.string().optional().describe('Password at the brokers'),
-  KAFKAJS_AS_PUBLISHED: flag.prefault('false').describe('Runs kafkajs without what libs/kafka/patched replaces in it: slower, and without the check of what was fetched'),
+  KAFKAJS_AS_PUBLISHED: flag
+    .prefault('false')
+    .describe(
+      'Runs kafkajs without what libs/kafka/patched replaces in it: slower, and without the check of what was fetched',
+    ),
 };
 
 export const databaseConfig = {
   DATABASE_URL: url('postgres', 'postgresql').describe("The service role's own database URL"),
   DATABASE_POOL_MAX: wholeNumber(1, 200).prefault('10').describe('Connections of this process at most'),
-  STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000).prefault('5000').describe('Longest a statement may run; the transaction of a batch of the ledger three times as long'),
+  STATEMENT_TIMEOUT_MS: wholeNumber(100, 600_000)
+    .prefault('5000')
+    .describe('Longest a statement may run; the transaction of a batch of the ledger three times as long'),
+};
+
+/**
+ * Of whoever makes the topics; of accounts, which says until when they hold what of a client; and
+ * of webhooks, which has events for as long, 35 days at least.
+ */
+export const eventsRetentionConfig = {
+  EVENTS_RETENTION_DAYS: wholeNumber(-1, 36_500)
+    .refine((days) => days !== 0, 'must not be 0')
+    .prefault(String(eventsRetentionDays))
+    .describe(
+      'Days for which the topics of events are kept, existing topics too; -1: for ever. `balances` keeps the latest of each account in any case',
+    ),
 };
 
 /** Of the services that have an outbox. */
 export const outboxConfig = {
-  OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760).prefault('24').describe('Hours for which messages stay in the database after they were published: as far back `npm run bank -- republish` and timelines reach. Some 400 bytes per posting under load, 900 for one alone'),
+  OUTBOX_RETENTION_HOURS: wholeNumber(1, 8760)
+    .prefault('24')
+    .describe(
+      'Hours for which messages stay in the database after they were published: as far back `npm run bank -- republish` and timelines reach. Some 400 bytes per posting under load, 900 for one alone',
+    ),
 };
 
 const hourMs = 60 * 60 * 1000;
@@ -138,18 +215,32 @@ export function relayOptions({ OUTBOX_RETENTION_HOURS }: z.output<z.ZodObject<ty
   return { retainMs: OUTBOX_RETENTION_HOURS * hourMs };
 }
 
-/** What libs/kafka's createKafka takes, from kafkaConfig. Throws a ConfigError where only a part of what belongs together is given. */
+/**
+ * What libs/kafka's createKafka takes, from kafkaConfig. Throws a ConfigError where only a part of
+ * what belongs together is given.
+ */
 export function kafkaOptions(config: z.output<z.ZodObject<typeof kafkaConfig>>, clientId: string) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
   const { KAFKA_SSL: ssl, KAFKA_SSL_CA: ca, KAFKA_SSL_CERT: cert, KAFKA_SSL_KEY: key } = config;
-  const sasl = mechanism && username !== undefined && password !== undefined ? { mechanism, username, password } : undefined;
+  const sasl =
+    mechanism && username !== undefined && password !== undefined ? { mechanism, username, password } : undefined;
   if (!sasl && (mechanism ?? username ?? password) !== undefined) {
-    throw new ConfigError('KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD belong together, and one of them is missing');
+    throw new ConfigError(
+      'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD belong together, and one of them is missing',
+    );
   }
-  if (!ssl && (ca ?? cert ?? key) !== undefined) throw new ConfigError('KAFKA_SSL_CA, KAFKA_SSL_CERT and KAFKA_SSL_KEY need KAFKA_SSL=true');
-  if ((cert === undefined) !== (key === undefined)) throw new ConfigError('KAFKA_SSL_CERT and KAFKA_SSL_KEY belong together, and one of them is missing');
+  if (!ssl && (ca ?? cert ?? key) !== undefined)
+    throw new ConfigError('KAFKA_SSL_CA, KAFKA_SSL_CERT and KAFKA_SSL_KEY need KAFKA_SSL=true');
+  if ((cert === undefined) !== (key === undefined))
+    throw new ConfigError('KAFKA_SSL_CERT and KAFKA_SSL_KEY belong together, and one of them is missing');
   const own = cert !== undefined && key !== undefined ? { cert, key } : {};
-  return { brokers: config.KAFKA_BROKERS, client_id: clientId, as_published: config.KAFKAJS_AS_PUBLISHED, ssl: ssl && { ...(ca === undefined ? {} : { ca }), ...own }, ...(sasl ? { sasl } : {}) };
+  return {
+    brokers: config.KAFKA_BROKERS,
+    client_id: clientId,
+    as_published: config.KAFKAJS_AS_PUBLISHED,
+    ssl: ssl && { ...(ca === undefined ? {} : { ca }), ...own },
+    ...(sasl ? { sasl } : {}),
+  };
 }
 
 export interface VariableDescription {
@@ -164,7 +255,8 @@ export interface VariableDescription {
   secret: boolean;
 }
 
-const secretNames = /(PASSWORD|SECRET|PEPPER|PEPPER_PREVIOUS|DATABASE_URL|SSL_KEY|_HEADERS|MAC_KEYS|SIGNING_KEY)$/;
+const secretNames =
+  /(PASSWORD|SECRET|PEPPER|PEPPER_PREVIOUS|DATABASE_URL|SSL_KEY|_HEADERS|MAC_KEYS|SECRET_KEYS|SIGNING_KEY)$/;
 /** Defaults that differ from machine to machine. */
 const madeDefaults: Record<string, string> = { INSTANCE: 'host name and process id' };
 
@@ -176,7 +268,9 @@ export function describeConfig(schema: z.ZodObject): VariableDescription[] {
       name,
       type: titleOf(type),
       required: !absent.success,
-      default: madeDefaults[name] ?? (absent.success && absent.data !== undefined ? [absent.data].flat().join(',') : undefined),
+      default:
+        madeDefaults[name] ??
+        (absent.success && absent.data !== undefined ? [absent.data].flat().join(',') : undefined),
       description: z.globalRegistry.get(type)?.description ?? '',
       secret: secretNames.test(name),
     };

@@ -1,14 +1,18 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pino } from 'pino';
-import { createHealthServer } from './health.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Check } from './health.ts';
+import { createHealthServer } from './health.ts';
 import { createMetrics } from './metrics.ts';
 
 const checks: { live: Check; ready: Check } = { live: () => true, ready: () => true };
 const metrics = createMetrics('test');
 const server = createHealthServer({
-  host: '127.0.0.1', port: 0, metrics, logger: pino({ level: 'silent' }),
-  live: { consumer: () => checks.live() }, ready: { database: () => checks.ready() },
+  host: '127.0.0.1',
+  port: 0,
+  metrics,
+  logger: pino({ level: 'silent' }),
+  live: { consumer: () => checks.live() },
+  ready: { database: () => checks.ready() },
 });
 let base = '';
 
@@ -25,17 +29,29 @@ async function get(path: string): Promise<[number, unknown]> {
 test('probes say what each check says', async () => {
   expect(await get('/livez')).toEqual([200, { status: 'success', checks: { consumer: { ok: true } } }]);
   checks.ready = async () => ({ ok: false, reason: 'catching up' });
-  expect(await get('/readyz')).toEqual([503, {
-    status: 'error', checks: { consumer: { ok: true }, database: { ok: false, reason: 'catching up' }, running: { ok: true } },
-  }]);
+  expect(await get('/readyz')).toEqual([
+    503,
+    {
+      status: 'error',
+      checks: { consumer: { ok: true }, database: { ok: false, reason: 'catching up' }, running: { ok: true } },
+    },
+  ]);
   expect((await get('/livez'))[0]).toBe(200);
-  checks.ready = () => { throw new Error('connection refused'); };
-  expect(await get('/readyz')).toMatchObject([503, { checks: { database: { ok: false, reason: 'connection refused' } } }]);
+  checks.ready = () => {
+    throw new Error('connection refused');
+  };
+  expect(await get('/readyz')).toMatchObject([
+    503,
+    { checks: { database: { ok: false, reason: 'connection refused' } } },
+  ]);
 });
 
 test('a check that never answers is not ok after 2 s', async () => {
   checks.ready = () => new Promise(() => undefined);
-  expect(await get('/readyz')).toMatchObject([503, { checks: { database: { ok: false, reason: 'no answer within 2000 ms' } } }]);
+  expect(await get('/readyz')).toMatchObject([
+    503,
+    { checks: { database: { ok: false, reason: 'no answer within 2000 ms' } } },
+  ]);
   checks.ready = () => true;
 });
 

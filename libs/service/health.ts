@@ -1,5 +1,5 @@
-import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { Metrics } from './metrics.ts';
@@ -34,7 +34,10 @@ export interface HealthServer {
 
 const checkTimeoutMs = 2000;
 
-/** GET /livez, /readyz (200 or 503, a JSON body naming each check) and /metrics, on a port apart from the public one. */
+/**
+ * GET /livez, /readyz (200 or 503, a JSON body naming each check) and /metrics, on a port apart
+ * from the public one.
+ */
 export function createHealthServer(options: HealthOptions): HealthServer {
   let draining = false;
   const ready: Record<string, Check> = {
@@ -77,7 +80,8 @@ interface Routes {
 
 async function handle(request: IncomingMessage, response: ServerResponse, routes: Routes): Promise<void> {
   const path = (request.url ?? '/').split('?')[0];
-  if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'application/json', '{"status":"error"}');
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return send(response, 405, 'application/json', '{"status":"error"}');
   if (path === '/livez') return sendChecks(response, await runChecks(routes.live));
   if (path === '/readyz') return sendChecks(response, await runChecks({ ...routes.live, ...routes.ready }));
   if (path === '/metrics') return send(response, 200, routes.metrics.contentType, await routes.metrics.text());
@@ -96,7 +100,9 @@ function send(response: ServerResponse, status: number, contentType: string, bod
 
 /** Runs all checks at once, each bounded. */
 async function runChecks(checks: Record<string, Check>): Promise<Record<string, CheckResult>> {
-  const results = await Promise.all(Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check)] as const));
+  const results = await Promise.all(
+    Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check)] as const),
+  );
   return Object.fromEntries(results);
 }
 

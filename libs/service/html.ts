@@ -1,7 +1,8 @@
 /**
- * Markup by tagged template. Whatever is put into a template is escaped, for text and for quoted attributes alike, unless it
- * is markup of another template; so nothing that a person or the database says can become part of a page's structure.
- * Attributes are always written in double quotes.
+ * Markup by tagged template. Whatever is put into a template is escaped, for text and for quoted
+ * attributes alike, unless it is markup of another template; so nothing that a person or the
+ * database says can become part of a page's structure. Attributes are always written in double
+ * quotes.
  */
 class Markup {
   readonly text: string;

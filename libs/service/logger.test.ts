@@ -10,19 +10,32 @@ function logged(write: (logger: ReturnType<typeof createLogger>) => void): strin
 test('a line carries service, instance, level and time', () => {
   const line: unknown = JSON.parse(logged((logger) => logger.info({ request_id: 'r' }, 'hello')));
   expect(line).toEqual({
-    level: 'info', service: 's', instance: 'i', request_id: 'r', msg: 'hello',
+    level: 'info',
+    service: 's',
+    instance: 'i',
+    request_id: 'r',
+    msg: 'hello',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
   });
 });
 
 test('credentials and personal data are hidden down to four levels, the rest is not', () => {
-  const text = logged((logger) => logger.info({
-    email: 'a@secret.example', 'x-api-key': 'secret-1',
-    headers: { authorization: 'Bearer secret-2', 'x-api-key': 'secret-3', accept: 'shown-1' },
-    req: { headers: { authorization: 'secret-4', cookie: 'secret-5', host: 'shown-2' }, body: { first_name: 'secret-6' } },
-    client: { address: 'secret-7', client_id: 'shown-3' },
-    clients: [{ email: 'secret-8' }, { email: 'secret-9', a: { ussd_phone: 'secret-10' } }],
-  }, 'm'));
+  const text = logged((logger) =>
+    logger.info(
+      {
+        email: 'a@secret.example',
+        'x-api-key': 'secret-1',
+        headers: { authorization: 'Bearer secret-2', 'x-api-key': 'secret-3', accept: 'shown-1' },
+        req: {
+          headers: { authorization: 'secret-4', cookie: 'secret-5', host: 'shown-2' },
+          body: { first_name: 'secret-6' },
+        },
+        client: { address: 'secret-7', client_id: 'shown-3' },
+        clients: [{ email: 'secret-8' }, { email: 'secret-9', a: { ussd_phone: 'secret-10' } }],
+      },
+      'm',
+    ),
+  );
   expect(text).not.toContain('secret');
   expect(logged((logger) => logger.child({ email: 'secret-11', key_id: 'k' }).info('m'))).not.toContain('secret');
   for (const shown of ['shown-1', 'shown-2', 'shown-3']) expect(text).toContain(shown);
@@ -30,11 +43,22 @@ test('credentials and personal data are hidden down to four levels, the rest is 
 
 test('an error is written without what a driver adds to it', () => {
   const error = Object.assign(new Error('duplicate key', { cause: new Error('below') }), {
-    code: '23505', constraint: 'clients_email', detail: 'Key (email)=(a@b.c) already exists.', parameters: ['a@b.c'],
+    code: '23505',
+    constraint: 'clients_email',
+    detail: 'Key (email)=(a@b.c) already exists.',
+    parameters: ['a@b.c'],
   });
   const text = logged((logger) => logger.error({ err: error }, 'failed'));
   expect(text).not.toContain('a@b.c');
-  expect(JSON.parse(text)).toMatchObject({ err: { type: 'Error', message: 'duplicate key', code: '23505', constraint: 'clients_email', cause: { message: 'below' } } });
+  expect(JSON.parse(text)).toMatchObject({
+    err: {
+      type: 'Error',
+      message: 'duplicate key',
+      code: '23505',
+      constraint: 'clients_email',
+      cause: { message: 'below' },
+    },
+  });
 });
 
 test('causes that point at each other end', () => {

@@ -1,11 +1,27 @@
-import { pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
+import { pino } from 'pino';
 
 /** Names of fields with credentials or personal data (contract: Clients). */
 const hidden = new Set([
-  'authorization', 'x-api-key', 'cookie', 'set-cookie', 'password', 'secret', 'client_secret', 'api_key', 'token', 'access_token',
-  'first_name', 'last_name', 'company_name', 'registration_number', 'email', 'contact_number', 'address',
-  'ussd_phone_number', 'ussd_phone',
+  'authorization',
+  'x-api-key',
+  'cookie',
+  'set-cookie',
+  'password',
+  'secret',
+  'client_secret',
+  'api_key',
+  'token',
+  'access_token',
+  'first_name',
+  'last_name',
+  'company_name',
+  'registration_number',
+  'email',
+  'contact_number',
+  'address',
+  'ussd_phone_number',
+  'ussd_phone',
 ]);
 const hiddenDepth = 4;
 /** pino calls no formatter for the fields of a child logger, but it does call serializers. */
@@ -40,8 +56,9 @@ export interface LoggerOptions {
 }
 
 /**
- * JSON lines on stdout with service and instance on each. Errors are written under `err` by message, code and stack only:
- * a driver's other fields quote rows (Postgres' `detail` does), which are nobody's business.
+ * JSON lines on stdout with service and instance on each. Errors are written under `err` by
+ * message, code and stack only: a driver's other fields quote rows (Postgres' `detail` does), which
+ * are nobody's business.
  */
 export function createLogger(options: LoggerOptions, destination: DestinationStream = stdout()): Logger {
   const settings = {
@@ -57,7 +74,10 @@ export function createLogger(options: LoggerOptions, destination: DestinationStr
   return pino(settings, destination);
 }
 
-/** Written in the background, so that a log reader that stalls cannot stall the process; beyond 16 MiB lines are dropped. */
+/**
+ * Written in the background, so that a log reader that stalls cannot stall the process; beyond 16
+ * MiB lines are dropped.
+ */
 function stdout(): DestinationStream {
   return pino.destination({ dest: 1, sync: false, minLength: 1, maxLength: 16 * 1024 * 1024 });
 }

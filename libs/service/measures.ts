@@ -1,8 +1,8 @@
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Clock } from './clock.ts';
 import type { CheckResult } from './health.ts';
-import { kept, memo } from './metrics.ts';
 import type { Metrics } from './metrics.ts';
+import { kept, memo } from './metrics.ts';
 import type { PublishTracer } from './tracing.ts';
 
 /** What more than one service measures, under the same names; the label `service` tells them apart. */
@@ -15,14 +15,22 @@ export function outcomeOf(reply: ReplyBody): string {
 
 /** Counts commands; an outcome is one of outcomeOf, or `begun` where a saga decides it later, under the same name. */
 export function commandCounter(metrics: Metrics): (name: string, outcome: string) => void {
-  const commands = metrics.counter('commands_total', 'Commands by name and outcome: done, begun (a saga, counted again when it ends), replayed (a duplicate), or the code of the refusal', ['name', 'outcome']);
+  const commands = metrics.counter(
+    'commands_total',
+    'Commands by name and outcome: done, begun (a saga, counted again when it ends), replayed (a duplicate), or the code of the refusal',
+    ['name', 'outcome'],
+  );
   const of = memo((name) => memo((outcome) => commands.labels(name, outcome)));
   return (name, outcome) => of(name)(outcome).inc();
 }
 
 /** Counts what was dead-lettered. Topics are named without the common prefix. */
 export function deadLetterCounter(metrics: Metrics, prefix: string): (topic: string, code: string) => void {
-  const letters = metrics.counter('dead_letters_total', 'Messages that were dead-lettered, by the topic they came from and why', ['topic', 'code']);
+  const letters = metrics.counter(
+    'dead_letters_total',
+    'Messages that were dead-lettered, by the topic they came from and why',
+    ['topic', 'code'],
+  );
   return (topic, code) => letters.inc({ topic: topic.slice(prefix.length), code });
 }
 
@@ -40,15 +48,30 @@ export interface OutboxSource {
 }
 
 /**
- * The outbox of a service; rows and age are the same whichever of its processes is asked. Returns what counts published messages
- * and passes them on to `trace`.
+ * The outbox of a service; rows and age are the same whichever of its processes is asked. Returns
+ * what counts published messages and passes them on to `trace`.
  */
 export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace?: PublishTracer): PublishTracer {
   const stats = kept(() => relay().stats(), askedOnceMs);
-  metrics.gauge('outbox_rows', 'Messages in the outbox that are committed and not marked as published yet, over all processes of the service', async () => (await stats()).rows);
-  metrics.gauge('outbox_oldest_age_seconds', 'Age of the oldest of them; 0 where there is none', async () => (await stats()).oldest_age_ms / 1000);
-  metrics.gauge('outbox_relay_active', "1 in the process that publishes the service's outbox, 0 in those that stand by", () => Number(relay().active()));
-  const published = metrics.counter('outbox_published_total', 'Messages of the outbox that every replica of the broker has');
+  metrics.gauge(
+    'outbox_rows',
+    'Messages in the outbox that are committed and not marked as published yet, over all processes of the service',
+    async () => (await stats()).rows,
+  );
+  metrics.gauge(
+    'outbox_oldest_age_seconds',
+    'Age of the oldest of them; 0 where there is none',
+    async () => (await stats()).oldest_age_ms / 1000,
+  );
+  metrics.gauge(
+    'outbox_relay_active',
+    "1 in the process that publishes the service's outbox, 0 in those that stand by",
+    () => Number(relay().active()),
+  );
+  const published = metrics.counter(
+    'outbox_published_total',
+    'Messages of the outbox that every replica of the broker has',
+  );
   return (messages, begunAt) => {
     published.inc(messages.length);
     trace?.(messages, begunAt);
@@ -58,7 +81,8 @@ export function measureOutbox(metrics: Metrics, relay: () => OutboxSource, trace
 /** Who waits for a connection to Postgres. */
 export function measurePools(metrics: Metrics, pools: Record<string, { waitingCount: number }>): void {
   metrics.gauges('database_waiting', 'Callers that wait for a free connection to Postgres, by pool', ['pool'], () =>
-    Object.entries(pools).map(([pool, { waitingCount }]) => ({ labels: { pool }, value: waitingCount })));
+    Object.entries(pools).map(([pool, { waitingCount }]) => ({ labels: { pool }, value: waitingCount })),
+  );
 }
 
 export function measureClock(metrics: Metrics, clock: Pick<Clock, 'skewMs'>): void {

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import packageJson from '../../package.json' with { type: 'json' };
 
 /** Seconds, from a bare round trip to the longest wait for a reply. */
@@ -10,16 +10,29 @@ export interface Metrics {
   text(): Promise<string>;
   counter<Label extends string = string>(name: string, help: string, labels?: readonly Label[]): Counter<Label>;
   /** Buckets in seconds unless others are given. */
-  histogram<Label extends string = string>(name: string, help: string, labels?: readonly Label[], buckets?: number[]): Histogram<Label>;
-  /** read is called at each scrape, 2 s at most; where it fails or is late, or has nothing to say, the gauge is left out. */
+  histogram<Label extends string = string>(
+    name: string,
+    help: string,
+    labels?: readonly Label[],
+    buckets?: number[],
+  ): Histogram<Label>;
+  /**
+   * read is called at each scrape, 2 s at most; where it fails or is late, or has nothing to say,
+   * the gauge is left out.
+   */
   gauge(name: string, help: string, read: () => number | undefined | Promise<number | undefined>): void;
   /** The same with labels: what `read` does not name is left out. */
-  gauges<Label extends string>(name: string, help: string, labels: readonly Label[], read: () => Sample<Label>[] | Promise<Sample<Label>[]>): void;
+  gauges<Label extends string>(
+    name: string,
+    help: string,
+    labels: readonly Label[],
+    read: () => Sample<Label>[] | Promise<Sample<Label>[]>,
+  ): void;
   /** Every name with its type, labels and help, as docs/metrics.md lists them. */
   describe(): { name: string; type: string; labels: string[]; help: string }[];
 }
 
-export interface Sample<Label extends string> {
+interface Sample<Label extends string> {
   labels: Record<Label, string>;
   value: number;
 }
@@ -32,8 +45,8 @@ const readTimeoutMs = 2000;
 const eventLoopSampleMs = 500;
 
 /**
- * A registry of its own with Node's default metrics (heap, event loop, CPU), build info, and `service` on every line. Names are
- * given without their common prefix.
+ * A registry of its own with Node's default metrics (heap, event loop, CPU), build info, and
+ * `service` on every line. Names are given without their common prefix.
  */
 export function createMetrics(service: string): Metrics {
   const registry = new Registry();
@@ -57,11 +70,14 @@ export function createMetrics(service: string): Metrics {
       },
     });
   };
-  gauges('build_info', 'Always 1: what runs here', ['version', 'node_version'], () => [{ labels: { version: packageJson.version, node_version: process.version }, value: 1 }]);
+  gauges('build_info', 'Always 1: what runs here', ['version', 'node_version'], () => [
+    { labels: { version: packageJson.version, node_version: process.version }, value: 1 },
+  ]);
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
-    counter: (name, help, labels = []) => new Counter({ ...describe('counter', name, help, labels), labelNames: [...labels] }),
+    counter: (name, help, labels = []) =>
+      new Counter({ ...describe('counter', name, help, labels), labelNames: [...labels] }),
     histogram: (name, help, labels = [], buckets = latencyBuckets) =>
       new Histogram({ ...describe('histogram', name, help, labels), labelNames: [...labels], buckets }),
     gauge(name, help, read) {
@@ -89,7 +105,10 @@ async function bounded<T>(value: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** The same answer for `forMs`: for what several gauges ask at one scrape, or what is dear to read. A failure is not kept. */
+/**
+ * The same answer for `forMs`: for what several gauges ask at one scrape, or what is dear to read.
+ * A failure is not kept.
+ */
 export function kept<T>(read: () => Promise<T>, forMs: number): () => Promise<T> {
   let asked: { at: number; answer: Promise<T> } | undefined;
   return () => {

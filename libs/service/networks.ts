@@ -51,12 +51,20 @@ function covered(ranges: readonly Range[], [first, end]: Range): bigint {
 }
 
 /**
- * Whether networks hold, taken together, more than a sixty-fourth of all IPv4 or of all IPv6 addresses: all private ones
- * are less. Undefined where one is neither an address, a network with its prefix length, nor a name that fastify knows.
+ * Whether networks hold, taken together, more than a sixty-fourth of all IPv4 or of all IPv6
+ * addresses: all private ones are less. Undefined where one is neither an address, a network with
+ * its prefix length, nor a name that fastify knows.
  */
 export function areVast(networks: readonly string[]): boolean | undefined {
   const ranges = networks.map(rangesOf);
   if (ranges.includes(undefined)) return undefined;
   const known = ranges.flatMap((one) => one ?? []);
   return [ipv4, ipv6].some((space) => covered(known, space) * 64n > space[1] - space[0]);
+}
+
+const local = ['127.0.0.0/8', '::1', '169.254.0.0/16', 'fe80::/10'].flatMap((network) => rangesOf(network) ?? []);
+
+/** Whether a network holds addresses of this machine, or of its link. */
+export function touchLocal(network: string): boolean {
+  return (rangesOf(network) ?? []).some(([start, end]) => local.some(([from, to]) => start < to && from < end));
 }

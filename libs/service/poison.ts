@@ -14,8 +14,9 @@ export function isDefect(error: unknown): boolean {
 }
 
 /**
- * The one rule for what a message itself is to blame for: Postgres refuses its data, or our code fails on it. Every other error,
- * known or not, is a fault: nothing is wrong with the message, and it is tried again.
+ * The one rule for what a message itself is to blame for: Postgres refuses its data, or our code
+ * fails on it. Every other error, known or not, is a fault: nothing is wrong with the message, and
+ * it is tried again.
  */
 export function isPoison(error: unknown): boolean {
   return isDataError(error) || isDefect(error);

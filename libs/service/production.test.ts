@@ -3,12 +3,16 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { accountsConfig } from '#services/accounts/config.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
-import { macConfig } from './signing.ts';
+import { webhooksConfig } from '#services/webhooks/config.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadConfig } from './config.ts';
+import { macConfig } from './signing.ts';
 
 const random = (bytes: number) => randomBytes(bytes).toString('base64url');
 const databasePassword = random(24);
-const keyPair = generateKeyPairSync('ed25519', { publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } });
+const keyPair = generateKeyPairSync('ed25519', {
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+});
 const certificate = '-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----';
 const good: Record<string, string> = {
   NODE_ENV: 'production',
@@ -25,10 +29,19 @@ const good: Record<string, string> = {
   GATEWAY_MAC_KEYS: random(32),
   ACCOUNTS_MAC_KEYS: random(32),
   LEDGER_MAC_KEYS: random(32),
+  WEBHOOKS_MAC_KEYS: random(32),
+  WEBHOOK_SECRET_KEYS: random(32),
   API_KEY_PUBLIC_KEYS: keyPair.publicKey,
   API_KEY_SIGNING_KEY: keyPair.privateKey,
 };
-const all = z.object({ ...gatewayConfig.shape, ...macConfig, ...databaseConfig, MIGRATION_DATABASE_URL: z.string().optional(), SERVICE_ROLE_PASSWORD: z.string().optional() });
+const all = z.object({
+  ...gatewayConfig.shape,
+  ...webhooksConfig.shape,
+  ...macConfig,
+  ...databaseConfig,
+  MIGRATION_DATABASE_URL: z.string().optional(),
+  SERVICE_ROLE_PASSWORD: z.string().optional(),
+});
 
 /** The lines of the one error, by variable. */
 function problems(changed: Record<string, string | undefined>): Record<string, string> {
@@ -37,14 +50,25 @@ function problems(changed: Record<string, string | undefined>): Record<string, s
     return {};
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigError);
-    const lines = (error as Error).message.split('\n').slice(1).filter((line) => !line.startsWith('  (')).map((line) => /^ {2}(\w+): (.*)$/.exec(line)?.slice(1) ?? ['?', line]);
+    const lines = (error as Error).message
+      .split('\n')
+      .slice(1)
+      .filter((line) => !line.startsWith('  ('))
+      .map((line) => /^ {2}(\w+): (.*)$/.exec(line)?.slice(1) ?? ['?', line]);
     return Object.fromEntries(lines) as Record<string, string>;
   }
 }
 
 test('what is safe is taken, with the defaults of everything else', () => {
   expect(problems({})).toEqual({});
-  expect(problems({ KAFKA_SASL_PASSWORD: random(12), SERVICE_ROLE_PASSWORD: random(24), MIGRATION_DATABASE_URL: 'postgres://owner@db/bank?sslmode=verify-full', TRUST_PROXY: '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7,::1' })).toEqual({});
+  expect(
+    problems({
+      KAFKA_SASL_PASSWORD: random(12),
+      SERVICE_ROLE_PASSWORD: random(24),
+      MIGRATION_DATABASE_URL: 'postgres://owner@db/bank?sslmode=verify-full',
+      TRUST_PROXY: '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7,::1',
+    }),
+  ).toEqual({});
   expect(problems({ TRUST_PROXY: 'loopback, linklocal, uniquelocal' })).toEqual({});
   expect(problems({ KAFKA_SASL_MECHANISM: undefined, KAFKA_SSL_CERT: certificate })).toEqual({});
   expect(problems({ JWT_ISSUER: undefined, JWKS_URL: undefined, JWT_WHOLE_BANK_CLIENTS: undefined })).toEqual({});
@@ -101,6 +125,13 @@ test.each<[string, string | undefined, RegExp]>([
   ['TRUST_PROXY', Array.from({ length: 64 }, (_, i) => `${4 * i}.0.0.0/8`).join(), /name the proxies/],
   ['TRUST_PROXY', '0.0.0.0/0.0.0.0', /address or network/],
   ['TRUST_PROXY', 'true', /address or network/],
+  ['WEBHOOKS_MAC_KEYS', 'short', /at least 32/],
+  ['WEBHOOK_SECRET_KEYS', undefined, /missing/],
+  ['WEBHOOK_SECRET_KEYS', `${random(32)},${'0123abcdef'.repeat(5)}`, /repeats itself/],
+  ['WEBHOOK_ALLOW_NETWORKS', '10.0.0.0/8,127.0.0.0/16', /loopback/],
+  ['WEBHOOK_ALLOW_NETWORKS', '0.0.0.0/0', /loopback/],
+  ['WEBHOOK_ALLOW_NETWORKS', '::1', /loopback/],
+  ['WEBHOOK_ALLOW_NETWORKS', '169.254.169.254', /link-local/],
 ])('%s=%s is refused, by name and with the way out', (name, value, reason) => {
   const found = problems({ [name]: value });
   expect(Object.keys(found)).toEqual([name]);
@@ -111,7 +142,11 @@ test.each<[string, string | undefined, RegExp]>([
 test('no service knows the key of another one as its own', () => {
   const shared = random(32);
   expect(Object.keys(problems({ GATEWAY_MAC_KEYS: shared, ACCOUNTS_MAC_KEYS: shared }))).toEqual(['ACCOUNTS_MAC_KEYS']);
-  expect(Object.keys(problems({ GATEWAY_MAC_KEYS: `${shared},${random(32)}`, ACCOUNTS_MAC_KEYS: `${random(32)},${shared}` }))).toEqual(['ACCOUNTS_MAC_KEYS']);
+  expect(
+    Object.keys(
+      problems({ GATEWAY_MAC_KEYS: `${shared},${random(32)}`, ACCOUNTS_MAC_KEYS: `${random(32)},${shared}` }),
+    ),
+  ).toEqual(['ACCOUNTS_MAC_KEYS']);
 });
 
 test('a secret of chance is taken, though a digit comes four times in a row', () => {
@@ -119,8 +154,22 @@ test('a secret of chance is taken, though a digit comes four times in a row', ()
 });
 
 test('all at once in one error, once each, beside what is wrong anywhere', () => {
-  const found = problems({ KAFKA_BROKERS: undefined, KAFKA_SSL: 'maybe', DATABASE_URL: 'mysql://x', JWKS_URL: 'http://i', API_KEY_PEPPER: 'short', IDEMPOTENCY_SECRET: 'x'.repeat(40) });
-  expect(Object.keys(found).sort()).toEqual(['API_KEY_PEPPER', 'DATABASE_URL', 'IDEMPOTENCY_SECRET', 'JWKS_URL', 'KAFKA_BROKERS', 'KAFKA_SSL']);
+  const found = problems({
+    KAFKA_BROKERS: undefined,
+    KAFKA_SSL: 'maybe',
+    DATABASE_URL: 'mysql://x',
+    JWKS_URL: 'http://i',
+    API_KEY_PEPPER: 'short',
+    IDEMPOTENCY_SECRET: 'x'.repeat(40),
+  });
+  expect(Object.keys(found).sort()).toEqual([
+    'API_KEY_PEPPER',
+    'DATABASE_URL',
+    'IDEMPOTENCY_SECRET',
+    'JWKS_URL',
+    'KAFKA_BROKERS',
+    'KAFKA_SSL',
+  ]);
 });
 
 test('only the variables that a process reads are its business', () => {
@@ -134,9 +183,16 @@ test.each(['development', 'test'])('NODE_ENV=%s asks for nothing of it', (enviro
   expect(problems({ ...unsafe, NODE_ENV: environment })).toEqual({});
 });
 
-test.each([undefined, '', 'Production', 'PRODUCTION', 'prod', 'staging', 'Development', 'test '])('NODE_ENV=%j is production', (environment) => {
-  expect(Object.keys(problems({ ...unsafe, NODE_ENV: environment })).sort()).toEqual(['API_KEY_PEPPER', 'DATABASE_URL', 'KAFKA_SSL']);
-});
+test.each([undefined, '', 'Production', 'PRODUCTION', 'prod', 'staging', 'Development', 'test '])(
+  'NODE_ENV=%j is production',
+  (environment) => {
+    expect(Object.keys(problems({ ...unsafe, NODE_ENV: environment })).sort()).toEqual([
+      'API_KEY_PEPPER',
+      'DATABASE_URL',
+      'KAFKA_SSL',
+    ]);
+  },
+);
 
 test('a tool that names no broker needs no log-in there', () => {
   const tool = z.object({ ...kafkaConfig, KAFKA_BROKERS: kafkaConfig.KAFKA_BROKERS.optional() });
@@ -144,16 +200,21 @@ test('a tool that names no broker needs no log-in there', () => {
   expect(() => loadConfig(tool, { NODE_ENV: 'production', KAFKA_BROKERS: 'b:1' })).toThrow('KAFKA_SSL');
 });
 
-
 test('TLS to Kafka takes a CA, and a certificate of our own with its key', () => {
-  const load = (env: Record<string, string>) => kafkaOptions(loadConfig(z.object(kafkaConfig), { NODE_ENV: 'test', KAFKA_BROKERS: 'b:1', ...env }), 'me');
+  const load = (env: Record<string, string>) =>
+    kafkaOptions(loadConfig(z.object(kafkaConfig), { NODE_ENV: 'test', KAFKA_BROKERS: 'b:1', ...env }), 'me');
   expect(load({})).toEqual({ brokers: ['b:1'], client_id: 'me', as_published: false, ssl: false });
   expect(load({ KAFKAJS_AS_PUBLISHED: '1' }).as_published).toBe(true);
   expect(load({ KAFKA_SSL: 'true' }).ssl).toEqual({});
   expect(load({ KAFKA_SSL: 'true', KAFKA_SSL_CA: certificate }).ssl).toEqual({ ca: certificate });
   const key = '-----BEGIN EC PRIVATE KEY-----';
-  expect(load({ KAFKA_SSL: 'true', KAFKA_SSL_CERT: certificate, KAFKA_SSL_KEY: key }).ssl).toEqual({ cert: certificate, key });
-  expect(load({ KAFKA_SASL_MECHANISM: 'scram-sha-512', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p' }).sasl).toEqual({ mechanism: 'scram-sha-512', username: 'u', password: 'p' });
+  expect(load({ KAFKA_SSL: 'true', KAFKA_SSL_CERT: certificate, KAFKA_SSL_KEY: key }).ssl).toEqual({
+    cert: certificate,
+    key,
+  });
+  expect(
+    load({ KAFKA_SASL_MECHANISM: 'scram-sha-512', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p' }).sasl,
+  ).toEqual({ mechanism: 'scram-sha-512', username: 'u', password: 'p' });
   expect(() => load({ KAFKA_SSL: 'true', KAFKA_SSL_CA: '/etc/ca.pem' })).toThrow('KAFKA_SSL_CA: must be PEM text');
   expect(() => load({ KAFKA_SSL_CA: certificate })).toThrow('need KAFKA_SSL=true');
   expect(() => load({ KAFKA_SSL: 'true', KAFKA_SSL_CERT: certificate })).toThrow('belong together');

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { areVast } from './networks.ts';
+import { areVast, touchLocal } from './networks.ts';
 
 /**
- * What a process refuses to start with in production: plain text on any wire, brokers without a log-in, secrets that can be
- * guessed, limits that are none, and conveniences of development. One rule per variable, which says what is wrong and the way
- * out, and never a value; one more for all secrets together.
+ * What a process refuses to start with in production: plain text on any wire, brokers without a
+ * log-in, secrets that can be guessed, limits that are none, and conveniences of development. One
+ * rule per variable, which says what is wrong and the way out, and never a value; one more for all
+ * secrets together.
  */
 type Rule = (value: string | undefined, all: Record<string, string>) => string | undefined;
 
@@ -64,12 +65,15 @@ const rules = {
       : undefined,
   API_KEY_PEPPER: secret(32, makeOne),
   API_KEY_PEPPER_PREVIOUS: secret(32, makeOne),
-  IDEMPOTENCY_SECRET: secret(32, makeOne),
+  IDEMPOTENCY_SECRET: eachSecret,
   GATEWAY_MAC_KEYS: eachSecret,
   ACCOUNTS_MAC_KEYS: eachSecret,
   LEDGER_MAC_KEYS: eachSecret,
+  WEBHOOKS_MAC_KEYS: eachSecret,
+  WEBHOOK_SECRET_KEYS: eachSecret,
+  WEBHOOK_ALLOW_NETWORKS: noLoopback,
   DASHBOARD_CLIENT_SECRET: secret(24, 'have the issuer make a longer random one'),
-  SESSION_SECRET: secret(32, makeOne),
+  SESSION_SECRET: eachSecret,
   PUBLIC_URL: (value) =>
     value === undefined || /^https:\/\//i.test(value)
       ? undefined
@@ -78,6 +82,10 @@ const rules = {
   TRUST_PROXY: proxies,
   RATE_LIMIT_PER_MINUTE: limit,
   AUTH_FAILURES_PER_MINUTE: limit,
+  RETENTION_YEARS: (value) =>
+    value !== undefined && Number(value) === 0
+      ? 'must not be 0: the law has clients and their accounts kept for years'
+      : undefined,
   // The identity provider of npm start, which everybody signs in to with one password.
   IDP_CLIENT_SECRET: () =>
     'this identity provider is for local development: set JWT_ISSUER and JWKS_URL of the gateway to a real one',
@@ -85,20 +93,38 @@ const rules = {
 
 /** Of two settings that hold the same secret, the second is told. */
 const secrets = [
-  'API_KEY_PEPPER', 'API_KEY_PEPPER_PREVIOUS', 'IDEMPOTENCY_SECRET', 'SESSION_SECRET', 'DATABASE_URL', 'MIGRATION_DATABASE_URL', 'SERVICE_ROLE_PASSWORD', 'DASHBOARD_CLIENT_SECRET',
-  'KAFKA_SASL_PASSWORD', 'GATEWAY_MAC_KEYS', 'ACCOUNTS_MAC_KEYS', 'LEDGER_MAC_KEYS',
+  'API_KEY_PEPPER',
+  'API_KEY_PEPPER_PREVIOUS',
+  'IDEMPOTENCY_SECRET',
+  'SESSION_SECRET',
+  'DATABASE_URL',
+  'MIGRATION_DATABASE_URL',
+  'SERVICE_ROLE_PASSWORD',
+  'DASHBOARD_CLIENT_SECRET',
+  'KAFKA_SASL_PASSWORD',
+  'GATEWAY_MAC_KEYS',
+  'ACCOUNTS_MAC_KEYS',
+  'LEDGER_MAC_KEYS',
+  'WEBHOOKS_MAC_KEYS',
+  'WEBHOOK_SECRET_KEYS',
 ];
 
 function sameAsAnother(name: string, values: Record<string, string>): string | undefined {
   const own = secretsIn(values[name]);
-  const other = secrets.slice(0, Math.max(0, secrets.indexOf(name))).find((earlier) => secretsIn(values[earlier]).some((secret) => own.includes(secret)));
+  const other = secrets
+    .slice(0, Math.max(0, secrets.indexOf(name)))
+    .find((earlier) => secretsIn(values[earlier]).some((secret) => own.includes(secret)));
   return other && `must differ from ${other}: whoever learns one secret must not have learnt two`;
 }
 
 /** The secrets themselves: of a database's URL its password, of a list each. */
 function secretsIn(value = ''): string[] {
-  if (/^postgres(ql)?:/.test(value) && URL.canParse(value)) return [decodeURIComponent(new URL(value).password)].filter((password) => password !== '');
-  return value.split(',').map((part) => part.trim()).filter((part) => part !== '');
+  if (/^postgres(ql)?:/.test(value) && URL.canParse(value))
+    return [decodeURIComponent(new URL(value).password)].filter((password) => password !== '');
+  return value
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
 }
 
 const isTrue = (value: string | undefined): boolean => z.stringbool().safeParse(value).data === true;
@@ -122,6 +148,13 @@ function proxies(value: string | undefined): string | undefined {
   if (isVast === undefined) return 'must name the proxies, each by an address or network such as 10.0.0.0/8';
   return isVast
     ? 'must name the proxies: with so large a part of all addresses trusted, callers choose their own'
+    : undefined;
+}
+
+function noLoopback(value: string | undefined): string | undefined {
+  const overlaps = (value ?? '').split(',').some((network) => touchLocal(network.trim()));
+  return overlaps
+    ? 'must not hold loopback or link-local addresses: what listens there is of this machine, or of the cloud that it runs in'
     : undefined;
 }
 
@@ -149,10 +182,13 @@ function secret(length: number, wayOut: string): Rule {
 }
 
 function eachSecret(value: string | undefined, all: Record<string, string>): string | undefined {
-  return secretsIn(value).map((one) => secret(32, makeOne)(one, all)).find((problem) => problem !== undefined);
+  return secretsIn(value)
+    .map((one) => secret(32, makeOne)(one, all))
+    .find((problem) => problem !== undefined);
 }
 
-const wellKnown = /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|postgres/i;
+const wellKnown =
+  /change.?me|password|passwort|secret|example|develop|default|insecure|placeholder|qwerty|12345678|postgres/i;
 
 /** Why a secret can be guessed; undefined where nothing shows it. */
 function weaknessOf(secretText: string, length: number): string | undefined {

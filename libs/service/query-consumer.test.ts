@@ -5,8 +5,8 @@ import { toHeaders } from '#libs/contracts/envelope.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import type { Answer } from './replies.ts';
 import { createQueryConsumer } from './query-consumer.ts';
+import type { Answer } from './replies.ts';
 import { signedForTest, testKeys } from './test/keys.ts';
 
 let ids = 0;
@@ -14,9 +14,27 @@ const clock = { now: Date.now() };
 function query(name: MessageName, replyBy = clock.now + 5_000): ReceivedMessage {
   const id = `qry_${++ids}`;
   const headers = toHeaders({
-    message_id: id, type: messageType(name), source: '', time: new Date().toISOString(), subject: '', request_id: id, actor: 'a', reply_by: new Date(replyBy).toISOString(), correlation_id: id, reply_topic: 'replies', reply_partition: 1,
+    message_id: id,
+    type: messageType(name),
+    source: '',
+    time: new Date().toISOString(),
+    subject: '',
+    request_id: id,
+    actor: 'a',
+    reply_by: new Date(replyBy).toISOString(),
+    correlation_id: id,
+    reply_topic: 'replies',
+    reply_partition: 1,
   });
-  return signedForTest({ topic: 'ledger.queries', partition: 0, offset: BigInt(ids), key: null, value: Buffer.from('{}'), headers, timestamp_ms: 0 });
+  return signedForTest({
+    topic: 'ledger.queries',
+    partition: 0,
+    offset: BigInt(ids),
+    key: null,
+    value: Buffer.from('{}'),
+    headers,
+    timestamp_ms: 0,
+  });
 }
 
 /** Trial balances are answered apart, two at a time, when `free` says so; everything else at once. */
@@ -24,13 +42,23 @@ function start() {
   const sent: string[] = [];
   const begun: (() => void)[] = [];
   const handle = createQueryConsumer({
-    takes: () => true, isBatched: () => false, concurrency: 1, prefix: '', keys: testKeys, logger: pino({ level: 'silent' }), now: () => clock.now,
+    takes: () => true,
+    isBatched: () => false,
+    concurrency: 1,
+    prefix: '',
+    keys: testKeys,
+    logger: pino({ level: 'silent' }),
+    now: () => clock.now,
     apart: { takes: ({ name }) => name === 'get_trial_balance', concurrency: 2 },
     answer: async ([item]) => {
       if (item?.content.name === 'get_trial_balance') await new Promise<void>((resolve) => void begun.push(resolve));
       return [{ ok: true, data: item?.content.name }];
     },
-    replies: { send: (answers: Answer[]) => void sent.push(...answers.map(({ body }) => (body.ok ? String(body.data) : body.refusal.code))), deadLetter: async () => undefined } as never,
+    replies: {
+      send: (answers: Answer[]) =>
+        void sent.push(...answers.map(({ body }) => (body.ok ? String(body.data) : body.refusal.code))),
+      deadLetter: async () => undefined,
+    } as never,
   });
   return { handle, sent, begun };
 }
@@ -49,7 +77,12 @@ test('what is dear is answered apart: nothing waits behind it, and no more than 
 
 test('beyond a hundred that wait, more are refused; those for which nobody waits any more are dropped', async () => {
   const { handle, sent, begun } = start();
-  await handle([query('get_trial_balance'), query('get_trial_balance'), query('get_trial_balance', clock.now + 50), ...Array.from({ length: 101 }, () => query('get_trial_balance'))]);
+  await handle([
+    query('get_trial_balance'),
+    query('get_trial_balance'),
+    query('get_trial_balance', clock.now + 50),
+    ...Array.from({ length: 101 }, () => query('get_trial_balance')),
+  ]);
   expect(sent).toEqual(['service_unavailable', 'service_unavailable']);
   clock.now += 100;
   for (let i = 0; i < begun.length; i++) {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { type DecodedRequest, decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
-import { messages as table, type MessageName } from '#libs/contracts/messages.ts';
+import { type MessageName, messages as table } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Item } from './command-consumer.ts';
 import { inParallel } from './in-parallel.ts';
@@ -19,7 +19,10 @@ export interface QueryConsumerOptions extends Reader {
   answer(requests: Item<Request>[]): Promise<ReplyBody[]>;
   /** Answers under way at the same time. */
   concurrency: number;
-  /** Queries behind which no other waits, neither of the same call nor of the next one: so many are answered at a time. */
+  /**
+   * Queries behind which no other waits, neither of the same call nor of the next one: so many are
+   * answered at a time.
+   */
   apart?: { takes(request: Request): boolean; concurrency: number };
   replies: Replies;
   logger: Logger;
@@ -29,17 +32,21 @@ export interface QueryConsumerOptions extends Reader {
 
 /** Queries that may wait to be answered apart; more are refused at once. */
 const maxWaitingApart = 100;
-const unavailable: ReplyBody = { ok: false, refusal: refusal('service_unavailable', 'the service cannot answer at the moment') };
+const unavailable: ReplyBody = {
+  ok: false,
+  refusal: refusal('service_unavailable', 'the service cannot answer at the moment'),
+};
 
 /**
- * Answers queries. One that fails is answered so and not tried again: an old question is not worth keeping, and one that
- * nobody waits for any more is dropped.
+ * Answers queries. One that fails is answered so and not tried again: an old question is not worth
+ * keeping, and one that nobody waits for any more is dropped.
  */
 export function createQueryConsumer(options: QueryConsumerOptions): (messages: ReceivedMessage[]) => Promise<void> {
   const { takes, isBatched, answer, concurrency, apart, replies, logger, now } = options;
 
   const isAbandoned = ({ name, context, address }: Request): boolean =>
-    table[name].kind === 'query' && (address === undefined || (context.reply_by !== undefined && Date.parse(context.reply_by) < now()));
+    table[name].kind === 'query' &&
+    (address === undefined || (context.reply_by !== undefined && Date.parse(context.reply_by) < now()));
 
   async function answerGroup(group: Item<Request>[]): Promise<ReplyBody[]> {
     try {
@@ -53,7 +60,9 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
 
   const answerAndReply = async (group: Item<Request>[]): Promise<void> => {
     const bodies = await answerGroup(group);
-    replies.send(group.map(({ content: { address, context } }, i) => ({ address, body: bodies[i] ?? failure, context })));
+    replies.send(
+      group.map(({ content: { address, context } }, i) => ({ address, body: bodies[i] ?? failure, context })),
+    );
   };
 
   const waitingApart: Item<Request>[] = [];
@@ -62,7 +71,8 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
   const answerApart = async (): Promise<void> => {
     if (!apart || underWayApart >= apart.concurrency) return;
     underWayApart++;
-    for (let item = waitingApart.shift(); item; item = waitingApart.shift()) if (!isAbandoned(item.content)) await answerAndReply([item]);
+    for (let item = waitingApart.shift(); item; item = waitingApart.shift())
+      if (!isAbandoned(item.content)) await answerAndReply([item]);
     underWayApart--;
   };
   const takeApart = (item: Item<Request>): void => {
@@ -81,7 +91,9 @@ export function createQueryConsumer(options: QueryConsumerOptions): (messages: R
       else if (apart?.takes(content)) takeApart({ message, content });
       else items.push({ message, content });
     }
-    const groups = [...Map.groupBy(items, (item) => (isBatched(item.content.name) ? item.content.name : item)).values()];
+    const groups = [
+      ...Map.groupBy(items, (item) => (isBatched(item.content.name) ? item.content.name : item)).values(),
+    ];
     await inParallel(groups, concurrency, answerAndReply);
   };
 }

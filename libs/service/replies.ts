@@ -22,11 +22,15 @@ export interface Unreadable {
 }
 
 export interface Replies {
-  /** Sends replies in one produce request. Not waited for, never fails: the truth is in the database, and a repeat gets it. */
+  /**
+   * Sends replies in one produce request. Not waited for, never fails: the truth is in the
+   * database, and a repeat gets it.
+   */
   send(answers: readonly Answer[]): void;
   /**
-   * Dead-letters the message, and answers it where it says where to; once per message. Resolves when the broker has it, and
-   * rejects where the broker does not take it. A message that was read from a dead-letter topic is only logged.
+   * Dead-letters the message, and answers it where it says where to; once per message. Resolves
+   * when the broker has it, and rejects where the broker does not take it. A message that was read
+   * from a dead-letter topic is only logged.
    */
   deadLetter(message: ReceivedMessage, why: Omit<Unreadable, 'kind'>): Promise<void>;
 }
@@ -52,14 +56,19 @@ export interface RepliesOptions {
 const publishTimeoutMs = 5_000;
 
 /** The reply to what cannot be processed. */
-export const failure: ReplyBody = { ok: false, refusal: refusal('internal_error', 'the request could not be processed') };
+export const failure: ReplyBody = {
+  ok: false,
+  refusal: refusal('internal_error', 'the request could not be processed'),
+};
 
 export function createReplies({ publisher, source, logger, now, onDeadLetter, onReplies }: RepliesOptions): Replies {
   const dead = new WeakSet<ReceivedMessage>();
 
   function send(answers: readonly Answer[]): void {
     const time = new Date(now()).toISOString();
-    const outgoing = answers.flatMap(({ address, body, context }) => (address ? [replyMessage(address, body, source, time, context)] : []));
+    const outgoing = answers.flatMap(({ address, body, context }) =>
+      address ? [replyMessage(address, body, source, time, context)] : [],
+    );
     if (outgoing.length === 0) return;
     const begunAt = performance.now();
     publisher.publishAll(outgoing, { timeoutMs: publishTimeoutMs }).then(

@@ -11,8 +11,14 @@ interface Outcome {
 }
 
 /** Runs the fixture; `signals` are sent 50 ms apart once it has started. */
-async function outcome(behaviour: string, signals: NodeJS.Signals[] = [], env: Record<string, string> = {}): Promise<Outcome> {
-  const child = spawn(process.execPath, [fixture, behaviour], { env: { ...process.env, LOG_LEVEL: 'info', INSTANCE: 'i', ...env } });
+async function outcome(
+  behaviour: string,
+  signals: NodeJS.Signals[] = [],
+  env: Record<string, string> = {},
+): Promise<Outcome> {
+  const child = spawn(process.execPath, [fixture, behaviour], {
+    env: { ...process.env, LOG_LEVEL: 'info', INSTANCE: 'i', ...env },
+  });
   let out = '';
   let err = '';
   child.stderr.on('data', (data: Buffer) => (err += data.toString()));
@@ -24,7 +30,11 @@ async function outcome(behaviour: string, signals: NodeJS.Signals[] = [], env: R
   const guard = setTimeout(() => child.kill('SIGKILL'), 15_000);
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
   clearTimeout(guard);
-  const messages = out.trim().split('\n').filter((line) => line !== '').map((line) => String((JSON.parse(line) as { msg: string }).msg));
+  const messages = out
+    .trim()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => String((JSON.parse(line) as { msg: string }).msg));
   return { code, out: messages, err };
 }
 
@@ -64,7 +74,9 @@ describe.concurrent('run', { timeout: 40_000 }, () => {
 
   test('a bad configuration is named, of the process itself too', async () => {
     const own = await outcome('bad-config');
-    expect(own.err).toBe('fixture cannot start: the configuration is not valid:\n  RATE: must be a whole number\n  OTHER: is missing\n');
+    expect(own.err).toBe(
+      'fixture cannot start: the configuration is not valid:\n  RATE: must be a whole number\n  OTHER: is missing\n',
+    );
     const common = await outcome('', [], { LOG_LEVEL: 'loud' });
     expect(common.err).toContain('fixture cannot start: the configuration is not valid:\n  LOG_LEVEL: ');
     expect([own.code, common.code]).toEqual([1, 1]);

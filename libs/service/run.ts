@@ -9,7 +9,10 @@ export interface RunContext {
   /** Made from LOG_LEVEL and INSTANCE; the one logger of the process. */
   logger: Logger;
   instance: string;
-  /** Registers how to stop what has just been started. Called in reverse order, each bounded; a failure is logged only. */
+  /**
+   * Registers how to stop what has just been started. Called in reverse order, each bounded; a
+   * failure is logged only.
+   */
   onStop(name: string, stop: () => unknown): void;
 }
 
@@ -21,9 +24,10 @@ export interface RunOptions {
 }
 
 /**
- * Runs a process: main starts everything and returns. On SIGTERM or SIGINT what was registered with onStop is stopped
- * in reverse order, then the process exits with 0. An uncaught error is logged, then the same, with 1. When main rejects,
- * one clear line is printed, what had been started is stopped, exit 1.
+ * Runs a process: main starts everything and returns. On SIGTERM or SIGINT what was registered with
+ * onStop is stopped in reverse order, then the process exits with 0. An uncaught error is logged,
+ * then the same, with 1. When main rejects, one clear line is printed, what had been started is
+ * stopped, exit 1.
  */
 export function run(name: string, main: (context: RunContext) => Promise<void>, options: RunOptions = {}): void {
   collectSeldom();
@@ -41,15 +45,18 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
   }
   const log = logger;
 
-  closeWithGrace({ delay: stopMs, logger: { error: (message: unknown) => log.fatal({ err: message }, 'stopped by force') } }, async ({ err, signal }) => {
-    ignoreFurtherSignals();
-    // Not fatal: pino writes that level at once, before the lines that are still on their way.
-    if (err !== undefined) log.error({ err }, 'uncaught error, stopping');
-    else log.info({ signal }, 'stopping');
-    await stopAll(stops, stopStepMs, log);
-    log.info('stopped');
-    await flushLogs(log);
-  });
+  closeWithGrace(
+    { delay: stopMs, logger: { error: (message: unknown) => log.fatal({ err: message }, 'stopped by force') } },
+    async ({ err, signal }) => {
+      ignoreFurtherSignals();
+      // Not fatal: pino writes that level at once, before the lines that are still on their way.
+      if (err !== undefined) log.error({ err }, 'uncaught error, stopping');
+      else log.info({ signal }, 'stopping');
+      await stopAll(stops, stopStepMs, log);
+      log.info('stopped');
+      await flushLogs(log);
+    },
+  );
 
   main({ logger, instance, onStop: (step, stop) => void stops.push([step, stop]) }).then(
     () => log.info('started'),
@@ -66,17 +73,23 @@ export function run(name: string, main: (context: RunContext) => Promise<void>, 
 }
 
 /**
- * Collections of the whole heap, of which a small one that lets go of much would see one a second (docs/performance/experiments.md, Promoted).
- * - V8 makes in the old generation at once what it saw grow old (arrays of parameters, say, in slow seconds). What these hold, the
+ * Collections of the whole heap, of which a small one that lets go of much would see one a second
+ * (docs/performance/experiments.md, Promoted).
+ * - V8 makes in the old generation at once what it saw grow old (arrays of parameters, say, in slow
+ *   seconds). What these hold, the
  *   bytes of each request, is then freed by such collections alone: it is told not to.
- * - They come when the heap has grown to three times what the last one left, which is within V8's own range (1.3 to 4 times).
+ * - They come when the heap has grown to three times what the last one left, which is within V8's
+ *   own range (1.3 to 4 times).
  */
 export function collectSeldom(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
   setFlagsFromString('--heap-growing-percent=200');
 }
 
-/** A terminal sends Ctrl-C to the whole group and a launcher its own signal after it: the second must not cut the stop short. */
+/**
+ * A terminal sends Ctrl-C to the whole group and a launcher its own signal after it: the second
+ * must not cut the stop short.
+ */
 function ignoreFurtherSignals(): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.removeAllListeners(signal);

@@ -9,9 +9,17 @@ const minLength = 32;
 
 function macKeysOf(service: string) {
   return list
-    .pipe(z.array(z.string().min(minLength, `must have at least ${minLength} characters; make one with: openssl rand -hex 32`)).min(1, 'names no key'))
+    .pipe(
+      z
+        .array(
+          z.string().min(minLength, `must have at least ${minLength} characters; make one with: openssl rand -hex 32`),
+        )
+        .min(1, 'names no key'),
+    )
     .meta({ title: 'secrets, separated by commas' })
-    .describe(`Keys of the MACs of messages by ${service}: the first one signs, each is accepted, for a rotation with an overlap`);
+    .describe(
+      `Keys of the MACs of messages by ${service}: the first one signs, each is accepted, for a rotation with an overlap`,
+    );
 }
 
 /** Of the services that read commands; the gateway has its own key alone. */
@@ -21,9 +29,24 @@ export const macConfig = {
   LEDGER_MAC_KEYS: macKeysOf('the ledgers'),
 };
 
-const variables: Record<Signer, keyof typeof macConfig> = { gateway: 'GATEWAY_MAC_KEYS', accounts: 'ACCOUNTS_MAC_KEYS', ledger: 'LEDGER_MAC_KEYS' };
+/** Of accounts, which records what webhooks does. */
+export const webhooksMac = { WEBHOOKS_MAC_KEYS: macKeysOf('webhooks') };
+/** Of webhooks: commands come from gateways, and redriven ones from accounts. */
+export const webhooksMacConfig = {
+  GATEWAY_MAC_KEYS: macConfig.GATEWAY_MAC_KEYS,
+  ACCOUNTS_MAC_KEYS: macConfig.ACCOUNTS_MAC_KEYS,
+  ...webhooksMac,
+};
 
-export function macKeys(config: Partial<z.output<z.ZodObject<typeof macConfig>>>): MacKeys {
+type MacConfig = typeof macConfig & typeof webhooksMac;
+const variables: Record<Signer, keyof MacConfig> = {
+  gateway: 'GATEWAY_MAC_KEYS',
+  accounts: 'ACCOUNTS_MAC_KEYS',
+  ledger: 'LEDGER_MAC_KEYS',
+  webhooks: 'WEBHOOKS_MAC_KEYS',
+};
+
+export function macKeys(config: Partial<z.output<z.ZodObject<MacConfig>>>): MacKeys {
   const known = Object.entries(variables).map(([signer, name]) => [signer, config[name] ?? []]);
   return new MacKeys(Object.fromEntries(known) as Record<Signer, string[]>);
 }
@@ -43,11 +66,34 @@ function works(use: (text: string) => unknown) {
 export const keySigningConfig = {
   API_KEY_SIGNING_KEY: pem('PRIVATE KEY')
     .refine(works(createSigner), 'is no private key of Ed25519; make one with: openssl genpkey -algorithm ed25519')
-    .describe('PEM of the private key by which accounts signs the states of API keys; mostly as API_KEY_SIGNING_KEY_FILE'),
+    .describe(
+      'PEM of the private key by which accounts signs the states of API keys; mostly as API_KEY_SIGNING_KEY_FILE',
+    ),
+};
+
+/** Of gateways, which make the secrets of webhooks, and of webhooks, which signs with them. */
+export const secretKeysConfig = {
+  WEBHOOK_SECRET_KEYS: list
+    .pipe(
+      z
+        .array(
+          z.string().min(minLength, `must have at least ${minLength} characters; make one with: openssl rand -hex 32`),
+        )
+        .min(1, 'names no key'),
+    )
+    .meta({ title: 'secrets, separated by commas' })
+    .describe(
+      'Keys under which the secrets of webhooks are sealed: the first one seals, each opens, for a rotation (docs/operations.md)',
+    ),
 };
 
 export const keyVerifyingConfig = {
   API_KEY_PUBLIC_KEYS: pem('PUBLIC KEY')
-    .refine(works(createVerifier), 'holds no public key of Ed25519, or one of another kind; make it with: openssl pkey -pubout')
-    .describe('PEM of the public key that belongs to API_KEY_SIGNING_KEY: a state of an API key that was not signed with it does not count. Several, one after the other, while it is rotated'),
+    .refine(
+      works(createVerifier),
+      'holds no public key of Ed25519, or one of another kind; make it with: openssl pkey -pubout',
+    )
+    .describe(
+      'PEM of the public key that belongs to API_KEY_SIGNING_KEY: a state of an API key that was not signed with it does not count. Several, one after the other, while it is rotated',
+    ),
 };

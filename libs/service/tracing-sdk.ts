@@ -1,32 +1,56 @@
-import { diag, DiagLogLevel, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Context, DiagLogger, SpanContext } from '@opentelemetry/api';
+import { DiagLogLevel, diag, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { AlwaysOffSampler, AlwaysOnSampler, BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Sampler } from '@opentelemetry/sdk-trace';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import packageJson from '../../package.json' with { type: 'json' };
-import { traceparentForm } from './tracing.ts';
 import type { SpanOptions, Tracing, TracingConfig } from './tracing.ts';
+import { traceparentForm } from './tracing.ts';
 
 /** Loaded only where traces are on. */
 
 const kinds: Record<SpanOptions['kind'], SpanKind> = {
-  internal: SpanKind.INTERNAL, server: SpanKind.SERVER, client: SpanKind.CLIENT, producer: SpanKind.PRODUCER, consumer: SpanKind.CONSUMER,
+  internal: SpanKind.INTERNAL,
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
 };
 
 /** A second of a busy process; what comes faster than the collector takes it is dropped. */
 const batching = { maxQueueSize: 8_192, scheduledDelayMillis: 1_000, exportTimeoutMillis: 5_000 };
 const stopMs = 3_000;
 
-export function startTracing(service: string, endpoint: string, config: TracingConfig & { INSTANCE: string }, logger: Logger): Tracing {
+export function startTracing(
+  service: string,
+  endpoint: string,
+  config: TracingConfig & { INSTANCE: string },
+  logger: Logger,
+): Tracing {
   const quiet = () => undefined;
-  const warn: DiagLogger['warn'] = (...parts) => logger.warn({ detail: parts.map(String).join(' ').slice(0, 500) }, 'traces could not be sent');
+  const warn: DiagLogger['warn'] = (...parts) =>
+    logger.warn({ detail: parts.map(String).join(' ').slice(0, 500) }, 'traces could not be sent');
   // A collector that is away holds up nothing.
   diag.setLogger({ error: warn, warn, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.WARN);
-  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces`, headers: headersOf(config.OTEL_EXPORTER_OTLP_HEADERS) });
+  const exporter = new OTLPTraceExporter({
+    url: `${endpoint.replace(/\/$/, '')}/v1/traces`,
+    headers: headersOf(config.OTEL_EXPORTER_OTLP_HEADERS),
+  });
   const provider = new TracerProvider({
-    resource: resourceFromAttributes({ 'service.name': `core-banking-${service}`, 'service.instance.id': config.INSTANCE, 'service.version': packageJson.version }),
+    resource: resourceFromAttributes({
+      'service.name': `core-banking-${service}`,
+      'service.instance.id': config.INSTANCE,
+      'service.version': packageJson.version,
+    }),
     sampler: samplerOf(config),
     spanProcessors: [new BatchSpanProcessor({ exporter, ...batching })],
   });
@@ -35,7 +59,12 @@ export function startTracing(service: string, endpoint: string, config: TracingC
     begin(name, { kind, traceparent, startedAt, attributes, links }) {
       const span = tracer.startSpan(
         name,
-        { kind: kinds[kind], startTime: startedAt, attributes: { ...attributes }, links: links?.flatMap((link) => contextOf(link) ?? []).map((context) => ({ context })) },
+        {
+          kind: kinds[kind],
+          startTime: startedAt,
+          attributes: { ...attributes },
+          links: links?.flatMap((link) => contextOf(link) ?? []).map((context) => ({ context })),
+        },
         below(traceparent),
       );
       const { traceId, spanId, traceFlags } = span.spanContext();
@@ -50,7 +79,12 @@ export function startTracing(service: string, endpoint: string, config: TracingC
     },
     async stop() {
       let timer: NodeJS.Timeout | undefined;
-      await Promise.race([provider.shutdown(), new Promise((resolve) => { timer = setTimeout(resolve, stopMs); })]);
+      await Promise.race([
+        provider.shutdown(),
+        new Promise((resolve) => {
+          timer = setTimeout(resolve, stopMs);
+        }),
+      ]);
       clearTimeout(timer);
     },
   };
@@ -58,7 +92,9 @@ export function startTracing(service: string, endpoint: string, config: TracingC
 
 function contextOf(traceparent: string): SpanContext | undefined {
   const [, traceId, spanId, flags] = traceparentForm.exec(traceparent) ?? [];
-  return traceId && spanId && flags ? { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true } : undefined;
+  return traceId && spanId && flags
+    ? { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true }
+    : undefined;
 }
 
 function below(traceparent: string | undefined): Context {
@@ -67,13 +103,22 @@ function below(traceparent: string | undefined): Context {
 }
 
 function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: TracingConfig): Sampler {
-  const root = name.endsWith('always_on') ? new AlwaysOnSampler() : name.endsWith('always_off') ? new AlwaysOffSampler() : new TraceIdRatioBasedSampler(ratio);
+  const root = name.endsWith('always_on')
+    ? new AlwaysOnSampler()
+    : name.endsWith('always_off')
+      ? new AlwaysOffSampler()
+      : new TraceIdRatioBasedSampler(ratio);
   return name.startsWith('parentbased') ? new ParentBasedSampler({ root }) : root;
 }
 
 function headersOf(text: string | undefined): Record<string, string> {
-  return Object.fromEntries((text ?? '').split(',').filter((pair) => pair !== '').map((pair) => {
-    const [name = '', ...value] = pair.split('=');
-    return [name.trim(), value.join('=').trim()];
-  }));
+  return Object.fromEntries(
+    (text ?? '')
+      .split(',')
+      .filter((pair) => pair !== '')
+      .map((pair) => {
+        const [name = '', ...value] = pair.split('=');
+        return [name.trim(), value.join('=').trim()];
+      }),
+  );
 }

@@ -6,7 +6,8 @@ import { loadConfig } from './config.ts';
 import { createTracing, isSampled, publishTracer, tracingConfig } from './tracing.ts';
 
 const silent = pino({ level: 'silent' });
-const tracingWith = (env: Record<string, string>) => createTracing('test', { ...loadConfig(z.object(tracingConfig), env), INSTANCE: 'i' }, silent);
+const tracingWith = (env: Record<string, string>) =>
+  createTracing('test', { ...loadConfig(z.object(tracingConfig), env), INSTANCE: 'i' }, silent);
 const parent = (flags: string) => `00-${'a'.repeat(32)}-${'b'.repeat(16)}-${flags}`;
 
 test('without a collector there is nothing', async () => {
@@ -14,12 +15,24 @@ test('without a collector there is nothing', async () => {
   expect(publishTracer(undefined, '')).toBeUndefined();
 });
 
-test.each([['01', true], ['00', false], ['03', true], ['0a', false], ['0b', true]])('flags %s of a traceparent: sampled is %s', (flags, sampled) => {
+test.each([
+  ['01', true],
+  ['00', false],
+  ['03', true],
+  ['0a', false],
+  ['0b', true],
+])('flags %s of a traceparent: sampled is %s', (flags, sampled) => {
   expect(isSampled(parent(flags))).toBe(sampled);
 });
 
 test('what is not one is not sampled', () => {
-  expect([undefined, '', 'x', `${parent('01')}1`, parent('01').toUpperCase()].map(isSampled)).toEqual([false, false, false, false, false]);
+  expect([undefined, '', 'x', `${parent('01')}1`, parent('01').toUpperCase()].map(isSampled)).toEqual([
+    false,
+    false,
+    false,
+    false,
+    false,
+  ]);
 });
 
 test('samplers: a caller has decided, and for the rest it is the ratio', async () => {
@@ -35,10 +48,16 @@ test('samplers: a caller has decided, and for the rest it is the ratio', async (
     return decisions;
   };
   expect(await sampled({})).toEqual([true, true, false]);
-  expect(await sampled({ OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' })).toEqual([false, true, false]);
+  expect(await sampled({ OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' })).toEqual([
+    false,
+    true,
+    false,
+  ]);
   expect(await sampled({ OTEL_TRACES_SAMPLER: 'always_off' })).toEqual([false, false, false]);
   expect(collector.spans.map(({ name, parentSpanId, service }) => [name, parentSpanId ?? '', service])).toEqual([
-    ['s', '', 'core-banking-test'], ['s', 'b'.repeat(16), 'core-banking-test'], ['s', 'b'.repeat(16), 'core-banking-test'],
+    ['s', '', 'core-banking-test'],
+    ['s', 'b'.repeat(16), 'core-banking-test'],
+    ['s', 'b'.repeat(16), 'core-banking-test'],
   ]);
   await collector.stop();
 });

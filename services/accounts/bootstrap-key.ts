@@ -5,21 +5,41 @@ import { createLogger } from '#libs/service/logger.ts';
 import { createBootstrapKey } from './api-keys/api-keys.ts';
 import { schema } from './schema.ts';
 
-/** Makes an API key with all scopes and prints it, this once. Gateways know it as soon as the relay of accounts has run. */
+/**
+ * Makes an API key with all scopes and prints it, this once. Gateways know it as soon as the relay
+ * of accounts has run.
+ */
 export const bootstrapConfig = z.object({
   LOG_LEVEL: processConfig.LOG_LEVEL,
   DATABASE_URL: databaseConfig.DATABASE_URL,
-  API_KEY_PEPPER: z.string().min(16, 'must have at least 16 characters').describe('Secret under which API keys are hashed; the same for all gateways'),
+  API_KEY_PEPPER: z
+    .string()
+    .min(16, 'must have at least 16 characters')
+    .describe('Secret under which API keys are hashed; the same for all gateways'),
   ENVIRONMENT: z.enum(['live', 'test']).default('live').describe('What the key says of itself'),
 });
 
 if (import.meta.main) {
   try {
     const config = loadConfig(bootstrapConfig);
-    const logger = createLogger({ service: 'accounts-bootstrap-key', instance: String(process.pid), level: config.LOG_LEVEL });
-    const pool = createPool({ url: config.DATABASE_URL, application_name: 'accounts-bootstrap-key', schema, max: 1 }, logger);
+    const logger = createLogger({
+      service: 'accounts-bootstrap-key',
+      instance: String(process.pid),
+      level: config.LOG_LEVEL,
+    });
+    const pool = createPool(
+      { url: config.DATABASE_URL, application_name: 'accounts-bootstrap-key', schema, max: 1 },
+      logger,
+    );
     try {
-      console.log(await createBootstrapKey(pool, { pepper: config.API_KEY_PEPPER, environment: config.ENVIRONMENT, schema, now: new Date() }));
+      console.log(
+        await createBootstrapKey(pool, {
+          pepper: config.API_KEY_PEPPER,
+          environment: config.ENVIRONMENT,
+          schema,
+          now: new Date(),
+        }),
+      );
     } finally {
       await pool.end();
     }

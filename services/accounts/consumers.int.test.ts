@@ -1,12 +1,21 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
 import { signedForTest } from '#libs/service/test/keys.ts';
-import { accountsCommands } from './consumers.ts';
 import { batchedCommandHandlers, commandHandlers } from './commands/handlers.ts';
-import { ledgerReply, messageFor, newClient, newId, openingOf, received, retail, startHarness } from './test/harness.ts';
-import type { Harness } from './test/harness.ts';
+import { accountsCommands } from './consumers.ts';
 import { batchedQueryHandlers, queryHandlers } from './queries/queries.ts';
+import type { Harness } from './test/harness.ts';
+import {
+  ledgerReply,
+  messageFor,
+  newClient,
+  newId,
+  openingOf,
+  received,
+  retail,
+  startHarness,
+} from './test/harness.ts';
 
 let bank: Harness;
 beforeAll(async () => {
@@ -14,12 +23,23 @@ beforeAll(async () => {
 });
 afterAll(() => bank.stop());
 
-const newClientMessage = (client_id = newId('client')) => messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
+const newClientMessage = (client_id = newId('client')) =>
+  messageFor('create_client', { client_id, client: retail }, { message_id: client_id });
 const correlationOf = (message: { headers: Record<string, string> }) => message.headers['correlation-id'] ?? '';
 
 test('every message of both topics has a handler', () => {
   const names = (Object.keys(messages) as MessageName[]).filter((name) => messages[name].topic.startsWith('accounts.'));
-  expect([...Object.keys(commandHandlers), ...Object.keys(batchedCommandHandlers), 'record_api_key_use', 'record_audit', ...Object.keys(queryHandlers), ...Object.keys(batchedQueryHandlers)].sort()).toEqual(names.sort());
+  expect(
+    [
+      ...Object.keys(commandHandlers),
+      ...Object.keys(batchedCommandHandlers),
+      'record_api_key_use',
+      'record_audit',
+      'verify_audit',
+      ...Object.keys(queryHandlers),
+      ...Object.keys(batchedQueryHandlers),
+    ].sort(),
+  ).toEqual(names.sort());
 });
 
 test('what cannot be read goes to the dead letters, is answered where it can be, and holds up nothing', async () => {
@@ -39,7 +59,17 @@ test('what cannot be read goes to the dead letters, is answered where it can be,
   ].map((message) => signedForTest({ ...message, partition: good.partition }));
   await bank.handleCommands([...bad, good]);
   const codes = bank.deadLetters.splice(0).map(({ code }) => code);
-  expect(codes).toEqual(['malformed_json', 'malformed_json', 'malformed_headers', 'unknown_type', 'invalid_data', 'bad_reply_topic', 'bad_reply_topic', 'malformed_headers', 'malformed_reply']);
+  expect(codes).toEqual([
+    'malformed_json',
+    'malformed_json',
+    'malformed_headers',
+    'unknown_type',
+    'invalid_data',
+    'bad_reply_topic',
+    'bad_reply_topic',
+    'malformed_headers',
+    'malformed_reply',
+  ]);
   expect(bank.repliesTo(correlationOf(broken))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
   expect(bank.repliesTo(correlationOf(good))).toMatchObject([{ ok: true }]);
 });
@@ -49,18 +79,28 @@ test('what Postgres refuses, and a reply of another shape, go to the dead letter
   const twice = messageFor('create_client', { client_id, client: retail });
   const opening = openingOf(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
-  await bank.handleCommands([twice, ledgerReply(opening.account_id, opening.account_id, { ok: true, data: { wrong: true } })]);
+  await bank.handleCommands([
+    twice,
+    ledgerReply(opening.account_id, opening.account_id, { ok: true, data: { wrong: true } }),
+  ]);
   expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['internal_error', 'internal_error']);
   expect(bank.repliesTo(correlationOf(twice))).toMatchObject([{ ok: false, refusal: { code: 'internal_error' } }]);
-  const left = await bank.pool.query('select from commands where command_id = $1 union all select from saga_steps where step_id = $2', [twice.headers['ce_id'], opening.account_id]);
+  const left = await bank.pool.query(
+    'select from commands where command_id = $1 union all select from saga_steps where step_id = $2',
+    [twice.headers['ce_id'], opening.account_id],
+  );
   expect(left.rowCount).toBe(1);
 });
 
 test('commands of one partition are executed in order', async () => {
   const client_id = newId('client');
-  const edits = Array.from({ length: 20 }, (_, i) => messageFor('update_client', { client_id, changes: { address: `house ${i}` } }));
+  const edits = Array.from({ length: 20 }, (_, i) =>
+    messageFor('update_client', { client_id, changes: { address: `house ${i}` } }),
+  );
   await bank.handleCommands([newClientMessage(client_id), ...edits]);
-  const addresses = edits.map((edit) => bank.repliesTo(correlationOf(edit))[0]).map((reply) => (reply?.ok ? (reply.data as { address: string }).address : reply));
+  const addresses = edits
+    .map((edit) => bank.repliesTo(correlationOf(edit))[0])
+    .map((reply) => (reply?.ok ? (reply.data as { address: string }).address : reply));
   expect(addresses).toEqual(edits.map((_, i) => `house ${i}`));
 });
 
@@ -69,7 +109,13 @@ test('a fault of the database is thrown; the batch that comes again is answered 
   let faults = 2;
   const connect = process.deps.pool.connect.bind(process.deps.pool);
   const flaky = new Proxy(process.deps.pool, {
-    get: (target, name) => (name === 'connect' ? async () => { if (faults-- > 0) throw Object.assign(new Error('down'), { code: 'ECONNREFUSED' }); return connect(); } : Reflect.get(target, name)),
+    get: (target, name) =>
+      name === 'connect'
+        ? async () => {
+            if (faults-- > 0) throw Object.assign(new Error('down'), { code: 'ECONNREFUSED' });
+            return connect();
+          }
+        : Reflect.get(target, name),
   });
   const { handle } = accountsCommands({ ...process.deps, pool: flaky, concurrency: 1 });
   const batch = Array.from({ length: 10 }, () => newClientMessage());
@@ -88,7 +134,16 @@ test('a killed connection is a fault, not a dead letter', async () => {
   const message = newClientMessage(blocked);
   const handled = bank.handleCommands([message]);
   const outcome = expect(handled).rejects.toThrow();
-  await expect.poll(async () => (await bank.owner.query("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and usename <> current_user and datname = current_database()")).rowCount).toBeGreaterThan(0);
+  await expect
+    .poll(
+      async () =>
+        (
+          await bank.owner.query(
+            "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and usename <> current_user and datname = current_database()",
+          )
+        ).rowCount,
+    )
+    .toBeGreaterThan(0);
   await holder.query('rollback');
   holder.release();
   await outcome;
@@ -101,7 +156,9 @@ test('a lost reply is no fault: the message that comes again gets the kept one, 
   const process = bank.process();
   const message = newClientMessage();
   const away = () => Promise.reject(new Error('broker away'));
-  await accountsCommands({ ...process.deps, replies: process.repliesBy({ publish: away, publishAll: away }) }).handle([message]);
+  await accountsCommands({ ...process.deps, replies: process.repliesBy({ publish: away, publishAll: away }) }).handle([
+    message,
+  ]);
   await process.handleCommands([{ ...message }]);
   const [reply] = process.repliesTo(correlationOf(message));
   expect(reply).toMatchObject({ ok: true });
@@ -109,7 +166,11 @@ test('a lost reply is no fault: the message that comes again gets the kept one, 
 });
 
 test('queries that nobody waits for any more are dropped, unreadable ones dead-lettered', async () => {
-  const late = messageFor('get_client', { client_id: newId('client') }, { reply_by: new Date(Date.now() - 5000).toISOString() });
+  const late = messageFor(
+    'get_client',
+    { client_id: newId('client') },
+    { reply_by: new Date(Date.now() - 5000).toISOString() },
+  );
   const bad = messageFor('list_clients', { limit: 501, order: 'asc' });
   const good = messageFor('list_clients', { limit: 1, order: 'asc' });
   await bank.handleQueries([late, bad, good]);
@@ -123,6 +184,8 @@ test('a command among the queries is not executed', async () => {
   const client_id = newId('client');
   const message = messageFor('create_client', { client_id, client: retail });
   await bank.handleQueries([message]);
-  expect(bank.deadLetters.splice(0)).toMatchObject([{ code: 'unknown_type', message: { headers: { ce_type: messageType('create_client') } } }]);
+  expect(bank.deadLetters.splice(0)).toMatchObject([
+    { code: 'unknown_type', message: { headers: { ce_type: messageType('create_client') } } },
+  ]);
   expect(await bank.send('get_client', { client_id })).toMatchObject({ ok: false });
 });

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Reader } from '#libs/contracts/exchange.ts';
-import { messages as table, type MessageData, type MessageName } from '#libs/contracts/messages.ts';
+import { type MessageData, type MessageName, messages as table } from '#libs/contracts/messages.ts';
 import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -12,13 +12,21 @@ import { createQueryConsumer, type Request } from '#libs/service/query-consumer.
 import type { Replies } from '#libs/service/replies.ts';
 import { recordUse } from './api-keys/key-store.ts';
 import { recordAudits } from './audit/audit.ts';
-import { decode, type Decoded } from './commands/decode.ts';
-import { applyLedgerReplies, executeCommands, type Executed } from './commands/execute.ts';
+import type { AuditVerifier } from './audit/audit-checks.ts';
+import { type Decoded, decode } from './commands/decode.ts';
+import { applyLedgerReplies, type Executed, executeCommands } from './commands/execute.ts';
 import { type Item, nextGroups } from './commands/lanes.ts';
 import type { AccountsConfig } from './config.ts';
 import { insertDeadLetters } from './dead-letters/dead-letter-store.ts';
-import type { DeadLetterTopics } from './outcome.ts';
-import { type BatchedQuery, type BatchedQueryName, batchedQueryHandlers, queryHandlers, type QueryName, type Read } from './queries/queries.ts';
+import type { DeadLetterTopics, Retention } from './outcome.ts';
+import {
+  type BatchedQuery,
+  type BatchedQueryName,
+  batchedQueryHandlers,
+  type QueryName,
+  queryHandlers,
+  type Read,
+} from './queries/queries.ts';
 
 export interface ConsumerDeps extends Reader {
   pool: Pool;
@@ -28,6 +36,8 @@ export interface ConsumerDeps extends Reader {
   concurrency: number;
   /** Where dead letters are read again and sent from. */
   deadLetters: DeadLetterTopics;
+  retention: Retention;
+  auditVerifier: Pick<AuditVerifier, 'verify'>;
   wakeRelay(): void;
   now(): Date;
   observe(handled: Handled): void;
@@ -44,17 +54,26 @@ export interface Handled {
 }
 
 /**
- * Executes what waits on accounts.commands: the messages of one partition in order, partitions side by side, and what comes in
- * bulk put together over all partitions (see nextGroups). Dead letters, which come here too, are listed.
+ * Executes what waits on accounts.commands: the messages of one partition in order, partitions side
+ * by side, and what comes in bulk put together over all partitions (see nextGroups). Dead letters,
+ * which come here too, are listed.
  */
 export function accountsCommands(deps: ConsumerDeps): CommandConsumer {
-  return createCommandConsumer<Decoded>({ ...deps, decode: (message) => decode(message, deps), nextGroups, execute: (group) => executeGroup(deps, group) });
+  return createCommandConsumer<Decoded>({
+    ...deps,
+    decode: (message) => decode(message, deps),
+    nextGroups,
+    execute: (group) => executeGroup(deps, group),
+  });
 }
 
 /** All of one kind: see nextGroups. */
 async function executeGroup(deps: ConsumerDeps, group: Item[]) {
   const startedAt = performance.now();
-  const { answers, wrote, outcomes } = await execute(deps, group.map(({ content }) => content));
+  const { answers, wrote, outcomes } = await execute(
+    deps,
+    group.map(({ content }) => content),
+  );
   const afterwards = () => {
     if (wrote) deps.wakeRelay();
     const first = group[0]?.content;
@@ -72,8 +91,19 @@ async function execute({ pool, now, ...deps }: ConsumerDeps, group: Decoded[]): 
   const nothing = { answers: [], wrote: false, outcomes: [] };
   if (letters.length > 0) await insertDeadLetters(pool, letters);
   if (letters.length > 0) return nothing;
-  if (!request) return applyLedgerReplies(group.filter((content) => content.kind === 'ledger_reply'), options);
-  if (request.name === 'record_audit') return { ...nothing, wrote: await recordAudits(pool, requests.map(({ data }) => data as AuditRecord)) };
+  if (!request)
+    return applyLedgerReplies(
+      group.filter((content) => content.kind === 'ledger_reply'),
+      options,
+    );
+  if (request.name === 'record_audit')
+    return {
+      ...nothing,
+      wrote: await recordAudits(
+        pool,
+        requests.map(({ data }) => data as AuditRecord),
+      ),
+    };
   if (request.name !== 'record_api_key_use') return executeCommands(request.name, requests, options);
   const use = request.data as MessageData<'record_api_key_use'>;
   await recordUse(pool, use.key_id, use.used_at);
@@ -85,7 +115,11 @@ const isBatched = (name: MessageName): name is BatchedQueryName => Object.hasOwn
 /** Answers what waits on accounts.queries: all get_account, and all get_client, by one statement each. */
 export function accountsQueries(deps: ConsumerDeps): (messages: ReceivedMessage[]) => Promise<void> {
   return createQueryConsumer({
-    ...deps, takes: (name) => table[name].topic === 'accounts.queries', isBatched, answer: (requests) => answerGroup(deps, requests), now: () => deps.now().getTime(),
+    ...deps,
+    takes: (name) => table[name].topic === 'accounts.queries',
+    isBatched,
+    answer: (requests) => answerGroup(deps, requests),
+    now: () => deps.now().getTime(),
   });
 }
 
@@ -93,14 +127,27 @@ async function answerGroup(deps: ConsumerDeps, items: ItemOf<Request>[]): Promis
   const startedAt = performance.now();
   const requests = items.map(({ content }) => content);
   const bodies = await read(deps, requests);
-  deps.observe({ name: requests[0]?.name ?? '', messages: items.map(({ message }) => message), startedAt, outcomes: [] });
+  deps.observe({
+    name: requests[0]?.name ?? '',
+    messages: items.map(({ message }) => message),
+    startedAt,
+    outcomes: [],
+  });
   return bodies;
 }
 
-async function read({ pool, prefix, deadLetters, now }: ConsumerDeps, requests: Request[]): Promise<ReplyBody[]> {
+async function read(
+  { pool, prefix, deadLetters, auditVerifier, now }: ConsumerDeps,
+  requests: Request[],
+): Promise<ReplyBody[]> {
   const [{ name, context, data }] = requests as [Request];
+  if (name === 'verify_audit')
+    return [await auditVerifier.verify({ data: data as MessageData<'verify_audit'>, context })];
   if (isBatched(name)) {
-    const handler = batchedQueryHandlers[name] as (pool: Pool, queries: BatchedQuery<unknown>[]) => Promise<ReplyBody[]>;
+    const handler = batchedQueryHandlers[name] as (
+      pool: Pool,
+      queries: BatchedQuery<unknown>[],
+    ) => Promise<ReplyBody[]>;
     return handler(pool, requests);
   }
   if (!Object.hasOwn(queryHandlers, name)) throw new TypeError(`no handler for ${name}`);
@@ -108,14 +155,19 @@ async function read({ pool, prefix, deadLetters, now }: ConsumerDeps, requests: 
   return [await handler({ pool, context, now: now().toISOString(), prefix, deadLetters }, data)];
 }
 
-/** The commands, with what the ledger and the dead-letter topics send, in one group, queries in another. Nothing is started yet. */
+/**
+ * The commands, with what the ledger and the dead-letter topics send, in one group, queries in
+ * another. Nothing is started yet.
+ */
 export function createConsumers(kafka: KafkaClient, config: AccountsConfig, deps: Omit<ConsumerDeps, 'concurrency'>) {
   const { logger, prefix } = deps;
   const sessionTimeoutMs = config.SESSION_TIMEOUT_MS;
   const execution = accountsCommands({ ...deps, concurrency: config.COMMAND_CONCURRENCY });
   const commands = consume(kafka, {
     groupId: `${prefix}accounts`,
-    topics: ['accounts.commands' as const, 'ledger.audit' as const, ...deadLetterTopics].map((name) => topicName(prefix, name)),
+    topics: ['accounts.commands' as const, 'ledger.audit' as const, ...deadLetterTopics].map((name) =>
+      topicName(prefix, name),
+    ),
     handle: execution.handle,
     logger,
     sessionTimeoutMs,

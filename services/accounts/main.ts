@@ -12,6 +12,7 @@ import { createMetrics } from '#libs/service/metrics.ts';
 import { run } from '#libs/service/run.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createTracing } from '#libs/service/tracing.ts';
+import { createAuditVerifier } from './audit/audit-checks.ts';
 import { createHeadPublisher } from './audit/audit-heads.ts';
 import { createSweeper } from './commands/sweeper.ts';
 import { accountsConfig } from './config.ts';
@@ -27,8 +28,8 @@ run('accounts', async ({ logger, instance, onStop }) => {
   const metrics = createMetrics('accounts');
   const tracing = await createTracing('accounts', config, logger);
   onStop('tracing', () => tracing?.stop());
-  const { pool, relayPool } = createPools(config, logger);
-  onStop('database pools', () => Promise.all([pool.end(), relayPool.end()]));
+  const { pool, relayPool, verifyPool } = createPools(config, logger);
+  onStop('database pools', () => Promise.all([pool.end(), relayPool.end(), verifyPool.end()]));
   await checkDatabase(pool);
   const clock = createClock({ read: () => readTime(pool), logger });
   await clock.start();
@@ -38,12 +39,27 @@ run('accounts', async ({ logger, instance, onStop }) => {
   await checkBrokers(kafka, brokers);
 
   const keys = macKeys(config);
-  const { publishers, replies, deadLetters, relay } = createPublishing(kafka, config, { keys, relayPool, metrics, tracing, now: () => clock.now(), logger });
+  const { publishers, replies, deadLetters, relay } = createPublishing(kafka, config, {
+    keys,
+    relayPool,
+    metrics,
+    tracing,
+    now: () => clock.now(),
+    logger,
+  });
   onStop('publishers', () => Promise.all(Object.values(publishers).map((publisher) => publisher.stop())));
   onStop('outbox relay', () => relay.stop());
   const wakeRelay = () => relay.wake();
   const sweeper = createSweeper({ pool, prefix, wakeRelay, logger });
   onStop('sweeper', () => sweeper.stop());
+  const auditVerifier = createAuditVerifier({
+    pool: verifyPool,
+    reads: pool,
+    now: () => new Date(clock.now()),
+    wakeRelay,
+    logger,
+  });
+  onStop('audit verifier', () => auditVerifier.stop());
   const heads = createHeadPublisher({ pool, now: () => new Date(clock.now()), wakeRelay, logger });
   onStop('audit heads', () => heads.stop());
 
@@ -54,6 +70,12 @@ run('accounts', async ({ logger, instance, onStop }) => {
     logger,
     replies,
     deadLetters,
+    retention: {
+      years: config.RETENTION_YEARS,
+      eventsDays: config.EVENTS_RETENTION_DAYS,
+      outboxHours: config.OUTBOX_RETENTION_HOURS,
+    },
+    auditVerifier,
     wakeRelay,
     now: () => new Date(clock.now()),
     observe: observeHandled(metrics, tracing),

@@ -1,7 +1,7 @@
 import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter } from '#libs/service/measures.ts';
-import { kept } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
+import { kept } from '#libs/service/metrics.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import type { ConsumerDeps } from './consumers.ts';
 import { countOpenDeadLetters } from './dead-letters/dead-letter-store.ts';
@@ -19,8 +19,16 @@ export function observeHandled(metrics: Metrics, tracing: Tracing | undefined): 
 
 /** Counts what was handled. */
 function handlingMetrics(metrics: Metrics): ConsumerDeps['observe'] {
-  const handled = metrics.counter('accounts_messages_total', "Messages handled, by name: commands, queries, the ledger's replies, and dead letters that were listed", ['name']);
-  const duration = metrics.histogram('accounts_batch_duration_seconds', 'From the start of handling a batch of one name to its commit or answer', ['name']);
+  const handled = metrics.counter(
+    'accounts_messages_total',
+    "Messages handled, by name: commands, queries, the ledger's replies, and dead letters that were listed",
+    ['name'],
+  );
+  const duration = metrics.histogram(
+    'accounts_batch_duration_seconds',
+    'From the start of handling a batch of one name to its commit or answer',
+    ['name'],
+  );
   const count = commandCounter(metrics);
   return ({ name, messages, startedAt, outcomes }) => {
     handled.inc({ name }, messages.length);
@@ -39,7 +47,15 @@ export function measureBacklogs(metrics: Metrics, pool: Pool): void {
     );
     return rows[0];
   }, askedOnceMs);
-  metrics.gauge('accounts_saga_steps', 'Steps of sagas that the ledger has not answered', async () => (await steps())?.steps);
-  metrics.gauge('accounts_saga_oldest_age_seconds', 'Age of the oldest of them; 0 where there is none', async () => (await steps())?.age_s);
+  metrics.gauge(
+    'accounts_saga_steps',
+    'Steps of sagas that the ledger has not answered',
+    async () => (await steps())?.steps,
+  );
+  metrics.gauge(
+    'accounts_saga_oldest_age_seconds',
+    'Age of the oldest of them; 0 where there is none',
+    async () => (await steps())?.age_s,
+  );
   metrics.gauge('dead_letters_open', 'Dead letters about which nothing was decided', () => countOpenDeadLetters(pool));
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ApprovableCommand } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { errorCodes } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
-import { events } from '#libs/contracts/events.ts';
+import { errorCodes } from '#libs/contracts/errors.ts';
 import type { EventData, EventType } from '#libs/contracts/events.ts';
+import { events } from '#libs/contracts/events.ts';
 import type { MacKeys } from '#libs/contracts/mac.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -12,6 +12,8 @@ import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AuditDetails } from './audit/audit.ts';
+
+export type { AuditDetails };
 
 /** Who asks, and the moment that all decisions of a transaction share. */
 export interface Moment {
@@ -34,6 +36,16 @@ export interface Work extends Moment {
   prefix: string;
   keys: MacKeys;
   deadLetters: DeadLetterTopics;
+  retention: Retention;
+}
+
+/** How long the bank keeps what. */
+export interface Retention {
+  /** Of clients and their accounts, before they may be erased. */
+  years: number;
+  /** Of the topics of events; -1: for ever. */
+  eventsDays: number;
+  outboxHours: number;
 }
 
 /** One of the commands that are decided together. */
@@ -50,22 +62,26 @@ export interface Finished {
 
 /** What a saga asks for; finished when the reply with correlation id step_id has been applied. */
 export interface Step {
-  /** account_id, transition_id or approval_id. */
+  /** account_id, transition_id, approval_id, or the id of the command. */
   step_id: string;
-  message: 'open_ledger_account' | 'change_ledger_account_status' | ApprovableCommand;
-  /** Key of the message: account_id, but for approved commands. */
+  message: 'open_ledger_account' | 'change_ledger_account_status' | 'erase_ledger_texts' | ApprovableCommand;
+  /** Key of the message: account_id, but for approved commands and erasures (client_id). */
   account_id: string;
   payload: object;
   /** The context of the command that began the saga. */
   context: MessageContext;
   /** What accounts alone must remember until the reply. */
-  detail: Partial<Pick<MessageData<'change_account_status'>, 'reason' | 'note'>> & { approved?: ApprovedCommand };
+  detail: Partial<Pick<MessageData<'change_account_status'>, 'reason' | 'note'>> & {
+    approved?: ApprovedCommand;
+    retention?: Retention;
+  };
 }
 
 /** How an approved command is sent: under its own id, in the name of whoever asked for it. */
-export interface ApprovedCommand {
+interface ApprovedCommand {
   bucket: number;
-  context: Pick<MessageContext, 'message_id' | 'time' | 'request_id' | 'actor' | 'approved_by'> & Partial<MessageContext>;
+  context: Pick<MessageContext, 'message_id' | 'time' | 'request_id' | 'actor' | 'approved_by'> &
+    Partial<MessageContext>;
 }
 
 export type Outcome =
@@ -82,20 +98,43 @@ export function begun(step: Step, written: OutboxEvent[] = []): Outcome {
 }
 
 /**
- * A refusal is a decision like any other, and a repeat gets it again, that a client is unknown too. But 403 is about the
- * caller, 5xx decides nothing, and what is not valid may be corrected: they are answered anew (contract: Idempotency).
+ * A refusal is a decision like any other, and a repeat gets it again, that a client is unknown too.
+ * But 403 is about the caller, 5xx decides nothing, and what is not valid may be corrected: they
+ * are answered anew (contract: Idempotency).
  */
 export function refused(refusal: Refusal): Outcome {
   const { status } = errorCodes[refusal.code];
-  return { kind: 'decided', body: { ok: false, refusal }, events: [], kept: status < 500 && status !== 403 && refusal.code !== 'validation_failed', details: {} };
+  return {
+    kind: 'decided',
+    body: { ok: false, refusal },
+    events: [],
+    kept: status < 500 && status !== 403 && refusal.code !== 'validation_failed',
+    details: {},
+  };
 }
 
 /** Headers by which an event or a step is found again in logs and traces. */
 function traceHeaders(context: MessageContext): Record<string, string> {
-  return { 'request-id': context.request_id, ...(context.traceparent === undefined ? {} : { traceparent: context.traceparent }) };
+  return {
+    'request-id': context.request_id,
+    ...(context.traceparent === undefined ? {} : { traceparent: context.traceparent }),
+  };
 }
 
 /** An event of this transaction. The rows that order the events of `key` must be locked. */
-export function eventOf<T extends EventType>({ context, now }: Moment, type: T, key: string, data: EventData<T>): OutboxEvent {
-  return { id: randomUUID(), topic: events[type].topic, key, type, time: now, headers: traceHeaders(context), payload: JSON.stringify(data) };
+export function eventOf<T extends EventType>(
+  { context, now }: Moment,
+  type: T,
+  key: string,
+  data: EventData<T>,
+): OutboxEvent {
+  return {
+    id: randomUUID(),
+    topic: events[type].topic,
+    key,
+    type,
+    time: now,
+    headers: traceHeaders(context),
+    payload: JSON.stringify(data),
+  };
 }

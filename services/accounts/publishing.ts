@@ -31,7 +31,11 @@ export interface PublishingDependencies {
 }
 
 /** Replies and the events of the outbox, each by a publisher of its own. Nothing is started yet. */
-export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { keys, relayPool, metrics, tracing, now, logger }: PublishingDependencies) {
+export function createPublishing(
+  kafka: KafkaClient,
+  config: AccountsConfig,
+  { keys, relayPool, metrics, tracing, now, logger }: PublishingDependencies,
+) {
   const prefix = config.TOPIC_PREFIX;
   const topics = topicTable(prefix);
   const publishers = {
@@ -39,9 +43,21 @@ export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { k
     events: createPublisher(kafka, { logger, name: 'events', topics, sign: eventSigner(config, keys) }),
   };
   const tracePublished = publishTracer(tracing, prefix);
-  const replies = createReplies({ publisher: publishers.replies, source: source.accounts, logger, now, onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });
+  const replies = createReplies({
+    publisher: publishers.replies,
+    source: source.accounts,
+    logger,
+    now,
+    onDeadLetter: deadLetterCounter(metrics, prefix),
+    onReplies: tracePublished,
+  });
   const relay: Relay = createRelay({
-    ...relayOptions(config), pool: relayPool, publisher: publishers.events, schema, source: source.accounts, logger,
+    ...relayOptions(config),
+    pool: relayPool,
+    publisher: publishers.events,
+    schema,
+    source: source.accounts,
+    logger,
     observe: measureOutbox(metrics, () => relay, tracePublished),
     topicName: (name) => topicName(prefix, name as TopicName),
   });
@@ -51,13 +67,24 @@ export function createPublishing(kafka: KafkaClient, config: AccountsConfig, { k
 /** Replies to itself: accounts carries out some of what was approved, and ends the saga by the reply. */
 function replySigner(prefix: string, keys: MacKeys): (message: OutgoingMessage) => void {
   const forAccounts = topicName(prefix, 'accounts.commands');
-  return (message) => void (message.topic === forAccounts && message.headers['ce_type'] === replyType && keys.sign('accounts', message));
+  return (message) =>
+    void (message.topic === forAccounts && message.headers['ce_type'] === replyType && keys.sign('accounts', message));
 }
 
-/** Of what the outbox holds: steps of sagas, which the ledger and accounts act upon, and states of API keys, which gateways believe. */
-function eventSigner({ TOPIC_PREFIX: prefix, API_KEY_SIGNING_KEY: signingKey }: AccountsConfig, keys: MacKeys): (message: OutgoingMessage) => void {
+/**
+ * Of what the outbox holds: steps of sagas, which the ledger and accounts act upon, and states of
+ * API keys, which gateways believe.
+ */
+function eventSigner(
+  { TOPIC_PREFIX: prefix, API_KEY_SIGNING_KEY: signingKey }: AccountsConfig,
+  keys: MacKeys,
+): (message: OutgoingMessage) => void {
   const signState = createSigner(signingKey);
-  const steps = [topicName(prefix, 'ledger.commands'), topicName(prefix, 'accounts.commands')];
+  const steps = [
+    topicName(prefix, 'ledger.commands'),
+    topicName(prefix, 'ledger.queries'),
+    topicName(prefix, 'accounts.commands'),
+  ];
   const states = topicName(prefix, 'api-keys');
   return (message) => {
     if (steps.includes(message.topic)) keys.sign('accounts', message);

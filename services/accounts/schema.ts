@@ -8,7 +8,7 @@ export const schema = 'accounts';
 /** What the service's role may do: the history of statuses and the audit are written and read, never changed. */
 function grants(role: string): string[] {
   return [
-    `grant select, insert, update (email, contact_number, address, ussd_phone_number, ussd_status, updated_at) on clients to ${role}`,
+    `grant select, insert, update (first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, updated_at, erased_at) on clients to ${role}`,
     `grant select, insert, update (state, status, status_version, updated_at) on accounts to ${role}`,
     `grant select, insert, update (secret_hash, expires_at, revoked_at, last_used_at, version) on api_keys to ${role}`,
     `grant select, insert, update (state, decided_by, decided_at, drop_reason) on dead_letters to ${role}`,
@@ -19,6 +19,9 @@ function grants(role: string): string[] {
     `grant select, insert, update (reply), delete on commands to ${role}`,
     `grant select, insert, delete on waiting_replies to ${role}`,
     `grant select, insert, update (attempts, next_attempt_at), delete on saga_steps to ${role}`,
+    // What of these is personal is replaced by their owner's function, for a client whose erasure
+    // this service has recorded.
+    `grant execute on function erase_records(text, text) to ${role}`,
     ...outboxGrants(role),
   ];
 }
@@ -26,6 +29,9 @@ function grants(role: string): string[] {
 export const migrationsDir = join(import.meta.dirname, 'migrations');
 
 /** Brings schema, role and grants up to date; see migrate. */
-export async function migrateAccounts(options: { owner_url: string; role: string; role_password: string }, logger: Logger): Promise<void> {
+export async function migrateAccounts(
+  options: { owner_url: string; role: string; role_password: string },
+  logger: Logger,
+): Promise<void> {
   await migrate({ ...options, schema, dir: migrationsDir, grants }, logger);
 }

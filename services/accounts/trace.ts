@@ -1,5 +1,5 @@
-import { isSampled } from '#libs/service/tracing.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
+import { isSampled } from '#libs/service/tracing.ts';
 import type { Handled } from './consumers.ts';
 
 /** A span for each traced message, in its own trace: its transaction, or its read, which it may share with others. */
@@ -9,8 +9,12 @@ export function handlingTracer(tracing: Tracing): (handled: Handled) => void {
       const { traceparent } = headers;
       if (!isSampled(traceparent)) continue;
       const attributes = {
-        'messaging.system': 'kafka', 'messaging.destination.name': topic, 'messaging.message.id': headers['ce_id'], 'db.system.name': 'postgresql',
-        request_id: headers['request-id'], messages: messages.length,
+        'messaging.system': 'kafka',
+        'messaging.destination.name': topic,
+        'messaging.message.id': headers['ce_id'],
+        'db.system.name': 'postgresql',
+        request_id: headers['request-id'],
+        messages: messages.length,
       };
       tracing.begin(`process ${name}`, { kind: 'consumer', traceparent, startedAt, attributes }).end();
     }

@@ -12,20 +12,50 @@ const base = {
   API_KEY_PEPPER: 'a pepper of sixteen',
   IDEMPOTENCY_SECRET: 'a secret of sixteen',
   GATEWAY_MAC_KEYS: 'a MAC key of at least thirty-two characters',
+  WEBHOOK_SECRET_KEYS: 'a key of at least thirty-two characters',
   API_KEY_PUBLIC_KEYS: generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString(),
 };
-const dashboard = { DASHBOARD_CLIENT_ID: 'dashboard', DASHBOARD_CLIENT_SECRET: 'a secret of sixteen', SESSION_SECRET: 'a secret of sixteen', PUBLIC_URL: 'http://bank.example' };
+const dashboard = {
+  DASHBOARD_CLIENT_ID: 'dashboard',
+  DASHBOARD_CLIENT_SECRET: 'a secret of sixteen',
+  SESSION_SECRET: 'a secret of sixteen',
+  PUBLIC_URL: 'http://bank.example',
+};
 
 it('the dashboard is configured as a whole or not at all', () => {
   expect(loadConfig(gatewayConfig, base).PUBLIC_URL).toBeUndefined();
-  expect(loadConfig(gatewayConfig, { ...base, ...dashboard })).toMatchObject(dashboard);
+  expect(loadConfig(gatewayConfig, { ...base, ...dashboard })).toMatchObject({
+    ...dashboard,
+    SESSION_SECRET: [dashboard.SESSION_SECRET],
+  });
+});
+
+it('the idempotency secret is one, or two with the moment from which the first is used', () => {
+  const secrets = (IDEMPOTENCY_SECRET: string, IDEMPOTENCY_SECRET_SINCE?: string) =>
+    loadConfig(gatewayConfig, { ...base, IDEMPOTENCY_SECRET, IDEMPOTENCY_SECRET_SINCE }).IDEMPOTENCY_SECRET;
+  const [one, other, since] = ['one secret of sixteen', 'another of sixteen', '2026-12-01T02:00:00Z'];
+  expect(secrets(one)).toEqual([one]);
+  expect(secrets(`${one}, ${other}`, since)).toEqual([one, other]);
+  expect(() => secrets(`${one},${other}`)).toThrow('IDEMPOTENCY_SECRET_SINCE belongs to');
+  expect(() => secrets(one, since)).toThrow('IDEMPOTENCY_SECRET_SINCE belongs to');
+  expect(() => secrets(`${one},${other},${one}`, since)).toThrow('must be one secret, or two');
+  expect(() => secrets(`${one},${other}`, 'tomorrow')).toThrow('IDEMPOTENCY_SECRET_SINCE');
 });
 
 it('roles have scopes that exist, of a claim that is named', () => {
-  const roles = (JWT_ROLE_SCOPES: string, JWT_SCOPES_CLAIM: string | undefined = 'roles') => loadConfig(gatewayConfig, { ...base, JWT_SCOPES_CLAIM, JWT_ROLE_SCOPES }).JWT_ROLE_SCOPES;
-  expect(roles('teller = clients:read transactions:write; auditor=books:read;')).toEqual(new Map([['teller', ['clients:read', 'transactions:write']], ['auditor', ['books:read']]]));
-  for (const wrong of ['teller=clients:reed', '=clients:read', 'teller', 'teller=']) expect(() => roles(wrong)).toThrow(/JWT_ROLE_SCOPES: must be role=/);
-  expect(() => loadConfig(gatewayConfig, { ...base, JWT_ROLE_SCOPES: 'teller=clients:read' })).toThrow('needs JWT_SCOPES_CLAIM');
+  const roles = (JWT_ROLE_SCOPES: string, JWT_SCOPES_CLAIM: string | undefined = 'roles') =>
+    loadConfig(gatewayConfig, { ...base, JWT_SCOPES_CLAIM, JWT_ROLE_SCOPES }).JWT_ROLE_SCOPES;
+  expect(roles('teller = clients:read transactions:write; auditor=books:read;')).toEqual(
+    new Map([
+      ['teller', ['clients:read', 'transactions:write']],
+      ['auditor', ['books:read']],
+    ]),
+  );
+  for (const wrong of ['teller=clients:reed', '=clients:read', 'teller', 'teller='])
+    expect(() => roles(wrong)).toThrow(/JWT_ROLE_SCOPES: must be role=/);
+  expect(() => loadConfig(gatewayConfig, { ...base, JWT_ROLE_SCOPES: 'teller=clients:read' })).toThrow(
+    'needs JWT_SCOPES_CLAIM',
+  );
 });
 
 it.each([...Object.keys(dashboard), 'JWKS_URL'])('without %s the start says what belongs together', (missing) => {

@@ -1,43 +1,89 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
-import { scopes } from '#libs/contracts/scopes.ts';
-import type { Scope } from '#libs/contracts/scopes.ts';
-import { keyVerifyingConfig, macConfig } from '#libs/service/signing.ts';
-import { tracingConfig } from '#libs/service/tracing.ts';
-import packageJson from '../../package.json' with { type: 'json' };
 import { approvalActions } from '#libs/contracts/approvals.ts';
 import { isCurrency, toMinor } from '#libs/contracts/money.ts';
-import { createCursors } from './api/cursor.ts';
+import type { Scope } from '#libs/contracts/scopes.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
+import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
+import { kafkaConfig, list, loadConfig, port, processConfig, url, wholeNumber } from '#libs/service/config.ts';
+import { keyVerifyingConfig, macConfig, secretKeysConfig } from '#libs/service/signing.ts';
+import { tracingConfig } from '#libs/service/tracing.ts';
+import packageJson from '../../package.json' with { type: 'json' };
 import type { FourEyes } from './access/four-eyes.ts';
 import { createKeySet } from './access/jwks.ts';
 import { asymmetricAlgorithms } from './access/tokens.ts';
+import { createCursors } from './api/cursor.ts';
+import type { IdempotencySecrets } from './api/idempotency.ts';
+import { inUse } from './api/idempotency.ts';
+
+/** Whether the runtime knows it: Intl throws where it does not. */
+function isAccepted(make: () => unknown): boolean {
+  try {
+    make();
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** role=scope scope;role=scope */
 const roleScopes = z
   .string()
-  .transform((text) => new Map(text.split(';').filter((rule) => rule.trim() !== '').map((rule) => {
-    const [role = '', ...named] = rule.split('=').map((part) => part.trim());
-    return [role, named.join('=').split(/ +/)] as const;
-  })))
-  .refine((roles) => [...roles].every(([role, named]) => role !== '' && named.every((scope) => scopes.includes(scope as Scope))), 'must be role=scope scope;role=scope with scopes that exist')
+  .transform(
+    (text) =>
+      new Map(
+        text
+          .split(';')
+          .filter((rule) => rule.trim() !== '')
+          .map((rule) => {
+            const [role = '', ...named] = rule.split('=').map((part) => part.trim());
+            return [role, named.join('=').split(/ +/)] as const;
+          }),
+      ),
+  )
+  .refine(
+    (roles) =>
+      [...roles].every(([role, named]) => role !== '' && named.every((scope) => scopes.includes(scope as Scope))),
+    'must be role=scope scope;role=scope with scopes that exist',
+  )
   .meta({ title: 'role=scope scope;…' });
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) instanceof Intl.DateTimeFormat;
+  } catch {
+    return false;
+  }
+}
 
 export const routeGroups = ['api', 'admin', 'docs'] as const;
 export type RouteGroup = (typeof routeGroups)[number];
 
 const secret = z.string().min(16, 'must have at least 16 characters');
+/** The one in use, and the one before it while it is rotated. */
+const rotatedSecret = list
+  .pipe(
+    z.array(secret).min(1, 'names no secret').max(2, 'must be one secret, or two: the new one and the one before it'),
+  )
+  .meta({ title: 'secret, or two separated by a comma' });
 
 /** `KES:1000000 USD:10000` */
-const amountLimits = z.string().transform((text, ctx) => {
-  const limits = new Map<string, string>();
-  for (const part of text.split(/[\s,]+/).filter((one) => one !== '')) {
-    const [, currency = '', amount = ''] = /^([A-Z]{3}):(\d{1,15}(?:\.\d{1,4})?)$/.exec(part) ?? [];
-    if (isCurrency(currency) && typeof toMinor(amount, currency) === 'bigint') limits.set(currency, amount);
-    else ctx.addIssue({ code: 'custom', message: `must be currencies with amounts, such as "KES:1000000 USD:10000": ${part} is none` });
-  }
-  return limits as ReadonlyMap<string, string>;
-}).meta({ title: 'currencies with amounts' });
+const amountLimits = z
+  .string()
+  .transform((text, ctx) => {
+    const limits = new Map<string, string>();
+    for (const part of text.split(/[\s,]+/).filter((one) => one !== '')) {
+      const [, currency = '', amount = ''] = /^([A-Z]{3}):(\d{1,15}(?:\.\d{1,4})?)$/.exec(part) ?? [];
+      if (isCurrency(currency) && typeof toMinor(amount, currency) === 'bigint') limits.set(currency, amount);
+      else
+        ctx.addIssue({
+          code: 'custom',
+          message: `must be currencies with amounts, such as "KES:1000000 USD:10000": ${part} is none`,
+        });
+    }
+    return limits as ReadonlyMap<string, string>;
+  })
+  .meta({ title: 'currencies with amounts' });
 
 export const gatewayConfig = z
   .object({
@@ -53,56 +99,214 @@ export const gatewayConfig = z
       .pipe(z.array(z.enum(asymmetricAlgorithms)))
       .prefault(asymmetricAlgorithms.join(','))
       .describe('Signature algorithms accepted in tokens'),
-    JWT_HS256_SECRET: z.string().min(32, 'must have at least 32 characters').optional().describe('Accepts HS256 tokens signed with this secret: for tests, never together with a real issuer'),
-    JWT_WHOLE_BANK_CLIENTS: list.optional().describe('OAuth clients (the azp of a token, else its client_id) whose tokens act for the whole bank where no bank_client_id binds them; * for all, without it none'),
-    JWT_SCOPES_CLAIM: z.string().optional().describe('Claim that holds the scopes instead of scope: its name, or names from member to member (realm_access.roles); a text or a list'),
-    JWT_ROLE_SCOPES: roleScopes.optional().describe('Scopes of each value of JWT_SCOPES_CLAIM: teller=clients:read transactions:write;auditor=books:read. Other values mean nothing; without it the values are scopes'),
-    JWT_MAX_LIFETIME: wholeNumber(60, 604_800).prefault('43200').describe('Longest lifetime of an accepted token, exp - iat, in seconds'),
-    JWKS_MAX_STALE: wholeNumber(5, 86_400).prefault('300').describe("Seconds after which the issuer's keys are used no more unless they were fetched again: a key that it withdraws is refused so soon, and tokens are answered 503 when JWKS_URL has failed for so long"),
-    API_KEY_ENVIRONMENTS: list.pipe(z.array(z.enum(['live', 'test']))).prefault('live').describe('Environments whose API keys work here: live, test or both'),
-    KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 3650).prefault('365').describe('Longest life of a new API key, and that of one whose maker says nothing; a key that makes one is never outlived by it'),
-    API_KEY_PEPPER: secret.describe('Secret under which API keys are hashed; the same for every gateway and for bootstrap-key'),
-    API_KEY_PEPPER_PREVIOUS: secret.optional().describe('The API_KEY_PEPPER before this one, until no key hashed under it is in use any more (docs/operations.md)'),
+    JWT_HS256_SECRET: z
+      .string()
+      .min(32, 'must have at least 32 characters')
+      .optional()
+      .describe('Accepts HS256 tokens signed with this secret: for tests, never together with a real issuer'),
+    JWT_WHOLE_BANK_CLIENTS: list
+      .optional()
+      .describe(
+        'OAuth clients (the azp of a token, else its client_id) whose tokens act for the whole bank where no bank_client_id binds them; * for all, without it none',
+      ),
+    JWT_SCOPES_CLAIM: z
+      .string()
+      .optional()
+      .describe(
+        'Claim that holds the scopes instead of scope: its name, or names from member to member (realm_access.roles); a text or a list',
+      ),
+    JWT_ROLE_SCOPES: roleScopes
+      .optional()
+      .describe(
+        'Scopes of each value of JWT_SCOPES_CLAIM: teller=clients:read transactions:write;auditor=books:read. Other values mean nothing; without it the values are scopes',
+      ),
+    JWT_MAX_LIFETIME: wholeNumber(60, 604_800)
+      .prefault('43200')
+      .describe('Longest lifetime of an accepted token, exp - iat, in seconds'),
+    JWKS_MAX_STALE: wholeNumber(5, 86_400)
+      .prefault('300')
+      .describe(
+        "Seconds after which the issuer's keys are used no more unless they were fetched again: a key that it withdraws is refused so soon, and tokens are answered 503 when JWKS_URL has failed for so long",
+      ),
+    API_KEY_ENVIRONMENTS: list
+      .pipe(z.array(z.enum(['live', 'test'])))
+      .prefault('live')
+      .describe('Environments whose API keys work here: live, test or both'),
+    KEY_MAX_LIFETIME_DAYS: wholeNumber(1, 3650)
+      .prefault('365')
+      .describe(
+        'Longest life of a new API key, and that of one whose maker says nothing; a key that makes one is never outlived by it',
+      ),
+    API_KEY_PEPPER: secret.describe(
+      'Secret under which API keys are hashed; the same for every gateway and for bootstrap-key',
+    ),
+    API_KEY_PEPPER_PREVIOUS: secret
+      .optional()
+      .describe(
+        'The API_KEY_PEPPER before this one, until no key hashed under it is in use any more (docs/operations.md)',
+      ),
     GATEWAY_MAC_KEYS: macConfig.GATEWAY_MAC_KEYS,
+    ...secretKeysConfig,
     ...keyVerifyingConfig,
-    IDEMPOTENCY_SECRET: secret.describe('Secret from which command ids and cursors are derived; the same for every gateway, and never changed'),
-    RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000_000).prefault('6000').describe('Requests of one caller a minute, counted by each gateway for itself; 0 for no limit'),
-    AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000_000).prefault('60').describe('Failed authentications of one address a minute that are answered 401, the rest 429; 0 for no limit'),
+    IDEMPOTENCY_SECRET: rotatedSecret.describe(
+      'Secret from which command ids and cursors are derived; the same for every gateway. While it is rotated, the new one and the one before it, and IDEMPOTENCY_SECRET_SINCE (docs/operations.md)',
+    ),
+    IDEMPOTENCY_SECRET_SINCE: z.iso
+      .datetime()
+      .optional()
+      .describe(
+        'The moment from which the first of two secrets names new requests, in UTC (2026-12-01T02:00:00Z): later than the restart of the last gateway',
+      ),
+    RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000_000)
+      .prefault('6000')
+      .describe('Requests of one caller a minute, counted by each gateway for itself; 0 for no limit'),
+    AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000_000)
+      .prefault('60')
+      .describe('Failed authentications of one address a minute that are answered 401, the rest 429; 0 for no limit'),
     TRUST_PROXY: list.prefault('').describe('Addresses or networks of proxies whose X-Forwarded-For is believed'),
-    CORS_ORIGINS: list.prefault('*').describe('Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none'),
-    MAX_PENDING: wholeNumber(1, 100_000).prefault('5000').describe('Requests that may wait for a reply; more are answered 503'),
-    SECURITY_SUMMARY_SECONDS: wholeNumber(1, 3600).prefault('60').describe('How often refused credentials and permissions, as they were counted, are recorded in the audit and published to the topic security'),
-    MAX_CONNECTIONS: wholeNumber(10, 1_000_000).prefault('10000').describe('Connections that a gateway holds at most, a tenth of them of one address; the proxies of TRUST_PROXY may have them all'),
-    SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000).prefault('300').describe('How long requests are still taken after the readiness probe says no; behind a load balancer, as long as it takes to notice'),
+    CORS_ORIGINS: list
+      .prefault('*')
+      .describe(
+        'Origins whose pages may call the API: * for all (credentials travel in headers, never in cookies), empty for none',
+      ),
+    MAX_PENDING: wholeNumber(1, 100_000)
+      .prefault('5000')
+      .describe('Requests that may wait for a reply; more are answered 503'),
+    SECURITY_SUMMARY_SECONDS: wholeNumber(1, 3600)
+      .prefault('60')
+      .describe(
+        'How often refused credentials and permissions, as they were counted, are recorded in the audit and published to the topic security',
+      ),
+    MAX_CONNECTIONS: wholeNumber(10, 1_000_000)
+      .prefault('10000')
+      .describe(
+        'Connections that a gateway holds at most, a tenth of them of one address; the proxies of TRUST_PROXY may have them all',
+      ),
+    SHUTDOWN_DELAY_MS: wholeNumber(0, 20_000)
+      .prefault('300')
+      .describe(
+        'How long requests are still taken after the readiness probe says no; behind a load balancer, as long as it takes to notice',
+      ),
+    DEFAULT_CALLING_CODE: z
+      .string()
+      .regex(/^[1-9]\d{0,2}$/, 'must be a calling code of 1 to 3 digits, such as 254')
+      .optional()
+      .describe(
+        'Calling code of national phone numbers, those with a leading 0: with 254, 0700 000 001 is +254700000001; without it they are refused',
+      ),
     FOUR_EYES: list
       .pipe(z.array(z.enum(['all', 'none', ...approvalActions])))
       .prefault('all')
-      .describe('What people do only after a second person has approved it: all, none, or some of reverse, unfreeze, create_key, redrive, post_above'),
-    FOUR_EYES_KEYS: z.enum(['on', 'off']).default('off').describe('on: what API keys do needs approval as well, and keys with approvals:write may approve'),
-    FOUR_EYES_LIMITS: amountLimits.optional().describe('For post_above: the largest amount of a posting that needs no approval, by currency, such as "KES:1000000 USD:10000"; other currencies have no limit'),
-    DASHBOARD_CLIENT_ID: z.string().optional().describe('The OAuth client by which staff sign in to the dashboard at JWT_ISSUER; needs the three that follow, and without them there is no dashboard'),
+      .describe(
+        'What people do only after a second person has approved it: all, none, or some of reverse, unfreeze, create_key, redrive, post_above, erase',
+      ),
+    FOUR_EYES_KEYS: z
+      .enum(['on', 'off'])
+      .default('off')
+      .describe('on: what API keys do needs approval as well, and keys with approvals:write may approve'),
+    FOUR_EYES_LIMITS: amountLimits
+      .optional()
+      .describe(
+        'For post_above: the largest amount of a posting that needs no approval, by currency, such as "KES:1000000 USD:10000"; other currencies have no limit',
+      ),
+    DASHBOARD_CLIENT_ID: z
+      .string()
+      .optional()
+      .describe(
+        'The OAuth client by which staff sign in to the dashboard at JWT_ISSUER; needs the three that follow, and without them there is no dashboard',
+      ),
     DASHBOARD_CLIENT_SECRET: secret.optional().describe('Its secret'),
-    SESSION_SECRET: secret.optional().describe('Secret from which the keys of session cookies are derived; the same for every gateway, and whoever changes it signs everybody out'),
-    PUBLIC_URL: url('http', 'https').optional().describe('Where browsers reach the gateways, such as https://bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI'),
+    SESSION_SECRET: rotatedSecret
+      .optional()
+      .describe(
+        'Secret from which the keys of session cookies are derived; the same for every gateway. Of two the first seals, and each opens: with one alone, a change signs everybody out',
+      ),
+    PUBLIC_URL: url('http', 'https')
+      .optional()
+      .describe(
+        'Where browsers reach the gateways, such as https://bank.example; the issuer must allow <PUBLIC_URL>/admin/callback as redirect URI',
+      ),
+    BANK_LOCALE: z
+      .string()
+      .refine((locale) => isAccepted(() => new Intl.Locale(locale)), {
+        message: 'must be a language with its region, such as en-KE',
+      })
+      .optional()
+      .describe(
+        'How the dashboard writes times and amounts, such as en-KE or de-DE; without it 2026-01-31 23:59:59 and 1 500.00',
+      ),
+    SECURITY_CONTACT: z
+      .string()
+      .regex(
+        /^(mailto:[^\s,@]+@[^\s,@]+|https:\/\/[^\s,]+|tel:\+[\d-]+)$/,
+        'must be one address: mailto:security@bank.example, https://… or tel:+…',
+      )
+      .optional()
+      .describe(
+        'Where whoever finds a weakness says so, as /.well-known/security.txt (RFC 9116) tells it: mailto:, https: or tel:; without it that path is not served',
+      ),
+    BANK_NAME: z.string().min(1).max(100).default('Core Banking').describe('Name of the bank, on statements'),
+    BANK_ADDRESS: z
+      .string()
+      .max(500)
+      .default('')
+      .transform((text) => text.split(';').flatMap((line) => (line.trim() === '' ? [] : [line.trim()])))
+      .meta({ title: 'lines separated by semicolons' })
+      .describe('Address of the bank, on statements: 1 Kenyatta Avenue; 00100 Nairobi'),
+    BANK_TIME_ZONE: z
+      .string()
+      .refine(isTimeZone, 'must be the name of a time zone, such as Africa/Nairobi')
+      .default('UTC')
+      .describe(
+        'Time zone of the bank, by its IANA name: the times of the dashboard and of printed statements, and the days that its pages begin and end with. The API is in UTC',
+      ),
     ROUTES: list
       .pipe(z.array(z.enum(routeGroups)).min(1))
       .prefault(routeGroups.join(','))
-      .describe('What this gateway serves: api, the REST API but /admin; admin, all of /admin, its REST API and the dashboard; docs, /docs and the OpenAPI file, without credentials'),
+      .describe(
+        'What this gateway serves: api, the REST API but /admin; admin, all of /admin, its REST API and the dashboard; docs, /docs and the OpenAPI file, without credentials',
+      ),
   })
-  .refine((config) => (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) || (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined), {
-    message: 'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
+  .refine(
+    (config) =>
+      (config.JWKS_URL === undefined && config.JWT_HS256_SECRET === undefined) ||
+      (config.JWT_ISSUER !== undefined && config.JWT_AUDIENCE !== undefined),
+    {
+      message: 'JWKS_URL and JWT_HS256_SECRET need JWT_ISSUER and JWT_AUDIENCE',
+    },
+  )
+  .refine(
+    ({ FOUR_EYES: named }) =>
+      named.length > 0 && (named.length === 1 || !named.some((one) => one === 'all' || one === 'none')),
+    {
+      message: 'FOUR_EYES must be all, none, or names of actions',
+    },
+  )
+  .refine((config) => (config.IDEMPOTENCY_SECRET.length === 2) === (config.IDEMPOTENCY_SECRET_SINCE !== undefined), {
+    message:
+      'IDEMPOTENCY_SECRET_SINCE belongs to an IDEMPOTENCY_SECRET of two: without it gateways would not change together',
   })
-  .refine(({ FOUR_EYES: named }) => named.length > 0 && (named.length === 1 || !named.some((one) => one === 'all' || one === 'none')), {
-    message: 'FOUR_EYES must be all, none, or names of actions',
+  .refine((config) => config.JWT_ROLE_SCOPES === undefined || config.JWT_SCOPES_CLAIM !== undefined, {
+    message: 'JWT_ROLE_SCOPES needs JWT_SCOPES_CLAIM',
   })
-  .refine((config) => config.JWT_ROLE_SCOPES === undefined || config.JWT_SCOPES_CLAIM !== undefined, { message: 'JWT_ROLE_SCOPES needs JWT_SCOPES_CLAIM' })
-  .refine((config) => {
-    const given = [config.DASHBOARD_CLIENT_ID, config.DASHBOARD_CLIENT_SECRET, config.SESSION_SECRET, config.PUBLIC_URL].filter((value) => value !== undefined).length;
-    return given === 0 || (given === 4 && config.JWKS_URL !== undefined);
-  }, { message: 'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET and PUBLIC_URL belong together, and need JWKS_URL' });
+  .refine(
+    (config) => {
+      const given = [
+        config.DASHBOARD_CLIENT_ID,
+        config.DASHBOARD_CLIENT_SECRET,
+        config.SESSION_SECRET,
+        config.PUBLIC_URL,
+      ].filter((value) => value !== undefined).length;
+      return given === 0 || (given === 4 && config.JWKS_URL !== undefined);
+    },
+    {
+      message:
+        'DASHBOARD_CLIENT_ID, DASHBOARD_CLIENT_SECRET, SESSION_SECRET and PUBLIC_URL belong together, and need JWKS_URL',
+    },
+  );
 
 /** The settings of four eyes, as the API asks for them. */
-export function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS'>): FourEyes {
+function fourEyesOf(config: Pick<GatewayConfig, 'FOUR_EYES' | 'FOUR_EYES_KEYS' | 'FOUR_EYES_LIMITS'>): FourEyes {
   const named = config.FOUR_EYES;
   const actions = new Set(approvalActions.filter((action) => named.includes('all') || named.includes(action)));
   return { actions, keys: config.FOUR_EYES_KEYS === 'on', limits: config.FOUR_EYES_LIMITS ?? new Map() };
@@ -116,17 +320,29 @@ export function loadGatewayConfig(): GatewayConfig {
 
 /** What createApp takes, of that which follows from the configuration alone. */
 export function appSettings(config: GatewayConfig, logger: Logger) {
+  const since = config.IDEMPOTENCY_SECRET_SINCE;
+  const idempotencySecrets: IdempotencySecrets = {
+    secrets: config.IDEMPOTENCY_SECRET,
+    sinceMs: since === undefined ? undefined : Date.parse(since),
+  };
   return {
     apiVersion: packageJson.version,
+    callingCode: config.DEFAULT_CALLING_CODE,
+    letterhead: { name: config.BANK_NAME, address: config.BANK_ADDRESS, timeZone: config.BANK_TIME_ZONE },
     pepper: config.API_KEY_PEPPER,
+    secretKeys: createSecretKeys(config.WEBHOOK_SECRET_KEYS),
     keyMaxLifetimeMs: config.KEY_MAX_LIFETIME_DAYS * 24 * 60 * 60 * 1000,
-    cursors: createCursors(config.IDEMPOTENCY_SECRET),
-    idempotencySecret: config.IDEMPOTENCY_SECRET,
+    // A host's clock will do: both secrets are accepted.
+    cursors: createCursors(() => inUse(idempotencySecrets, Date.now())),
+    idempotencySecrets,
     tokens: {
       issuer: config.JWT_ISSUER ?? '',
       audience: config.JWT_AUDIENCE ?? '',
       algorithms: config.JWT_ALGORITHMS,
-      keySet: config.JWKS_URL === undefined ? undefined : createKeySet({ url: config.JWKS_URL, logger, maxStaleMs: config.JWKS_MAX_STALE * 1000 }),
+      keySet:
+        config.JWKS_URL === undefined
+          ? undefined
+          : createKeySet({ url: config.JWKS_URL, logger, maxStaleMs: config.JWKS_MAX_STALE * 1000 }),
       hs256Secret: config.JWT_HS256_SECRET,
       wholeBankClients: config.JWT_WHOLE_BANK_CLIENTS ?? [],
       scopesClaim: config.JWT_SCOPES_CLAIM,
@@ -140,5 +356,6 @@ export function appSettings(config: GatewayConfig, logger: Logger) {
     corsOrigins: config.CORS_ORIGINS,
     routes: config.ROUTES,
     fourEyes: fourEyesOf(config),
+    securityContact: config.SECURITY_CONTACT,
   };
 }

@@ -20,79 +20,104 @@ import { createConsumerLag } from './observe/consumer-lag.ts';
 import { createGatewayMetrics, measureGateway } from './observe/gateway-metrics.ts';
 import { createLoadShedding } from './overload/load-shedding.ts';
 
-/** Starts the gateway. It is stopped in reverse order: readiness, HTTP server, breakers, requester, followers, publisher, probes. */
-run('gateway', async ({ logger, instance, onStop }) => {
-  const config = loadGatewayConfig();
-  const prefix = config.TOPIC_PREFIX;
-  const registry = createMetrics('gateway');
-  const metrics = createGatewayMetrics(registry);
-  const tracing = await createTracing('gateway', config, logger);
-  onStop('tracing', () => tracing?.stop());
-  const brokers = kafkaOptions(config, `gateway-${instance}`);
-  const kafka = createKafka(brokers, logger);
-  await checkBrokers(kafka, brokers);
+/**
+ * Starts the gateway. It is stopped in reverse order: readiness, HTTP server, breakers, requester,
+ * followers, publisher, probes.
+ */
+run(
+  'gateway',
+  async ({ logger, instance, onStop }) => {
+    const config = loadGatewayConfig();
+    const prefix = config.TOPIC_PREFIX;
+    const registry = createMetrics('gateway');
+    const metrics = createGatewayMetrics(registry);
+    const tracing = await createTracing('gateway', config, logger);
+    onStop('tracing', () => tracing?.stop());
+    const brokers = kafkaOptions(config, `gateway-${instance}`);
+    const kafka = createKafka(brokers, logger);
+    await checkBrokers(kafka, brokers);
 
-  const now = () => clock.now();
-  const loadShedding = createLoadShedding({ clock: { check: () => clock.check() }, metrics });
-  const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
-  const { publisher, requester, apiKeys, keyFollower, dashboard } = messaging;
-  const clock = createClock({ read: createTimeReader((...request) => requester.request(...request), prefix), logger });
-  const forwarder = createForwarder({ request: (...request) => requester.request(...request), loadShedding, now, prefix, logger, metrics, tracing });
-  const consumerLag = createConsumerLag(kafka, prefix);
-  measureGateway(registry, { requester, publisher, consumerLag, forwarder });
-  measureClock(registry, clock);
+    const now = () => clock.now();
+    const loadShedding = createLoadShedding({ clock: { check: () => clock.check() }, metrics });
+    const messaging = createMessaging(kafka, config, { logger, instance, metrics, loadShedding, now });
+    const { publisher, requester, apiKeys, keyFollower, dashboard } = messaging;
+    const clock = createClock({
+      read: createTimeReader((...request) => requester.request(...request), prefix),
+      logger,
+    });
+    const forwarder = createForwarder({
+      request: (...request) => requester.request(...request),
+      loadShedding,
+      now,
+      prefix,
+      logger,
+      metrics,
+      tracing,
+    });
+    const consumerLag = createConsumerLag(kafka, prefix);
+    measureGateway(registry, { requester, publisher, consumerLag, forwarder });
+    measureClock(registry, clock);
 
-  let state: 'starting' | 'running' | 'draining' = 'starting';
-  const health = createHealthServer({
-    host: config.HEALTH_HOST,
-    port: config.HEALTH_PORT,
-    ready: {
-      http: () => ({ ok: state === 'running', reason: state }),
-      requests: () => publisher.health(),
-      replies: () => requester.health(),
-      api_keys: () => keyFollower.health(),
-      clock: () => clock.check(),
-    },
-    metrics: registry,
-    logger,
-  });
-  onStop('health server', () => health.stop());
-  await health.start();
+    let state: 'starting' | 'running' | 'draining' = 'starting';
+    const health = createHealthServer({
+      host: config.HEALTH_HOST,
+      port: config.HEALTH_PORT,
+      ready: {
+        http: () => ({ ok: state === 'running', reason: state }),
+        requests: () => publisher.health(),
+        replies: () => requester.health(),
+        api_keys: () => keyFollower.health(),
+        clock: () => clock.check(),
+      },
+      metrics: registry,
+      logger,
+    });
+    onStop('health server', () => health.stop());
+    await health.start();
 
-  onStop('publisher', () => publisher.stop());
-  await publisher.start();
-  onStop('key follower', () => keyFollower.stop());
-  onStop('requester', () => requester.stop());
-  onStop('session follower', () => dashboard?.follower.stop());
-  if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
-  await Promise.all([keyFollower.start(), requester.start(), dashboard?.follower.start()]);
-  onStop('clock', () => clock.stop());
-  await clock.start();
+    onStop('publisher', () => publisher.stop());
+    await publisher.start();
+    onStop('key follower', () => keyFollower.stop());
+    onStop('requester', () => requester.stop());
+    onStop('session follower', () => dashboard?.follower.stop());
+    if (!config.ALLOW_UNREPLICATED) await requireReplication(kafka, [...topicTable(config.TOPIC_PREFIX).keys()]);
+    await Promise.all([keyFollower.start(), requester.start(), dashboard?.follower.start()]);
+    onStop('clock', () => clock.stop());
+    await clock.start();
 
-  onStop('breakers', () => forwarder.stop());
-  const auditRecords = createAuditRecords({ publisher, prefix, logger, now, metrics, summaryMs: config.SECURITY_SUMMARY_SECONDS * 1000 });
-  onStop('audit records', () => auditRecords.stop());
-  auditRecords.start();
-  const app = await createApp({
-    ...appSettings(config, logger),
-    loadShedding,
-    clock,
-    forwarder,
-    consumerLag,
-    apiKeys,
-    dashboard: dashboard?.options,
-    auditRecords,
-    logger,
-    metrics,
-    tracing,
-    isDraining: () => state === 'draining',
-  });
-  onStop('HTTP server', () => app.close());
-  logger.info({ address: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
-  state = 'running';
-  onStop('readiness', async () => {
-    health.drain();
-    state = 'draining';
-    await sleep(config.SHUTDOWN_DELAY_MS);
-  });
-}, { stopStepMs: 21_000, stopMs: 28_000 });
+    onStop('breakers', () => forwarder.stop());
+    const auditRecords = createAuditRecords({
+      publisher,
+      prefix,
+      logger,
+      now,
+      metrics,
+      summaryMs: config.SECURITY_SUMMARY_SECONDS * 1000,
+    });
+    onStop('audit records', () => auditRecords.stop());
+    auditRecords.start();
+    const app = await createApp({
+      ...appSettings(config, logger),
+      loadShedding,
+      clock,
+      forwarder,
+      consumerLag,
+      apiKeys,
+      dashboard: dashboard?.options,
+      auditRecords,
+      logger,
+      metrics,
+      tracing,
+      isDraining: () => state === 'draining',
+    });
+    onStop('HTTP server', () => app.close());
+    logger.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, 'the gateway takes requests');
+    state = 'running';
+    onStop('readiness', async () => {
+      health.drain();
+      state = 'draining';
+      await sleep(config.SHUTDOWN_DELAY_MS);
+    });
+  },
+  { stopStepMs: 21_000, stopMs: 28_000 },
+);

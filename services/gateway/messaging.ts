@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createVerifier, signatureHeader } from '#libs/contracts/signature.ts';
-import { replyPartitions, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
+import { replyPartitions, topicName, topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
-import { follow } from '#libs/kafka/consume/follow.ts';
 import type { Follower } from '#libs/kafka/consume/follow.ts';
-import { createPublisher } from '#libs/kafka/publish/publish.ts';
+import { follow } from '#libs/kafka/consume/follow.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
+import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import { createRequester } from '#libs/kafka/request-reply/request-reply.ts';
 import { macKeys } from '#libs/service/signing.ts';
 import { createApiKeys } from './access/api-keys.ts';
+import { encodeNotice } from './api/forward.ts';
 import type { GatewayConfig } from './config.ts';
 import type { DashboardOptions } from './dashboard/dashboard.ts';
 import { createEndedSessions } from './dashboard/session/ended-sessions.ts';
-import { encodeNotice } from './api/forward.ts';
 import type { GatewayMetrics } from './observe/gateway-metrics.ts';
 import type { LoadShedding } from './overload/load-shedding.ts';
 
@@ -26,13 +26,20 @@ export interface MessagingDependencies {
   now: () => number;
 }
 
-/** What goes over Kafka: requests out, replies in, and the API keys and ended sessions that are followed. Nothing is started yet. */
+/**
+ * What goes over Kafka: requests out, replies in, and the API keys and ended sessions that are
+ * followed. Nothing is started yet.
+ */
 export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps: MessagingDependencies) {
   const { logger, instance, metrics, loadShedding, now } = deps;
   const prefix = config.TOPIC_PREFIX;
   const keys = macKeys(config);
   const publisher = createPublisher(kafka, {
-    logger, name: 'requests', topics: topicTable(prefix), maxQueued: 2 * config.MAX_PENDING, sign: (message) => keys.sign('gateway', message),
+    logger,
+    name: 'requests',
+    topics: topicTable(prefix),
+    maxQueued: 2 * config.MAX_PENDING,
+    sign: (message) => keys.sign('gateway', message),
   });
   const requester = createRequester(kafka, publisher, {
     topic: topicName(prefix, 'replies'),
@@ -61,7 +68,8 @@ export function createMessaging(kafka: KafkaClient, config: GatewayConfig, deps:
   const keyFollower = follow(kafka, {
     topic: topicName(prefix, 'api-keys'),
     groupId: `${prefix}gateway-keys-${instance}`,
-    onMessage: (key, value, headers) => (isSigned(value, headers[signatureHeader]) ? apiKeys.take(key, value) : refuseState(key)),
+    onMessage: (key, value, headers) =>
+      isSigned(value, headers[signatureHeader]) ? apiKeys.take(key, value) : refuseState(key),
     logger,
   });
   return { publisher, requester, apiKeys, keyFollower, dashboard: createDashboard(kafka, config, publisher, deps) };
@@ -74,21 +82,35 @@ function createDashboard(
   publisher: Publisher,
   { logger, instance, now }: MessagingDependencies,
 ): { options: DashboardOptions; follower: Follower } | undefined {
-  const { DASHBOARD_CLIENT_ID: clientId, DASHBOARD_CLIENT_SECRET: clientSecret, SESSION_SECRET: sessionSecret } = config;
+  const {
+    DASHBOARD_CLIENT_ID: clientId,
+    DASHBOARD_CLIENT_SECRET: clientSecret,
+    SESSION_SECRET: sessionSecrets,
+  } = config;
   const { PUBLIC_URL: publicUrl, JWT_ISSUER: issuer, TOPIC_PREFIX: prefix } = config;
-  const isComplete = clientId !== undefined && clientSecret !== undefined && sessionSecret !== undefined;
+  const isComplete = clientId !== undefined && clientSecret !== undefined && sessionSecrets !== undefined;
   if (!isComplete || publicUrl === undefined || issuer === undefined) return undefined;
   const ended = createEndedSessions({ publisher, prefix, logger, now });
   const groupId = `${prefix}gateway-sessions-${instance}`;
   const follower = follow(kafka, { topic: topicName(prefix, 'sessions'), groupId, onMessage: ended.take, logger });
-  return { options: { issuer, clientId, clientSecret, sessionSecret, publicUrl, ended }, follower };
+  const formats = { timeZone: config.BANK_TIME_ZONE, locale: config.BANK_LOCALE };
+  return { options: { issuer, clientId, clientSecret, sessionSecrets, publicUrl, ended, formats }, follower };
 }
 
-/** Informs accounts of a key's use. Nobody waits for it, and nothing is lost when it does not arrive: it is only a hint. */
+/**
+ * Informs accounts of a key's use. Nobody waits for it, and nothing is lost when it does not
+ * arrive: it is only a hint.
+ */
 function keyUseRecorder(publisher: Publisher, prefix: string, logger: Logger) {
   return (keyId: string, at: Date): void => {
     const data = { key_id: keyId, used_at: at.toISOString() };
-    const command = { name: 'record_api_key_use' as const, id: `use_${randomUUID()}`, key: keyId, data, acceptedAt: at };
+    const command = {
+      name: 'record_api_key_use' as const,
+      id: `use_${randomUUID()}`,
+      key: keyId,
+      data,
+      acceptedAt: at,
+    };
     publisher
       .publish(encodeNotice(command, command.id, prefix), { timeoutMs: 5_000 })
       .catch((error: unknown) => logger.debug({ err: error, key_id: keyId }, 'the use of a key was not recorded'));

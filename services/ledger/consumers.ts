@@ -8,8 +8,16 @@ const queryConcurrency = 4;
 
 type Handle = (messages: ReceivedMessage[]) => Promise<void>;
 
-/** Queries have a group of their own: a read never waits behind a backlog of writes. Nothing is started yet. */
-export function createConsumers(kafka: KafkaClient, config: LedgerConfig, handle: { commands: Handle; queries: Handle }, logger: Logger) {
+/**
+ * Queries and callers' batches have groups of their own: a read never waits behind a backlog of
+ * writes, a single command never behind a batch. Nothing is started yet.
+ */
+export function createConsumers(
+  kafka: KafkaClient,
+  config: LedgerConfig,
+  handle: { commands: Handle; batches: Handle; queries: Handle },
+  logger: Logger,
+) {
   const { TOPIC_PREFIX: prefix, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
   return {
     commands: consume(kafka, {
@@ -19,6 +27,13 @@ export function createConsumers(kafka: KafkaClient, config: LedgerConfig, handle
       sessionTimeoutMs,
       logger,
       handle: handle.commands,
+    }),
+    batches: consume(kafka, {
+      groupId: `${prefix}ledger-batches`,
+      topics: [topicName(prefix, 'ledger.batches')],
+      sessionTimeoutMs,
+      logger,
+      handle: handle.batches,
     }),
     queries: consume(kafka, {
       groupId: `${prefix}ledger-queries`,

@@ -1,7 +1,7 @@
 import type { Pool } from '#libs/postgres/pool.ts';
 import { commandCounter, outcomeOf } from '#libs/service/measures.ts';
-import { kept } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
+import { kept } from '#libs/service/metrics.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
 import type { DecidedBatch } from './batch/commands.ts';
 import { batchTracer } from './trace.ts';
@@ -17,14 +17,27 @@ export function observeBatches(metrics: Metrics, tracing: Tracing | undefined): 
   };
 }
 
-/** Counts batches and their commands. */
+/** Counts batches and their commands; of a caller's batch each message, and its items in the size. */
 function batchMetrics(metrics: Metrics): (batch: DecidedBatch) => void {
-  const sizes = metrics.histogram('ledger_batch_commands', 'Commands per batch', [], [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]);
-  const seconds = metrics.histogram('ledger_batch_duration_seconds', 'From the begin of the transaction of a batch to its commit');
-  const waits = metrics.histogram('ledger_lock_wait_seconds', "From the begin of a batch's transaction until its accounts are locked and what it needs is read: a round trip, and the wait for other writers");
+  const sizes = metrics.histogram(
+    'ledger_batch_commands',
+    'Commands per batch',
+    [],
+    [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
+  );
+  const seconds = metrics.histogram(
+    'ledger_batch_duration_seconds',
+    'From the begin of the transaction of a batch to its commit',
+  );
+  const waits = metrics.histogram(
+    'ledger_lock_wait_seconds',
+    "From the begin of a batch's transaction until its accounts are locked and what it needs is read: a round trip, and the wait for other writers",
+  );
   const count = commandCounter(metrics);
   return ({ commands, replies, times: { begun, read, committed } }) => {
-    sizes.observe(commands.length);
+    sizes.observe(
+      commands.reduce((sum, command) => sum + (command.name === 'create_batch' ? command.items.length : 1), 0),
+    );
     seconds.observe((committed - begun) / 1000);
     waits.observe((read - begun) / 1000);
     replies.forEach((reply, i) => count(commands[i]?.name ?? '', outcomeOf(reply)));
@@ -51,9 +64,20 @@ export function measureBooks(metrics: Metrics, pool: Pool, isOnDuty: () => boole
     const last = isOnDuty() ? await verification() : null;
     return last?.state === 'passed' || last?.state === 'broken' ? last : undefined;
   };
-  metrics.gauges('books_difference_minor', 'Assets less liabilities over all balances, in minor units, looked at once a minute: must be 0. From the ledger that publishes', ['currency'], async () =>
-    isOnDuty() ? (await differences()).map(({ currency, difference }) => ({ labels: { currency }, value: difference })) : []);
-  metrics.gauge('books_findings', 'Rules that the last check of the books found broken: must be 0. From the ledger that publishes, once there was a check', async () => (await ended())?.findings.length);
+  metrics.gauges(
+    'books_difference_minor',
+    'Assets less liabilities over all balances, in minor units, looked at once a minute: must be 0. From the ledger that publishes',
+    ['currency'],
+    async () =>
+      isOnDuty()
+        ? (await differences()).map(({ currency, difference }) => ({ labels: { currency }, value: difference }))
+        : [],
+  );
+  metrics.gauge(
+    'books_findings',
+    'Rules that the last check of the books found broken: must be 0. From the ledger that publishes, once there was a check',
+    async () => (await ended())?.findings.length,
+  );
   metrics.gauge('books_verified_age_seconds', 'How long ago that check ended', async () => {
     const ended_at = (await ended())?.ended_at;
     return ended_at == null ? undefined : (Date.now() - Date.parse(ended_at)) / 1000;

@@ -4,26 +4,38 @@ import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
 import { loadConfig, url } from '#libs/service/config.ts';
 import { run } from '#libs/service/run.ts';
 
-/** Brings the ledger's schema, its role and that role's rights up to date. Safe to repeat and to run several at once. */
+/**
+ * Brings the ledger's schema, its role and that role's rights up to date. Safe to repeat and to run
+ * several at once.
+ */
 export const migrateConfig = z.object({
   MIGRATION_DATABASE_URL: url('postgres', 'postgresql').describe("The owner's database URL"),
-  SERVICE_ROLE: z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/).describe('Role that the ledger logs in with'),
+  SERVICE_ROLE: z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,62}$/)
+    .describe('Role that the ledger logs in with'),
   SERVICE_ROLE_PASSWORD: z.string().min(8).describe('Its password'),
 });
 
-/** The ledger may add and read, and change the columns that move; of what is booked nothing can be changed, by the owner neither. */
+/**
+ * The ledger may add and read, and change the columns that move; of what is booked nothing can be
+ * changed, by the owner neither.
+ */
 export function grants(role: string): string[] {
   return [
     `grant select, insert on transactions, entries, commands, dead_lettered_commands to ${role}`,
     // An account begins with nothing: its first balance comes with its first entry.
     `grant select, insert (account_id, account_number, client_id, account_type, currency, status, status_version, created_at) on accounts to ${role}`,
-    `grant update (status, status_version, balance_minor, last_sequence) on accounts to ${role}`,
+    `grant update (status, status_version, balance_minor, last_sequence, held_minor, hold_expires_at, hold_version) on accounts to ${role}`,
+    `grant select, insert, update (status, captured_minor, updated_at) on holds to ${role}`,
     `grant select, insert, update (ended_at, findings) on verifications to ${role}`,
     ...outboxGrants(role),
     // Nothing of them changes, but rows can only be locked by who may change something.
     `grant select, insert, update (audit_id), delete on audit_outbox to ${role}`,
     `grant usage on all sequences in schema ledger to ${role}`,
-    `grant select on v_accounts, v_entries, v_transactions to ${role}`,
+    // Of what is booked the caller's texts alone, by their owner's function.
+    `grant execute on function erase_texts(uuid, uuid[]), erase_hold_texts(uuid) to ${role}`,
+    `grant select on v_accounts, v_entries, v_transactions, v_holds to ${role}`,
   ];
 }
 
@@ -34,7 +46,14 @@ if (import.meta.main) {
   run('ledger-migrate', async ({ logger }) => {
     const config = loadConfig(migrateConfig);
     await migrate(
-      { owner_url: config.MIGRATION_DATABASE_URL, schema: ledgerSchema, role: config.SERVICE_ROLE, role_password: config.SERVICE_ROLE_PASSWORD, dir: migrationsDir, grants },
+      {
+        owner_url: config.MIGRATION_DATABASE_URL,
+        schema: ledgerSchema,
+        role: config.SERVICE_ROLE,
+        role_password: config.SERVICE_ROLE_PASSWORD,
+        dir: migrationsDir,
+        grants,
+      },
       logger,
     );
   });

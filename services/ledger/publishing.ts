@@ -20,7 +20,10 @@ import type { Pools } from './pools.ts';
 
 const readTimeoutMs = 2_000;
 
-/** The newest batch that the ledger has published: a topic knows it, so that an older history of the database is noticed. */
+/**
+ * The newest batch that the ledger has published: a topic knows it, so that an older history of the
+ * database is noticed.
+ */
 export function createHistory(kafka: KafkaClient, prefix: string): History {
   const readLast = () => readLastValue(kafka, topicName(prefix, 'ledger.position'), readTimeoutMs);
   return new History({ topic: 'ledger.position', source: source.ledger, readLast });
@@ -38,23 +41,45 @@ export interface PublishingDependencies {
 }
 
 /**
- * Replies, the events of the outbox, and audit records, each by a publisher of its own. What accounts acts upon is signed: its steps'
- * replies, and audit records. Nothing is started yet.
+ * Replies, the events of the outbox, and audit records, each by a publisher of its own. What
+ * accounts acts upon is signed: its steps' replies, and audit records. Nothing is started yet.
  */
-export function createPublishing(kafka: KafkaClient, config: LedgerConfig, { keys, pools, history, metrics, tracing, now, logger }: PublishingDependencies) {
+export function createPublishing(
+  kafka: KafkaClient,
+  config: LedgerConfig,
+  { keys, pools, history, metrics, tracing, now, logger }: PublishingDependencies,
+) {
   const prefix = config.TOPIC_PREFIX;
   const sign = (message: OutgoingMessage) => keys.sign('ledger', message);
   const forAccounts = topicName(prefix, 'accounts.commands');
   const topics = topicTable(prefix);
   const publishers = {
-    replies: createPublisher(kafka, { logger, name: 'replies', topics, maxQueued: 50_000, sign: (message) => void (message.topic === forAccounts && sign(message)) }),
+    replies: createPublisher(kafka, {
+      logger,
+      name: 'replies',
+      topics,
+      maxQueued: 50_000,
+      sign: (message) => void (message.topic === forAccounts && sign(message)),
+    }),
     events: createPublisher(kafka, { logger, name: 'events', topics }),
     audits: createPublisher(kafka, { logger, name: 'audits', topics, sign }),
   };
   const tracePublished = publishTracer(tracing, prefix);
-  const replies = createReplies({ publisher: publishers.replies, source: source.ledger, logger, now, onDeadLetter: deadLetterCounter(metrics, prefix), onReplies: tracePublished });
+  const replies = createReplies({
+    publisher: publishers.replies,
+    source: source.ledger,
+    logger,
+    now,
+    onDeadLetter: deadLetterCounter(metrics, prefix),
+    onReplies: tracePublished,
+  });
   const relay: Relay = createRelay({
-    ...relayOptions(config), pool: pools.relayPool, publisher: publishers.events, schema: ledgerSchema, source: source.ledger, logger,
+    ...relayOptions(config),
+    pool: pools.relayPool,
+    publisher: publishers.events,
+    schema: ledgerSchema,
+    source: source.ledger,
+    logger,
     observe: measureOutbox(metrics, () => relay, tracePublished),
     topicName: (name) => topicName(prefix, name as TopicName),
     restate: (messages) => restateBalances(pools.writes, messages, topicName(prefix, 'balances')),

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import { type Columns, uuidArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import type { EntryRecord, TransactionRecord } from './domain/records.ts';
+import type { EntryRecord, HoldState, TransactionRecord } from './domain/records.ts';
 
-/** Rows of the tables, and the records they stand for: what writing (batch/), reading (queries/) and verifying (verify/) share. */
+/**
+ * Rows of the tables, and the records they stand for: what writing (batch/), reading (queries/) and
+ * verifying (verify/) share.
+ */
 
 /** A uuid as Postgres prints it, as an id with that prefix. */
 export function prefixed(prefix: string, uuid: string): string {
@@ -18,16 +21,44 @@ export function systemAccountId(accountNumber: string): string {
 /** A record as Postgres gives it: ids as uuids. */
 export type TransactionRow = TransactionRecord;
 
-/** The columns of the tables, and the types of their rows (migration 0008), in this order. */
+/** The columns of the tables, and the types of their rows (migrations 0008, 0016 and 0019), in this order. */
 export const transactionTypes: Columns<TransactionRecord> = [
-  ['transaction_id', 'uuid'], ['operation_id', 'uuid'], ['account_id', 'uuid'], ['counterparty_account_id', 'uuid'], ['transaction_type', 'text'],
-  ['direction', 'text'], ['amount_minor', 'int8'], ['amount_text', 'text'], ['currency', 'text'], ['description', 'text'], ['reference', 'text'],
-  ['status', 'text'], ['failure_code', 'text'], ['failure_message', 'text'], ['reverses_transaction_id', 'uuid'], ['idempotency_key', 'text'],
-  ['fingerprint', 'uuid'], ['actor', 'text'], ['request_id', 'text'], ['created_at', 'timestamptz'],
+  ['transaction_id', 'uuid'],
+  ['operation_id', 'uuid'],
+  ['account_id', 'uuid'],
+  ['counterparty_account_id', 'uuid'],
+  ['transaction_type', 'text'],
+  ['direction', 'text'],
+  ['amount_minor', 'int8'],
+  ['amount_text', 'text'],
+  ['currency', 'text'],
+  ['description', 'text'],
+  ['reference', 'text'],
+  ['status', 'text'],
+  ['failure_code', 'text'],
+  ['failure_message', 'text'],
+  ['reverses_transaction_id', 'uuid'],
+  ['idempotency_key', 'text'],
+  ['fingerprint', 'uuid'],
+  ['actor', 'text'],
+  ['request_id', 'text'],
+  ['created_at', 'timestamptz'],
+  ['external_id', 'text'],
+  ['metadata', 'json'],
+  ['hold_id', 'uuid'],
+  ['batch_id', 'uuid'],
 ];
 export const entryTypes: Columns<EntryRecord> = [
-  ['account_id', 'uuid'], ['sequence', 'int8'], ['operation_id', 'uuid'], ['transaction_id', 'uuid'], ['direction', 'text'], ['side', 'text'],
-  ['amount_minor', 'int8'], ['currency', 'text'], ['balance_after_minor', 'int8'], ['created_at', 'timestamptz'],
+  ['account_id', 'uuid'],
+  ['sequence', 'int8'],
+  ['operation_id', 'uuid'],
+  ['transaction_id', 'uuid'],
+  ['direction', 'text'],
+  ['side', 'text'],
+  ['amount_minor', 'int8'],
+  ['currency', 'text'],
+  ['balance_after_minor', 'int8'],
+  ['created_at', 'timestamptz'],
 ];
 const names = <T>(columns: Columns<T>): string => columns.map(([name]) => name).join(', ');
 export const transactionColumns = names(transactionTypes);
@@ -41,11 +72,24 @@ export function recordOf(row: TransactionRow): TransactionRecord {
     account_id: prefixed('acc', row.account_id),
     counterparty_account_id: row.counterparty_account_id && prefixed('acc', row.counterparty_account_id),
     reverses_transaction_id: row.reverses_transaction_id && prefixed('txn', row.reverses_transaction_id),
-    fingerprint: row.fingerprint && row.fingerprint.replaceAll('-', ''),
+    hold_id: row.hold_id && prefixed('hld', row.hold_id),
+    fingerprint: row.fingerprint?.replaceAll('-', '') ?? null,
+    batch_id: row.batch_id && prefixed('bat', row.batch_id),
   };
 }
 
-/** The transactions among `ids`; equality is on the first 120 bits. Sees what was committed before this statement began. */
+export const holdColumns =
+  'hold_id, account_id, amount_minor, captured_minor, currency, status, description, reference, actor, request_id, external_id, metadata, expires_at, created_at, updated_at';
+
+/** From a row of `holds`, whose ids are uuids. */
+export function holdOf(row: HoldState): HoldState {
+  return { ...row, hold_id: prefixed('hld', row.hold_id), account_id: prefixed('acc', row.account_id) };
+}
+
+/**
+ * The transactions among `ids`; equality is on the first 120 bits. Sees what was committed before
+ * this statement began.
+ */
 export async function readTransactions(client: Queries, ids: string[]): Promise<TransactionRecord[]> {
   const { rows } = await client.query<TransactionRow>({
     name: 'read_transactions',

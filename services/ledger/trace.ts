@@ -1,11 +1,11 @@
 import { outcomeOf } from '#libs/service/measures.ts';
-import { isSampled } from '#libs/service/tracing.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
+import { isSampled } from '#libs/service/tracing.ts';
 import type { DecidedBatch } from './batch/commands.ts';
 
 /**
- * A span for each traced command of a batch, in its own trace. The batch with its transaction is one span too, in the trace of
- * the first of them; the others link to it.
+ * A span for each traced command of a batch, in its own trace. The batch with its transaction is
+ * one span too, in the trace of the first of them; the others link to it.
  */
 export function batchTracer(tracing: Tracing): (batch: DecidedBatch) => void {
   return ({ commands, replies, times: { begun, read, decided, committed } }) => {
@@ -14,17 +14,44 @@ export function batchTracer(tracing: Tracing): (batch: DecidedBatch) => void {
       const { traceparent, message_id, request_id } = context;
       const reply = replies[i];
       if (!reply || !isSampled(traceparent)) continue;
-      const attributes = { 'messaging.system': 'kafka', 'messaging.message.id': message_id, request_id, outcome: outcomeOf(reply), commands: commands.length };
-      const span = tracing.begin(`process ${name}`, { kind: 'consumer', traceparent, startedAt: begun, attributes, ...(batch === undefined ? {} : { links: [batch] }) });
+      const attributes = {
+        'messaging.system': 'kafka',
+        'messaging.message.id': message_id,
+        request_id,
+        outcome: outcomeOf(reply),
+        commands: commands.length,
+      };
+      const span = tracing.begin(`process ${name}`, {
+        kind: 'consumer',
+        traceparent,
+        startedAt: begun,
+        attributes,
+        ...(batch === undefined ? {} : { links: [batch] }),
+      });
       batch ??= traceBatch(span.traceparent);
       span.end({ at: committed });
     }
 
     function traceBatch(traceparent: string): string {
-      const others = commands.flatMap(({ context }) => (isSampled(context.traceparent) ? [context.traceparent] : [])).slice(1);
-      const whole = tracing.begin('batch', { kind: 'internal', traceparent, startedAt: begun, attributes: { commands: commands.length }, links: others });
+      const others = commands
+        .flatMap(({ context }) => (isSampled(context.traceparent) ? [context.traceparent] : []))
+        .slice(1);
+      const whole = tracing.begin('batch', {
+        kind: 'internal',
+        traceparent,
+        startedAt: begun,
+        attributes: { commands: commands.length },
+        links: others,
+      });
       const part = (name: string, kind: 'client' | 'internal', from: number, to: number) =>
-        tracing.begin(name, { kind, traceparent: whole.traceparent, startedAt: from, attributes: kind === 'client' ? { 'db.system.name': 'postgresql' } : {} }).end({ at: to });
+        tracing
+          .begin(name, {
+            kind,
+            traceparent: whole.traceparent,
+            startedAt: from,
+            attributes: kind === 'client' ? { 'db.system.name': 'postgresql' } : {},
+          })
+          .end({ at: to });
       part('SQL lock and read', 'client', begun, read);
       part('decide', 'internal', read, decided);
       part('SQL write and commit', 'client', decided, committed);

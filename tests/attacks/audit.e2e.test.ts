@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { AuditRecord, DeadLetter } from '#libs/contracts/administration.ts';
-import type { endpoints, EndpointName } from '#libs/contracts/endpoints.ts';
+import type { EndpointName, endpoints } from '#libs/contracts/endpoints.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { topicName } from '#libs/contracts/topics.ts';
-import { type Answer, type Api, retail, type RestAccount, type RestClient } from '../support/client.ts';
+import { type Answer, type Api, type RestAccount, type RestClient, retail } from '../support/client.ts';
 import { everyEndpoint } from '../support/hostile.ts';
 import { publish } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** Nobody acts unseen: every write by a person of the staff, and every refused call of what only staff may do, is in the audit. */
-const world = useBank({ env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1', FOUR_EYES: 'redrive' } });
+/**
+ * Nobody acts unseen: every write by a person of the staff, and every refused call of what only
+ * staff may do, is in the audit.
+ */
+const world = useBank({ webhooks: 1, env: { ...staffEnv, SECURITY_SUMMARY_SECONDS: '1', FOUR_EYES: 'redrive' } });
 const { api } = world;
 let staff: Api;
 let client: RestClient;
@@ -21,7 +24,13 @@ beforeAll(async () => {
   staff = api.withToken(staffToken(world.bank, 'alice'));
   client = await api.client();
   account = await api.account(client.client_id, { initial_deposit: 100 });
-  const dead = (id: string) => ({ topic: topicName(world.bank.topic_prefix, 'ledger.commands'), partition: 0, key: id, value: 'no JSON', headers: { ce_id: id, ce_type: messageType('create_transaction'), ce_time: new Date().toISOString() } });
+  const dead = (id: string) => ({
+    topic: topicName(world.bank.topic_prefix, 'ledger.commands'),
+    partition: 0,
+    key: id,
+    value: 'no JSON',
+    headers: { ce_id: id, ce_type: messageType('create_transaction'), ce_time: new Date().toISOString() },
+  });
   await publish(world.bank, [dead(randomUUID()), dead(randomUUID()), dead(randomUUID())]);
   letters = await eventually(async () => {
     const listed = (await api.get('/admin/dead-letters')).list<DeadLetter>();
@@ -33,18 +42,52 @@ type Write = { [Name in EndpointName]: (typeof endpoints)[Name]['method'] extend
 const newKeyId = async () => (await api.key({ scopes: ['clients:read'] })).key_id;
 /** What somebody else has asked for. */
 async function waitingApproval(): Promise<string> {
-  const asked = await api.withToken(staffToken(world.bank, 'bob')).post(`/admin/dead-letters/${letters[2]?.dead_letter_id}/redrive`, { renew_deadline: true });
+  const asked = await api
+    .withToken(staffToken(world.bank, 'bob'))
+    .post(`/admin/dead-letters/${letters[2]?.dead_letter_id}/redrive`, { renew_deadline: true });
   return asked.data<{ approval_id: string }>().approval_id;
 }
+const placeHold = (): Promise<Answer> => staff.post(`/accounts/${account.account_id}/holds`, { amount: 1 });
+/** Nobody listens there. */
+const receiver = 'http://127.0.0.1:9/';
+const newWebhookId = async () =>
+  (await api.post('/webhooks', { url: receiver, event_types: ['approval.decided'] })).data<{ webhook_id: string }>()
+    .webhook_id;
 /** One good request for each endpoint that writes; a new endpoint does not compile without one. */
 const writes: Record<Write, () => Promise<Answer>> = {
   create_client: () => staff.post('/clients', retail()),
   update_client: () => staff.patch(`/clients/${client.client_id}`, { address: 'elsewhere' }),
-  open_account: () => staff.post('/accounts', { client_id: client.client_id, account_type: 'Savings', currency: 'USD' }),
-  change_account_status: async () => staff.post(`/accounts/${(await api.account(client.client_id)).account_id}/status-transitions`, { status: 'Inactive' }),
-  create_transaction: () => staff.post('/transactions', { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 }),
-  create_transfer: async () => staff.post('/transfers', { from_account_id: account.account_id, to_account_id: (await api.account(client.client_id)).account_id, amount: 1 }),
-  reverse_transaction: async () => staff.post(`/transactions/${(await api.transact(account.account_id, 'Deposit', 1)).transaction_id}/reversal`, { reason: 'x' }),
+  erase_client: async () => staff.post(`/admin/clients/${(await api.client()).client_id}/erasure`),
+  open_account: () =>
+    staff.post('/accounts', { client_id: client.client_id, account_type: 'Savings', currency: 'USD' }),
+  change_account_status: async () =>
+    staff.post(`/accounts/${(await api.account(client.client_id)).account_id}/status-transitions`, {
+      status: 'Inactive',
+    }),
+  create_transaction: () =>
+    staff.post('/transactions', { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 }),
+  create_transfer: async () =>
+    staff.post('/transfers', {
+      from_account_id: account.account_id,
+      to_account_id: (await api.account(client.client_id)).account_id,
+      amount: 1,
+    }),
+  place_hold: () => placeHold(),
+  capture_hold: async () => staff.post(`/holds/${(await placeHold()).data<{ hold_id: string }>().hold_id}/capture`),
+  release_hold: async () => staff.post(`/holds/${(await placeHold()).data<{ hold_id: string }>().hold_id}/release`),
+  create_batch: () =>
+    staff.post(
+      '/batches',
+      {
+        mode: 'atomic',
+        items: [{ transaction: { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 } }],
+      },
+      { 'idempotency-key': randomUUID() },
+    ),
+  reverse_transaction: async () =>
+    staff.post(`/transactions/${(await api.transact(account.account_id, 'Deposit', 1)).transaction_id}/reversal`, {
+      reason: 'x',
+    }),
   create_api_key: () => staff.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'] }),
   rotate_api_key: async () => staff.post(`/admin/api-keys/${await newKeyId()}/rotation`),
   revoke_api_key: async () => staff.post(`/admin/api-keys/${await newKeyId()}/revocation`),
@@ -53,24 +96,54 @@ const writes: Record<Write, () => Promise<Answer>> = {
   drop_dead_letter: () => staff.post(`/admin/dead-letters/${letters[1]?.dead_letter_id}/drop`, { reason: 'poison' }),
   reject_request: async () => staff.post(`/admin/approvals/${await waitingApproval()}/rejection`, { reason: 'x' }),
   approve_request: async () => staff.post(`/admin/approvals/${await waitingApproval()}/approval`),
+  create_webhook: () => staff.post('/webhooks', { url: receiver, event_types: ['client.created'] }),
+  update_webhook: async () => staff.patch(`/webhooks/${await newWebhookId()}`, { description: 'x' }),
+  delete_webhook: async () => staff.send('DELETE', `/webhooks/${await newWebhookId()}`),
+  rotate_webhook_secret: async () => staff.post(`/webhooks/${await newWebhookId()}/secret-rotation`),
+  test_webhook: async () => staff.post(`/webhooks/${await newWebhookId()}/test`),
+  replay_webhook: async () => staff.post(`/webhooks/${await newWebhookId()}/replay`, { from: '2026-01-01' }),
+  redeliver: async () => {
+    const webhookId = await newWebhookId();
+    const { delivery_id } = (await staff.post(`/webhooks/${webhookId}/test`)).data<{ delivery_id: string }>();
+    return staff.post(`/webhooks/${webhookId}/deliveries/${delivery_id}/redelivery`);
+  },
 };
 
-function recordOf(answer: Answer): Promise<AuditRecord> {
-  return eventually(async () => (await api.get(`/admin/audit?request_id=${answer.header('x-request-id')}`)).list<AuditRecord>()[0]);
+/** Of a batch there are those of its items besides. */
+function recordOf(answer: Answer, action: string): Promise<AuditRecord> {
+  return eventually(async () =>
+    (await api.get(`/admin/audit?request_id=${answer.header('x-request-id')}`))
+      .list<AuditRecord>()
+      .find((record) => record.action === action),
+  );
 }
 
 describe('the audit knows', () => {
   it.each(Object.entries(writes))('%s by a person', async (action, write) => {
     const answer = await write();
     expect([200, 201], answer.text).toContain(answer.status);
-    expect(await recordOf(answer)).toMatchObject({ action, outcome: 'success', actor: `jwt:${world.bank.issuer}|alice` });
+    expect(await recordOf(answer, action)).toMatchObject({
+      action,
+      outcome: 'success',
+      actor: `jwt:${world.bank.issuer}|alice`,
+    });
   });
 
-  const ofStaff = everyEndpoint.filter(({ path, scope }) => (path.startsWith('/admin/') && scope !== null) || scope === 'accounts:status' || scope === 'transactions:reverse');
-  it.each(ofStaff.map(({ name, method, path }) => [name, method, path] as const))('%s refused', async (action, method, path) => {
-    const reader = api.withToken(staffToken(world.bank, 'mallory', { scope: 'clients:read' }));
-    const answer = await reader.send(method, path, method === 'GET' ? {} : { body: {} });
-    expect(answer.status).toBe(403);
-    expect(await recordOf(answer)).toMatchObject({ action, outcome: 'insufficient_scope', actor: `jwt:${world.bank.issuer}|mallory` });
-  });
+  const ofStaff = everyEndpoint.filter(
+    ({ path, scope }) =>
+      (path.startsWith('/admin/') && scope !== null) || scope === 'accounts:status' || scope === 'transactions:reverse',
+  );
+  it.each(ofStaff.map(({ name, method, path }) => [name, method, path] as const))(
+    '%s refused',
+    async (action, method, path) => {
+      const reader = api.withToken(staffToken(world.bank, 'mallory', { scope: 'clients:read' }));
+      const answer = await reader.send(method, path, method === 'GET' ? {} : { body: {} });
+      expect(answer.status).toBe(403);
+      expect(await recordOf(answer, action)).toMatchObject({
+        action,
+        outcome: 'insufficient_scope',
+        actor: `jwt:${world.bank.issuer}|mallory`,
+      });
+    },
+  );
 });

@@ -27,7 +27,9 @@ it('no temporary table stands in the way of the check of entries', async () => {
   try {
     await client.query('begin');
     await client.query('create temporary table accounts on commit drop as select * from ledger.accounts');
-    await client.query('update pg_temp.accounts set balance_minor = 999, last_sequence = 100 where account_id = $1', [account_id]);
+    await client.query('update pg_temp.accounts set balance_minor = 999, last_sequence = 100 where account_id = $1', [
+      account_id,
+    ]);
     const forged = `insert into ledger.entries (account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at)
       select account_id, 100, operation_id, transaction_id, direction, x.side, amount_minor, currency, 999, created_at
       from ledger.entries, (values ('CR'), ('DR')) as x (side) where account_id = $1 and sequence = 1 and x.side = entries.side limit 1`;
@@ -39,7 +41,10 @@ it('no temporary table stands in the way of the check of entries', async () => {
 });
 
 it('every function looks names up in its own schema, whoever calls it', async () => {
-  for (const [owner, schema] of [[ledger.owner, 'ledger'], [accounts.owner, 'accounts']] as const) {
+  for (const [owner, schema] of [
+    [ledger.owner, 'ledger'],
+    [accounts.owner, 'accounts'],
+  ] as const) {
     const { rows } = await owner.query(
       `select proname from pg_proc where pronamespace = $1::regnamespace and prosqlbody is null
         and not exists (select from unnest(proconfig) as setting where setting like 'search_path=%pg_temp')`,
@@ -50,22 +55,42 @@ it('every function looks names up in its own schema, whoever calls it', async ()
 });
 
 it('the roles of services make no temporary tables', async () => {
-  for (const pool of [role, accounts.pool]) await expect(pool.query('create temporary table entries (x int)')).rejects.toMatchObject(denied);
+  for (const pool of [role, accounts.pool])
+    await expect(pool.query('create temporary table entries (x int)')).rejects.toMatchObject(denied);
 });
 
 it.each([
-  'update accounts set currency = currency', 'update accounts set account_type = account_type', 'update accounts set client_id = client_id',
-  'update accounts set account_number = account_number', 'update entries set amount_minor = 1', 'delete from transactions', 'delete from accounts',
+  'update accounts set currency = currency',
+  'update accounts set account_type = account_type',
+  'update accounts set client_id = client_id',
+  'update accounts set account_number = account_number',
+  'update entries set amount_minor = 1',
+  'delete from transactions',
+  'delete from accounts',
   "insert into accounts (account_id, account_number, account_type, currency, status, balance_minor, created_at) values (gen_random_uuid(), 'X', 'Savings', 'USD', 'Active', 5, now())",
-  'update outbox set records = records', 'delete from outbox_lease', 'update verifications set requested_by = requested_by', 'update commands set outcome = outcome', 'truncate audit_outbox',
+  'update outbox set records = records',
+  'delete from outbox_lease',
+  'update verifications set requested_by = requested_by',
+  'update commands set outcome = outcome',
+  'truncate audit_outbox',
 ])('the role of the ledger may not: %s', async (statement) => {
   await expect(role.query(statement)).rejects.toMatchObject(denied);
 });
 
 it.each([
-  'update clients set first_name = first_name', 'update accounts set client_id = client_id', 'update accounts set account_number = account_number',
-  "update api_keys set scopes = '{keys:manage}'", 'update api_keys set client_id = client_id', 'delete from api_keys', 'update audit set actor = actor', 'delete from audit',
-  'update commands set fingerprint = fingerprint', 'update saga_steps set payload = payload', 'update dead_letters set topic = topic', 'delete from dead_letters', 'update waiting_replies set topic = topic',
+  'update clients set client_type = client_type',
+  'update accounts set client_id = client_id',
+  'update accounts set account_number = account_number',
+  "update api_keys set scopes = '{keys:manage}'",
+  'update api_keys set client_id = client_id',
+  'delete from api_keys',
+  'update audit set actor = actor',
+  'delete from audit',
+  'update commands set fingerprint = fingerprint',
+  'update saga_steps set payload = payload',
+  'update dead_letters set topic = topic',
+  'delete from dead_letters',
+  'update waiting_replies set topic = topic',
 ])('the role of accounts may not: %s', async (statement) => {
   await expect(accounts.pool.query(statement)).rejects.toMatchObject(denied);
 });
@@ -74,5 +99,13 @@ it('rights that are no longer meant go with the next migration', async () => {
   const { rows } = await ledger.owner.query(
     "select column_name, privilege_type from information_schema.column_privileges where table_schema = 'ledger' and table_name = 'accounts' and privilege_type = 'UPDATE' and grantee like '%_ledger' order by 1",
   );
-  expect(rows.map(({ column_name }) => column_name)).toEqual(['balance_minor', 'last_sequence', 'status', 'status_version']);
+  expect(rows.map(({ column_name }) => column_name)).toEqual([
+    'balance_minor',
+    'held_minor',
+    'hold_expires_at',
+    'hold_version',
+    'last_sequence',
+    'status',
+    'status_version',
+  ]);
 });

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { DeadLetter } from '#libs/contracts/administration.ts';
 import { parseApiKey } from '#libs/contracts/api-key.ts';
 import { replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
-import type { DeadLetter } from '#libs/contracts/administration.ts';
 import type { EventData } from '#libs/contracts/events.ts';
 import { bucketOf, idOf, withBucket } from '#libs/contracts/ids.ts';
-import { type MessageData, messages, type MessageName, messageType } from '#libs/contracts/messages.ts';
+import { type MessageData, type MessageName, messages, messageType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
@@ -18,7 +18,9 @@ import { eventually, useBank } from '../support/world.ts';
 
 /** An attacker who can write to the broker, and has read every message there: nothing that he writes is done. */
 // Keys are being rotated: gateways sign with a new one, and what is signed with the one before is accepted still.
-const world = useBank({ env: { GATEWAY_MAC_KEYS: `a new MAC key of gateways for this test,${testMacSecrets.gateway}` } });
+const world = useBank({
+  env: { GATEWAY_MAC_KEYS: `a new MAC key of gateways for this test,${testMacSecrets.gateway}` },
+});
 const { api } = world;
 const officer = 'jwt:https://issuer.example|officer';
 
@@ -28,22 +30,52 @@ beforeAll(async () => {
   await api.transact(account.account_id, 'Deposit', 1);
 });
 
-const freshId = (kind: 'transaction' | 'transition') => idOf(kind, withBucket(randomBytes(16).toString('hex'), account.account_id));
+const freshId = (kind: 'transaction' | 'transition') =>
+  idOf(kind, withBucket(randomBytes(16).toString('hex'), account.account_id));
 
-function forged<N extends MessageName>(name: N, id: string, data: MessageData<N>, headers: Record<string, string> = {}): OutgoingMessage {
+function forged<N extends MessageName>(
+  name: N,
+  id: string,
+  data: MessageData<N>,
+  headers: Record<string, string> = {},
+): OutgoingMessage {
   const now = Date.now();
-  const context = { message_id: id, type: messageType(name), source: source.gateway, subject: account.account_id, request_id: id, actor: officer, staff: 'true' };
+  const context = {
+    message_id: id,
+    type: messageType(name),
+    source: source.gateway,
+    subject: account.account_id,
+    request_id: id,
+    actor: officer,
+    staff: 'true',
+  };
   const times = { time: new Date(now).toISOString(), deadline: new Date(now + 30_000).toISOString() };
-  return at(messages[name].topic, { headers: { ...toHeaders({ ...context, ...times }), ...headers }, value: JSON.stringify(data) });
+  return at(messages[name].topic, {
+    headers: { ...toHeaders({ ...context, ...times }), ...headers },
+    value: JSON.stringify(data),
+  });
 }
 
 function at(topic: TopicName, message: Pick<OutgoingMessage, 'headers' | 'value'>): OutgoingMessage {
-  return { ...message, topic: topicName(world.bank.topic_prefix, topic), partition: commandPartition(bucketOf(account.account_id)), key: account.account_id };
+  return {
+    ...message,
+    topic: topicName(world.bank.topic_prefix, topic),
+    partition: commandPartition(bucketOf(account.account_id)),
+    key: account.account_id,
+  };
 }
 
 function deposit(headers: Record<string, string> = {}): OutgoingMessage {
   const transaction_id = freshId('transaction');
-  const data = { transaction_id, account_id: account.account_id, transaction_type: 'Deposit' as const, amount: '1000', currency: null, description: null, reference: null };
+  const data = {
+    transaction_id,
+    account_id: account.account_id,
+    transaction_type: 'Deposit' as const,
+    amount: '1000',
+    currency: null,
+    description: null,
+    reference: null,
+  };
   return forged('create_transaction', transaction_id, data, headers);
 }
 
@@ -60,7 +92,9 @@ const attack = (...messages: OutgoingMessage[]) => publish(world.bank, messages,
 async function codeOf(topic: TopicName, message: OutgoingMessage): Promise<string | undefined> {
   const mark = randomBytes(8).toString('hex');
   await attack({ ...message, headers: { ...message.headers, 'dlq-test': mark } });
-  const letter = await eventually(async () => (await readTopic(world.bank, `${topic}.dlq` as TopicName)).find(({ headers }) => headers['dlq-test'] === mark));
+  const letter = await eventually(async () =>
+    (await readTopic(world.bank, `${topic}.dlq` as TopicName)).find(({ headers }) => headers['dlq-test'] === mark),
+  );
   return letter.headers['dlq-code'];
 }
 
@@ -74,12 +108,22 @@ describe('Forged commands', () => {
     expect(await api.balance(account.account_id)).toBe(before);
     expect(await codeOf('ledger.commands', deposit())).toBe('not_authentic');
     const metrics = await scrape(world.bank.process('ledger'));
-    expect(metrics.value('corebanking_dead_letters_total', { topic: 'ledger.commands', code: 'not_authentic' })).toBeGreaterThan(0);
+    expect(
+      metrics.value('corebanking_dead_letters_total', { topic: 'ledger.commands', code: 'not_authentic' }),
+    ).toBeGreaterThan(0);
   });
 
   it('a key made by a forged command is none', async () => {
     const key_id = idOf('key', randomBytes(16).toString('hex'));
-    const data = { key_id, name: 'forged', scopes: [...scopes], environment: 'test' as const, client_id: null, expires_at: '2999-01-01T00:00:00.000Z', secret_hash: randomBytes(32).toString('hex') };
+    const data = {
+      key_id,
+      name: 'forged',
+      scopes: [...scopes],
+      environment: 'test' as const,
+      client_id: null,
+      expires_at: '2999-01-01T00:00:00.000Z',
+      secret_hash: randomBytes(32).toString('hex'),
+    };
     await attack(forged('create_api_key', key_id, data));
     await caughtUp(world.bank, 'accounts');
     expect((await api.get(`/admin/api-keys/${key_id}`)).status).toBe(404);
@@ -89,11 +133,22 @@ describe('Forged commands', () => {
 describe('Forged states of API keys', () => {
   it('give a key no scope, and do not bring a revoked one back', async () => {
     const { api_key, key_id } = await api.key({ scopes: ['accounts:read'] });
-    const low = new Api(() => world.bank.base_urls[0] as string, () => ({ 'x-api-key': api_key }));
-    const states = async () => (await readTopic(world.bank, 'api-keys')).filter(({ key }) => key?.startsWith(parseApiKey(api_key)?.key_id ?? '-'));
-    const [known] = await states() as [ReceivedMessage];
+    const low = new Api(
+      () => world.bank.base_urls[0] as string,
+      () => ({ 'x-api-key': api_key }),
+    );
+    const states = async () =>
+      (await readTopic(world.bank, 'api-keys')).filter(({ key }) =>
+        key?.startsWith(parseApiKey(api_key)?.key_id ?? '-'),
+      );
+    const [known] = (await states()) as [ReceivedMessage];
     const forge = async (version: number) => {
-      const state = { ...(JSON.parse(String(known.value)) as EventData<'corebanking.api_key.v1'>), scopes: [...scopes], revoked_at: null, version };
+      const state = {
+        ...(JSON.parse(String(known.value)) as EventData<'corebanking.api_key.v1'>),
+        scopes: [...scopes],
+        revoked_at: null,
+        version,
+      };
       await attack({ ...again(known), value: JSON.stringify(state) });
       // The gateway has taken what was written before this key.
       await api.key({ scopes: ['accounts:read'] });
@@ -110,41 +165,61 @@ describe('Forged states of API keys', () => {
 
 describe('Authentic messages, changed', () => {
   const changes: Record<string, (message: ReceivedMessage) => Partial<OutgoingMessage>> = {
-    'another amount': ({ value }) => ({ value: JSON.stringify({ ...(JSON.parse(String(value)) as object), amount: '1000' }) }),
+    'another amount': ({ value }) => ({
+      value: JSON.stringify({ ...(JSON.parse(String(value)) as object), amount: '1000' }),
+    }),
     'another actor': ({ headers }) => ({ headers: { ...headers, actor: officer } }),
     'as staff': ({ headers }) => ({ headers: { ...headers, staff: 'true' } }),
     'not bound to its client': ({ headers: { 'bound-client-id': _, ...headers } }) => ({ headers }),
     'a later deadline': ({ headers }) => ({ headers: { ...headers, deadline: '2999-01-01T00:00:00.000Z' } }),
-    'a renewed deadline': ({ headers }) => ({ headers: { ...headers, 'renewed-deadline': '2999-01-01T00:00:00.000Z', 'renewal-mac': headers['mac'] ?? '' } }),
+    'a renewed deadline': ({ headers }) => ({
+      headers: { ...headers, 'renewed-deadline': '2999-01-01T00:00:00.000Z', 'renewal-mac': headers['mac'] ?? '' },
+    }),
     'no MAC': ({ headers: { mac: _, ...headers } }) => ({ headers }),
-    'the MAC of another one': ({ headers }) => ({ headers: { ...headers, mac: headers['mac']?.replace(/.$/, (last) => (last === 'A' ? 'E' : 'A')) ?? '' } }),
+    'the MAC of another one': ({ headers }) => ({
+      headers: { ...headers, mac: headers['mac']?.replace(/.$/, (last) => (last === 'A' ? 'E' : 'A')) ?? '' },
+    }),
   };
 
   it('are dead letters with a reason of their own, and nobody is answered', async () => {
     const { client_id, account_id } = account;
     const { api_key } = await api.key({ scopes: ['transfers:write', 'accounts:read'], client_id });
-    const bound = new Api(() => world.bank.base_urls[0] as string, () => ({ 'x-api-key': api_key }));
+    const bound = new Api(
+      () => world.bank.base_urls[0] as string,
+      () => ({ 'x-api-key': api_key }),
+    );
     const other = await api.newAccount();
     await bound.transfer(account_id, other.account_id, 1);
     const known = await authentic('ledger.commands', messageType('create_transfer'));
     const before = await api.balance(account_id);
-    for (const [name, change] of Object.entries(changes)) expect(await codeOf('ledger.commands', { ...again(known), ...change(known) }), name).toBe('not_authentic');
+    for (const [name, change] of Object.entries(changes))
+      expect(await codeOf('ledger.commands', { ...again(known), ...change(known) }), name).toBe('not_authentic');
     await attack(again(known));
     await caughtUp(world.bank, 'ledger');
     expect(await api.balance(account_id)).toBe(before);
-    expect((await readTopic(world.bank, 'ledger.commands.dlq')).filter(({ headers }) => headers['dlq-code'] !== 'not_authentic')).toEqual([]);
+    expect(
+      (await readTopic(world.bank, 'ledger.commands.dlq')).filter(
+        ({ headers }) => headers['dlq-code'] !== 'not_authentic',
+      ),
+    ).toEqual([]);
   });
 
   it('what one service signs, another one may not have asked for', async () => {
     const { account_id } = account;
-    const byGateway = forged('change_ledger_account_status', freshId('transition'), { transition_id: freshId('transition'), account_id, status: 'Frozen' });
+    const byGateway = forged('change_ledger_account_status', freshId('transition'), {
+      transition_id: freshId('transition'),
+      account_id,
+      status: 'Frozen',
+    });
     testKeys.sign('gateway', byGateway);
     const byLedger = deposit();
     testKeys.sign('ledger', byLedger);
     for (const message of [byGateway, byLedger]) expect(await codeOf('ledger.commands', message)).toBe('not_authentic');
     // Approved commands, and no others, are sent by accounts.
     for (const signer of ['ledger', 'accounts'] as const) {
-      const key = forged('revoke_api_key', randomBytes(16).toString('hex'), { key_id: idOf('key', randomBytes(16).toString('hex')) });
+      const key = forged('revoke_api_key', randomBytes(16).toString('hex'), {
+        key_id: idOf('key', randomBytes(16).toString('hex')),
+      });
       testKeys.sign(signer, key);
       expect(await codeOf('accounts.commands', key)).toBe('not_authentic');
     }
@@ -152,21 +227,45 @@ describe('Authentic messages, changed', () => {
   });
 
   it('a question that no gateway asked is not answered', async () => {
-    const query = forged('list_transactions', 'qry_forged', { limit: 500, order: 'asc' }, { 'reply-topic': topicName(world.bank.topic_prefix, 'replies'), 'reply-partition': '1', 'correlation-id': 'forged' });
+    const query = forged(
+      'list_transactions',
+      'qry_forged',
+      { limit: 500, order: 'asc' },
+      {
+        'reply-topic': topicName(world.bank.topic_prefix, 'replies'),
+        'reply-partition': '1',
+        'correlation-id': 'forged',
+      },
+    );
     expect(await codeOf('ledger.queries', query)).toBe('not_authentic');
-    expect((await readTopic(world.bank, 'replies')).filter(({ headers }) => headers['correlation-id'] === 'forged')).toEqual([]);
+    expect(
+      (await readTopic(world.bank, 'replies')).filter(({ headers }) => headers['correlation-id'] === 'forged'),
+    ).toEqual([]);
   });
 });
 
 describe('Forged steps of sagas', () => {
   it('a reply that the ledger did not give, and one to another step, end no saga', async () => {
-    const reply = { ce_specversion: '1.0', ce_type: replyType, ce_source: source.ledger, ce_time: new Date().toISOString(), ce_id: freshId('transition'), 'correlation-id': freshId('transition') };
+    const reply = {
+      ce_specversion: '1.0',
+      ce_type: replyType,
+      ce_source: source.ledger,
+      ce_time: new Date().toISOString(),
+      ce_id: freshId('transition'),
+      'correlation-id': freshId('transition'),
+    };
     const value = '{"ok":false,"refusal":{"code":"inactive_account","message":"no"}}';
     const byGateway = at('accounts.commands', { headers: reply, value });
     testKeys.sign('gateway', byGateway);
-    for (const message of [at('accounts.commands', { headers: reply, value }), byGateway]) expect(await codeOf('accounts.commands', message)).toBe('not_authentic');
+    for (const message of [at('accounts.commands', { headers: reply, value }), byGateway])
+      expect(await codeOf('accounts.commands', message)).toBe('not_authentic');
     const step = await authentic('ledger.commands', messageType('open_ledger_account'));
-    expect(await codeOf('ledger.commands', { ...again(step), headers: { ...step.headers, 'correlation-id': freshId('transition') } })).toBe('bad_reply_topic');
+    expect(
+      await codeOf('ledger.commands', {
+        ...again(step),
+        headers: { ...step.headers, 'correlation-id': freshId('transition') },
+      }),
+    ).toBe('bad_reply_topic');
   });
 });
 
@@ -174,7 +273,12 @@ describe('Dead letters', () => {
   it('a forged one that is redriven, with a new deadline too, is dead-lettered again', async () => {
     const message = deposit();
     await attack(message);
-    const find = (state: string) => eventually(async () => (await api.all<DeadLetter>(`/admin/dead-letters?state=${state}`)).find(({ request_id }) => request_id === message.headers['ce_id']));
+    const find = (state: string) =>
+      eventually(async () =>
+        (await api.all<DeadLetter>(`/admin/dead-letters?state=${state}`)).find(
+          ({ request_id }) => request_id === message.headers['ce_id'],
+        ),
+      );
     const before = await api.balance(account.account_id);
     for (const renew_deadline of [false, true]) {
       const { dead_letter_id } = await find('open');
@@ -185,10 +289,19 @@ describe('Dead letters', () => {
   });
 
   it('one of a gateway whose deadline has passed is executed when it is redriven with a new one, by the word of accounts', async () => {
-    const message = deposit({ 'reply-topic': 'nowhere', 'reply-partition': '0', 'correlation-id': 'c', deadline: new Date(Date.now() - 1000).toISOString() });
+    const message = deposit({
+      'reply-topic': 'nowhere',
+      'reply-partition': '0',
+      'correlation-id': 'c',
+      deadline: new Date(Date.now() - 1000).toISOString(),
+    });
     testKeys.sign('gateway', message);
     await attack(message);
-    const letter = await eventually(async () => (await api.all<DeadLetter>('/admin/dead-letters?state=open')).find(({ request_id }) => request_id === message.headers['ce_id']));
+    const letter = await eventually(async () =>
+      (await api.all<DeadLetter>('/admin/dead-letters?state=open')).find(
+        ({ request_id }) => request_id === message.headers['ce_id'],
+      ),
+    );
     expect(letter.code).toBe('bad_reply_topic');
     await api.post(`/admin/dead-letters/${letter.dead_letter_id}/redrive`, { renew_deadline: true });
     const done = await eventually(async () => {

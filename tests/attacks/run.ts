@@ -12,24 +12,52 @@ import { fuzz, installSchemathesis } from './schemathesis.ts';
 
 /**
  * `npm run test:attacks`: everything that attacks the bank from outside, against real ones. The tables of hostile input and the
- * attacks, which `npm test` runs too, then Schemathesis (`--cases N`, 20,000 by default; left out with its reason where there is no
- * Python, which is a failure with CI_STRICT=1). Exit code 0 only if everything held.
+ * attacks, which `npm test` runs too, then Schemathesis (`--cases N`, 20,000 by default; left out
+ * with its reason where there is no Python, which is a failure with CI_STRICT=1). Exit code 0 only
+ * if everything held.
  */
-const { values: options } = parseArgs({ options: { cases: { type: 'string', default: '20000' }, seed: { type: 'string', default: '1' }, only: { type: 'string' } } });
+const { values: options } = parseArgs({
+  options: {
+    cases: { type: 'string', default: '20000' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string' },
+  },
+});
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 const tables = [
-  'tests/attacks/', 'tests/bad-input/', 'tests/contract/credentials', 'tests/contract/access', 'tests/contract/api-keys',
-  'services/gateway/access/', 'services/gateway/http/client-errors', 'services/gateway/http/body', 'libs/contracts/api-key.test',
+  'tests/attacks/',
+  'tests/bad-input/',
+  'tests/contract/credentials',
+  'tests/contract/access',
+  'tests/contract/api-keys',
+  'services/gateway/access/',
+  'services/gateway/http/client-errors',
+  'services/gateway/http/body',
+  'libs/contracts/api-key.test',
 ];
 
 async function runTables(dir: string): Promise<Verdict> {
   const report = join(dir, 'vitest.json');
-  const child = spawn(process.execPath, [join(PROJECT, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...tables, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], { cwd: PROJECT, stdio: 'inherit', env: { ...process.env, STARVE_FULL: '1' } });
+  const child = spawn(
+    process.execPath,
+    [
+      join(PROJECT, 'node_modules', 'vitest', 'vitest.mjs'),
+      'run',
+      ...tables,
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${report}`,
+    ],
+    { cwd: PROJECT, stdio: 'inherit', env: { ...process.env, STARVE_FULL: '1' } },
+  );
   const code = await new Promise<number | null>((resolve) => {
     child.on('close', resolve);
   });
-  const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(report, 'utf8')) as { numPassedTests: number; numFailedTests: number };
+  const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(report, 'utf8')) as {
+    numPassedTests: number;
+    numFailedTests: number;
+  };
   // A file that does not load fails without a test of its own.
   return { passed: numPassedTests, failed: code === 0 ? numFailedTests : Math.max(1, numFailedTests) };
 }
@@ -45,20 +73,28 @@ async function runSchemathesis(dir: string): Promise<Verdict> {
   }
   const bank = await startBank();
   try {
-    const { cases, statuses, operations, failed, output } = await fuzz(program, bank, dir, { cases: Number(options.cases), seed: Number(options.seed), say });
+    const { cases, statuses, operations, failed, output } = await fuzz(program, bank, dir, {
+      cases: Number(options.cases),
+      seed: Number(options.seed),
+      say,
+    });
     const faults = Object.entries(statuses).reduce((sum, [status, count]) => (status >= '500' ? sum + count : sum), 0);
     if (failed.length > 0) {
       writeFileSync(join(dir, 'schemathesis.log'), output);
       say(`${output.slice(0, 20_000)}\nfindings: ${failed.join(', ')}; all of it is in ${dir}`);
     }
     say(`schemathesis: ${cases} cases, ${faults} answered 5xx`);
-    return { passed: operations - Math.min(failed.length, operations) + (faults === 0 ? 1 : 0), failed: failed.length + (faults === 0 ? 0 : 1) };
+    return {
+      passed: operations - Math.min(failed.length, operations) + (faults === 0 ? 1 : 0),
+      failed: failed.length + (faults === 0 ? 0 : 1),
+    };
   } finally {
     await bank.stop();
   }
 }
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stopAllChildren(5_000).finally(() => process.exit(1)));
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void stopAllChildren(5_000).finally(() => process.exit(1)));
 
 const parts = { tables: runTables, schemathesis: runSchemathesis };
 

@@ -7,7 +7,10 @@ import { z } from 'zod';
 import { runToEnd } from '../../tools/local/child.ts';
 import type { Bank } from '../support/bank.ts';
 
-/** Schemathesis against a running bank: requests made from the OpenAPI document that the gateway serves, good and bad ones. */
+/**
+ * Schemathesis against a running bank: requests made from the OpenAPI document that the gateway
+ * serves, good and bad ones.
+ */
 
 const requirements = join(import.meta.dirname, 'requirements.txt');
 const minute = 60_000;
@@ -33,11 +36,14 @@ export interface Fuzzed {
 }
 
 /**
- * The program `st`, installed into `cache` on first use. Throws, saying why, where there is no Python 3.10 or newer with venv, or
- * where it cannot be installed.
+ * The program `st`, installed into `cache` on first use. Throws, saying why, where there is no
+ * Python 3.10 or newer with venv, or where it cannot be installed.
  */
 export async function installSchemathesis(cache: string): Promise<string> {
-  const venv = join(cache, `schemathesis-${createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 12)}`);
+  const venv = join(
+    cache,
+    `schemathesis-${createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 12)}`,
+  );
   const program = join(venv, 'bin', 'st');
   const done = join(venv, 'installed');
   if (existsSync(done)) return program;
@@ -45,22 +51,42 @@ export async function installSchemathesis(cache: string): Promise<string> {
   const { stdout } = await run('python3', ['-c', 'import sys; print(sys.version_info >= (3, 10))']);
   if (stdout.trim() !== 'True') throw new Error('python3 is older than 3.10');
   await run('python3', ['-m', 'venv', '--clear', venv], { timeout: 5 * minute });
-  await run(join(venv, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements], { timeout: 10 * minute });
+  await run(
+    join(venv, 'bin', 'python'),
+    ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements],
+    { timeout: 10 * minute },
+  );
   writeFileSync(done, '');
   return program;
 }
 
 /** Rounds with one seed after the other, until `cases` have been sent; ends after the first round with findings. */
-export async function fuzz(program: string, bank: Bank, dir: string, options: { cases: number; seed: number; say: (line: string) => void }): Promise<Fuzzed> {
+export async function fuzz(
+  program: string,
+  bank: Bank,
+  dir: string,
+  options: { cases: number; seed: number; say: (line: string) => void },
+): Promise<Fuzzed> {
   const total: Fuzzed = { cases: 0, statuses: {}, operations: 0, failed: [], output: '' };
   for (let round = 0; total.cases < options.cases && total.failed.length === 0; round++) {
     const seed = options.seed + round;
-    const { report, statuses, output } = await fuzzOnce(program, bank, dir, seed, Math.min(maxPerOperation, Math.ceil(options.cases / 30)), round === 0 ? 'examples,coverage,fuzzing,stateful' : 'fuzzing,stateful');
+    const { report, statuses, output } = await fuzzOnce(
+      program,
+      bank,
+      dir,
+      seed,
+      Math.min(maxPerOperation, Math.ceil(options.cases / 30)),
+      round === 0 ? 'examples,coverage,fuzzing,stateful' : 'fuzzing,stateful',
+    );
     total.cases += report.test_cases.generated;
     total.operations = report.operations.total;
-    for (const [status, count] of Object.entries(statuses)) total.statuses[status] = (total.statuses[status] ?? 0) + count;
+    for (const [status, count] of Object.entries(statuses))
+      total.statuses[status] = (total.statuses[status] ?? 0) + count;
     total.failed = [...new Set(report.failures.flatMap(({ operations }) => operations))];
-    const isWhole = report.stop_reason === 'completed' && report.errors.length === 0 && report.operations.tested === report.operations.total;
+    const isWhole =
+      report.stop_reason === 'completed' &&
+      report.errors.length === 0 &&
+      report.operations.tested === report.operations.total;
     if (!isWhole) total.failed.push('the run itself');
     if (total.failed.length > 0) total.output = output;
     options.say(`  seed ${seed}: ${total.cases} cases, ${JSON.stringify(total.statuses)}`);
@@ -74,11 +100,50 @@ async function fuzzOnce(program: string, bank: Bank, dir: string, seed: number, 
   const { stdout, stderr } = await runToEnd(
     program,
     [
-      'run', `${bank.base_urls[0]}/openapi.json`, '--header', `Authorization: Bearer ${await bank.token()}`, '--generation-with-security-parameters', 'false', '--seed', String(seed), '--max-examples', String(perOperation), '--workers', '2',
-      '--phases', phases, '--checks', 'all', '--exclude-checks', 'positive_data_acceptance', '--continue-on-failure', '--generation-database', 'none', '--suppress-health-check', 'all',
-      '--request-timeout', '20', '--no-color', '--warnings', 'off', '--report', 'json', '--report-json-path', report,
+      'run',
+      `${bank.base_urls[0]}/openapi.json`,
+      '--header',
+      `Authorization: Bearer ${await bank.token()}`,
+      '--generation-with-security-parameters',
+      'false',
+      '--seed',
+      String(seed),
+      '--max-examples',
+      String(perOperation),
+      '--workers',
+      '2',
+      '--phases',
+      phases,
+      '--checks',
+      'all',
+      '--exclude-checks',
+      'positive_data_acceptance',
+      '--continue-on-failure',
+      '--generation-database',
+      'none',
+      '--suppress-health-check',
+      'all',
+      '--request-timeout',
+      '20',
+      '--no-color',
+      '--warnings',
+      'off',
+      '--report',
+      'json',
+      '--report-json-path',
+      report,
     ],
-    { cwd: dir, env: { ...process.env, PYTHONPATH: import.meta.dirname, PYTHONDONTWRITEBYTECODE: '1', SCHEMATHESIS_HOOKS: 'checks', STATUSES_FILE: statuses }, timeoutMs: 60 * minute },
+    {
+      cwd: dir,
+      env: {
+        ...process.env,
+        PYTHONPATH: import.meta.dirname,
+        PYTHONDONTWRITEBYTECODE: '1',
+        SCHEMATHESIS_HOOKS: 'checks',
+        STATUSES_FILE: statuses,
+      },
+      timeoutMs: 60 * minute,
+    },
   );
   if (!existsSync(report)) throw new Error(`schemathesis left no report:\n${(stdout + stderr).slice(-4000)}`);
   return {

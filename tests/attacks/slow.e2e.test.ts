@@ -48,13 +48,13 @@ const withKey = () => `${line}x-api-key: ${world.bank.api_key}\r\n`;
 const kinds: Record<string, () => Drip> = {
   'nothing at all': () => drip('', ''),
   'a request line': () => drip('GET /', 'a'),
-  'headers': () => drip(line, 'X: y\r\n'),
+  headers: () => drip(line, 'X: y\r\n'),
   'one long header': () => drip(`${line}X: `, 'y'),
   'a body': () => drip(`${withKey()}Content-Length: 60000\r\n\r\n{"a":"`, 'x'),
-  'chunks': () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`, '1\r\n \r\n'),
+  chunks: () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`, '1\r\n \r\n'),
   'an endless chunk extension': () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n1;`, 'a'),
   'a body of nobody': () => drip(`${line}Content-Length: 60000\r\n\r\n`, 'x'),
-  'trailers': () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n`, 'X: y\r\n'),
+  trailers: () => drip(`${withKey()}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n`, 'X: y\r\n'),
   'a second request': () => drip(`GET / HTTP/1.1\r\nHost: x\r\nx-api-key: ${world.bank.api_key}\r\n\r\nGET /`, 'a'),
 };
 
@@ -83,16 +83,20 @@ const dear: Record<string, () => string> = {
   'a number of 64 KB': () => `{"amount":${fill('1')}}`,
   'an exponent of 64 KB': () => `{"amount":1e${fill('9')}}`,
   'a fraction of 64 KB': () => `{"amount":0.${fill('0')}1}`,
-  'escapes': () => `{"first_name":"${fill('\\u00e9')}"}`,
+  escapes: () => `{"first_name":"${fill('\\u00e9')}"}`,
   'combining marks': () => `{"first_name":"a${'\u0301'.repeat(30_000)}"}`,
   'an e-mail of dots': () => JSON.stringify({ ...retail(), email: `${fill('a.')}@${fill('b.').slice(0, 200)}` }),
   'an e-mail that nearly ends': () => JSON.stringify({ ...retail(), email: `a@${'a.'.repeat(125)}` }),
   'a phone of dashes': () => JSON.stringify({ ...retail(), contact_number: `+${fill('- ')}1` }),
   'a name of blanks': () => JSON.stringify({ ...retail(), first_name: fill(' ') }),
-  'a time that nearly is one': () => JSON.stringify({ name: 'x', scopes: ['clients:read'], expires_at: `2026-01-01T00:00:00.${fill('0')}` }),
+  'a time that nearly is one': () =>
+    JSON.stringify({ name: 'x', scopes: ['clients:read'], expires_at: `2026-01-01T00:00:00.${fill('0')}` }),
 };
 
-/** The answer, which must come within the reply wait and a second; a gateway that the machine starves may ask for patience first. */
+/**
+ * The answer, which must come within the reply wait and a second; a gateway that the machine
+ * starves may ask for patience first.
+ */
 async function bounded(call: () => Promise<Answer>): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
     const startedAt = performance.now();
@@ -110,7 +114,15 @@ describe('requests that are dear to read', () => {
     }
   });
 
-  it.each(['/clients?cursor=@', '/transactions?reference=@', '/transactions?min_amount=1@', '/transactions?from=@', '/clients?ussd_phone=+@', '/accounts/@', '/accounts/number/SAV-@/balance'])('%s of 60 KB', async (path) => {
+  it.each([
+    '/clients?cursor=@',
+    '/transactions?reference=@',
+    '/transactions?min_amount=1@',
+    '/transactions?from=@',
+    '/clients?ussd_phone=+@',
+    '/accounts/@',
+    '/accounts/number/SAV-@/balance',
+  ])('%s of 60 KB', async (path) => {
     expect([400, 404]).toContain((await bounded(() => api.get(path.replace('@', '0'.repeat(60_000))))).status);
   });
 });
@@ -139,7 +151,9 @@ describe('200 connections that drip', () => {
   });
 
   it('leave nothing behind: the next callers are served', async () => {
-    const deposits = await Promise.all(Array.from({ length: 50 }, () => api.transact(account.account_id, 'Deposit', 1)));
+    const deposits = await Promise.all(
+      Array.from({ length: 50 }, () => api.transact(account.account_id, 'Deposit', 1)),
+    );
     expect(new Set(deposits.map(({ status }) => status))).toEqual(new Set(['Completed']));
   });
 });

@@ -4,9 +4,9 @@ import { checkErrorBody, exchange, expectNothingDone, type RawAnswer } from '../
 import { useBank } from '../support/world.ts';
 
 /**
- * Attacks on the framing of HTTP/1.1 beyond tests/bad-input/http: each sends one request whose rest could be taken for another one.
- * Never may one request have two answers, nor a body be read as a request; where its end is in doubt the connection is closed
- * (RFC 9112, 6.1, 6.3, 7.1).
+ * Attacks on the framing of HTTP/1.1 beyond tests/bad-input/http: each sends one request whose rest
+ * could be taken for another one. Never may one request have two answers, nor a body be read as a
+ * request; where its end is in doubt the connection is closed (RFC 9112, 6.1, 6.3, 7.1).
  */
 const world = useBank();
 let account: RestAccount;
@@ -24,21 +24,39 @@ const send = (bytes: string, quietMs = 300) => exchange(world.api.baseUrl, bytes
 /** The end of what is pipelined: the server closes behind it, so that nobody has to guess whether more would come. */
 const last = (target = '/alsonowhere') => `GET ${target} HTTP/1.1\r\nConnection: close\r\n${known}\r\n`;
 const statuses = (answers: RawAnswer[]) => answers.map(({ status }) => status);
-const post = (headers: string, rest: string, who = known, path = '/nowhere') => `POST ${path} HTTP/1.1\r\n${who}Content-Type: application/json\r\n${headers}\r\n${rest}`;
+const post = (headers: string, rest: string, who = known, path = '/nowhere') =>
+  `POST ${path} HTTP/1.1\r\n${who}Content-Type: application/json\r\n${headers}\r\n${rest}`;
 const nobody = 'Host: x\r\n';
 
 describe('a body that goes wrong behind a refusal gets no answer of its own', () => {
   expectNothingDone(world);
   const broken: [string, string, string][] = [
-    ['a chunk size that is none', 'Transfer-Encoding: chunked\r\n', 'zz\r\n'], ['a chunk size of 17 digits', 'Transfer-Encoding: chunked\r\n', `${'f'.repeat(17)}\r\n`],
-    ['a chunk without its CRLF', 'Transfer-Encoding: chunked\r\n', '2\r\n{}X\r\n0\r\n\r\n'], ['a chunk size behind a blank', 'Transfer-Encoding: chunked\r\n', ' 2\r\n{}\r\n0\r\n\r\n'],
-    ['a bare LF behind a size', 'Transfer-Encoding: chunked\r\n', '2\n{}\r\n0\r\n\r\n'], ['a bare CR in an extension', 'Transfer-Encoding: chunked\r\n', '2;a=\rb\r\n{}\r\n0\r\n\r\n'],
-    ['an LF in an extension', 'Transfer-Encoding: chunked\r\n', '2;a\n{}\r\n0\r\n\r\n'], ['extensions of 20 KB', 'Transfer-Encoding: chunked\r\n', `2;${'a'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`],
-    ['a trailer without a colon', 'Transfer-Encoding: chunked\r\n', '2\r\n{}\r\n0\r\nnonsense\r\n\r\n'], ['lengths as trailers', 'Transfer-Encoding: chunked\r\n', '2\r\n{}\r\n0\r\nContent-Length: 500\r\nTransfer-Encoding: gzip\r\n\r\n'],
+    ['a chunk size that is none', 'Transfer-Encoding: chunked\r\n', 'zz\r\n'],
+    ['a chunk size of 17 digits', 'Transfer-Encoding: chunked\r\n', `${'f'.repeat(17)}\r\n`],
+    ['a chunk without its CRLF', 'Transfer-Encoding: chunked\r\n', '2\r\n{}X\r\n0\r\n\r\n'],
+    ['a chunk size behind a blank', 'Transfer-Encoding: chunked\r\n', ' 2\r\n{}\r\n0\r\n\r\n'],
+    ['a bare LF behind a size', 'Transfer-Encoding: chunked\r\n', '2\n{}\r\n0\r\n\r\n'],
+    ['a bare CR in an extension', 'Transfer-Encoding: chunked\r\n', '2;a=\rb\r\n{}\r\n0\r\n\r\n'],
+    ['an LF in an extension', 'Transfer-Encoding: chunked\r\n', '2;a\n{}\r\n0\r\n\r\n'],
+    ['extensions of 20 KB', 'Transfer-Encoding: chunked\r\n', `2;${'a'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`],
+    ['a trailer without a colon', 'Transfer-Encoding: chunked\r\n', '2\r\n{}\r\n0\r\nnonsense\r\n\r\n'],
+    [
+      'lengths as trailers',
+      'Transfer-Encoding: chunked\r\n',
+      '2\r\n{}\r\n0\r\nContent-Length: 500\r\nTransfer-Encoding: gzip\r\n\r\n',
+    ],
     ['a folded trailer', 'Transfer-Encoding: chunked\r\n', '2\r\n{}\r\n0\r\nA: b\r\n c: d\r\n\r\n'],
   ];
 
-  it.each(broken.flatMap(([name, headers, rest]) => [[`${name}, unknown caller`, headers, rest, false], [`${name}, unknown path`, headers, rest, true]] as const))('%s', async (_, headers, rest, isKnown) => {
+  it.each(
+    broken.flatMap(
+      ([name, headers, rest]) =>
+        [
+          [`${name}, unknown caller`, headers, rest, false],
+          [`${name}, unknown path`, headers, rest, true],
+        ] as const,
+    ),
+  )('%s', async (_, headers, rest, isKnown) => {
     const { answers, closed } = await send(post(headers, rest + hidden(), isKnown ? known : nobody));
     expect([answers.length, closed]).toEqual([1, true]);
     expect([400, isKnown ? 404 : 401]).toContain(answers[0]?.status);
@@ -46,10 +64,19 @@ describe('a body that goes wrong behind a refusal gets no answer of its own', ()
   });
 
   it.each([
-    ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n'], ['length and chunks', 'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n'], ['chunks and length', 'Transfer-Encoding: chunked\r\nContent-Length: 2\r\n'],
-    ['identity', 'Transfer-Encoding: identity\r\n'], ['chunked, then identity', 'Transfer-Encoding: chunked, identity\r\n'], ['obs-fold', 'Transfer-Encoding:\r\n chunked\r\n'],
-    ['a blank before the colon', 'Transfer-Encoding : chunked\r\n'], ['a tab before the colon', 'Transfer-Encoding\t: chunked\r\n'], ['a NUL in a value', 'X: a\u0000b\r\n'], ['a NUL in a name', 'X\u0000: b\r\n'],
-    ['a bare LF', 'Content-Length: 0\nTransfer-Encoding: chunked\r\n'], ['a bare CR', 'Content-Length: 0\rTransfer-Encoding: chunked\r\n'], ['a vertical tab', 'Transfer-Encoding: \u000bchunked\r\n'],
+    ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n'],
+    ['length and chunks', 'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n'],
+    ['chunks and length', 'Transfer-Encoding: chunked\r\nContent-Length: 2\r\n'],
+    ['identity', 'Transfer-Encoding: identity\r\n'],
+    ['chunked, then identity', 'Transfer-Encoding: chunked, identity\r\n'],
+    ['obs-fold', 'Transfer-Encoding:\r\n chunked\r\n'],
+    ['a blank before the colon', 'Transfer-Encoding : chunked\r\n'],
+    ['a tab before the colon', 'Transfer-Encoding\t: chunked\r\n'],
+    ['a NUL in a value', 'X: a\u0000b\r\n'],
+    ['a NUL in a name', 'X\u0000: b\r\n'],
+    ['a bare LF', 'Content-Length: 0\nTransfer-Encoding: chunked\r\n'],
+    ['a bare CR', 'Content-Length: 0\rTransfer-Encoding: chunked\r\n'],
+    ['a vertical tab', 'Transfer-Encoding: \u000bchunked\r\n'],
   ])('where its framing is in doubt, nothing behind it is read: %s', async (_, headers) => {
     for (const who of [known, nobody]) {
       const { answers, closed } = await send(post(headers, `2\r\n{}\r\n0\r\n\r\n${hidden()}`, who));
@@ -64,9 +91,17 @@ describe('framing that is unusual and clear', () => {
   expectNothingDone(world);
 
   it.each([
-    ['CHUNKED', 'Transfer-Encoding: CHUNKED\r\n', '2\r\n{}\r\n0\r\n\r\n'], ['a tab before it', 'Transfer-Encoding:\tchunked\r\n', '2\r\n{}\r\n0\r\n\r\n'], ['blanks around it', 'Transfer-Encoding:   chunked  \r\n', '2\r\n{}\r\n0\r\n\r\n'],
-    ['leading zeros', 'Transfer-Encoding: chunked\r\n', '0002\r\n{}\r\n000\r\n\r\n'], ['an extension', 'Transfer-Encoding: chunked\r\n', '2;a="b;c"\r\n{}\r\n0;x\r\n\r\n'],
-    ['trailers', 'Transfer-Encoding: chunked\r\nTrailer: x-a\r\n', '2\r\n{}\r\n0\r\nX-A: b\r\nHost: evil.example\r\n\r\n'], ['a request as its body', '', ''],
+    ['CHUNKED', 'Transfer-Encoding: CHUNKED\r\n', '2\r\n{}\r\n0\r\n\r\n'],
+    ['a tab before it', 'Transfer-Encoding:\tchunked\r\n', '2\r\n{}\r\n0\r\n\r\n'],
+    ['blanks around it', 'Transfer-Encoding:   chunked  \r\n', '2\r\n{}\r\n0\r\n\r\n'],
+    ['leading zeros', 'Transfer-Encoding: chunked\r\n', '0002\r\n{}\r\n000\r\n\r\n'],
+    ['an extension', 'Transfer-Encoding: chunked\r\n', '2;a="b;c"\r\n{}\r\n0;x\r\n\r\n'],
+    [
+      'trailers',
+      'Transfer-Encoding: chunked\r\nTrailer: x-a\r\n',
+      '2\r\n{}\r\n0\r\nX-A: b\r\nHost: evil.example\r\n\r\n',
+    ],
+    ['a request as its body', '', ''],
   ])('%s: two requests, two answers', async (_, headers, body) => {
     const first = body === '' ? post(`Content-Length: ${hidden().length}\r\n`, hidden()) : post(headers, body);
     const { answers } = await send(first + last(), 3_000);
@@ -74,7 +109,9 @@ describe('framing that is unusual and clear', () => {
   });
 
   it('a credential in a trailer counts for nothing', async () => {
-    const { answers } = await send(post('Transfer-Encoding: chunked\r\n', `2\r\n{}\r\n0\r\nx-api-key: ${world.bank.api_key}\r\n\r\n`, nobody));
+    const { answers } = await send(
+      post('Transfer-Encoding: chunked\r\n', `2\r\n{}\r\n0\r\nx-api-key: ${world.bank.api_key}\r\n\r\n`, nobody),
+    );
     expect(statuses(answers)).toEqual([401]);
   });
 
@@ -88,14 +125,23 @@ describe('the target and the host', () => {
   expectNothingDone(world);
   const get = (target: string, headers = known) => `GET ${target} HTTP/1.1\r\n${headers}\r\n`;
 
-  it.each(['http://127.0.0.1:1/', 'https://evil.example/', 'http://evil.example', 'HTTP://x@evil.example:80/'])('in absolute form it is ours all the same, and is never fetched: %s', async (target) => {
-    const { answers } = await send(get(target));
-    expect([statuses(answers), JSON.parse(answers[0]?.body ?? '{}')]).toEqual([[200], expect.objectContaining({ message: 'the service is running' })]);
-    expect(statuses((await send(get(target, nobody))).answers)).toEqual([401]);
-  });
+  it.each(['http://127.0.0.1:1/', 'https://evil.example/', 'http://evil.example', 'HTTP://x@evil.example:80/'])(
+    'in absolute form it is ours all the same, and is never fetched: %s',
+    async (target) => {
+      const { answers } = await send(get(target));
+      expect([statuses(answers), JSON.parse(answers[0]?.body ?? '{}')]).toEqual([
+        [200],
+        expect.objectContaining({ message: 'the service is running' }),
+      ]);
+      expect(statuses((await send(get(target, nobody))).answers)).toEqual([401]);
+    },
+  );
 
   it('no answer repeats a Host that is not ours', async () => {
-    const evil = known.replace(/^Host: .*\r\n/, 'Host: evil.example\r\nX-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: gopher\r\nForwarded: host=evil.example\r\n');
+    const evil = known.replace(
+      /^Host: .*\r\n/,
+      'Host: evil.example\r\nX-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: gopher\r\nForwarded: host=evil.example\r\n',
+    );
     for (const path of ['/', '/clients?limit=1', '/nowhere', `/accounts/${account.account_id}`, '/docs']) {
       const { answers } = await send(get(path, evil));
       expect(answers).toHaveLength(1);
@@ -103,11 +149,19 @@ describe('the target and the host', () => {
     }
   });
 
-  it.each(['h2c', 'HTTP/2.0', 'websocket'])('an upgrade to %s is not taken, nor what follows read as anything else', async (protocol) => {
-    const { answers } = await send(get('/', `${known}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n`) + get('/nowhere'));
-    // Node reads no further behind one; what it does read is a request like others.
-    expect(['200', '200,404']).toContain(String(statuses(answers)));
-  });
+  it.each(['h2c', 'HTTP/2.0', 'websocket'])(
+    'an upgrade to %s is not taken, nor what follows read as anything else',
+    async (protocol) => {
+      const { answers } = await send(
+        get(
+          '/',
+          `${known}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n`,
+        ) + get('/nowhere'),
+      );
+      // Node reads no further behind one; what it does read is a request like others.
+      expect(['200', '200,404']).toContain(String(statuses(answers)));
+    },
+  );
 
   it('the preface of HTTP/2 is no request', async () => {
     const { answers, closed } = await send(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'\u0000'.repeat(9)}${hidden()}`);

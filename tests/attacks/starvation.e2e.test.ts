@@ -7,9 +7,10 @@ import type { RestAccount } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
 /**
- * Attacks by taking what everybody needs: the room for bodies, connections, and the ledger's readers. Others, on connections and
- * from an address of their own, notice nothing. `npm run test:attacks` runs them in full size (STARVE_FULL=1). Otherwise the
- * gateway has a tenth of its connections, and instead of two million rows that make lists slow a lock on their table does.
+ * Attacks by taking what everybody needs: the room for bodies, connections, and the ledger's
+ * readers. Others, on connections and from an address of their own, notice nothing. `npm run
+ * test:attacks` runs them in full size (STARVE_FULL=1). Otherwise the gateway has a tenth of its
+ * connections, and instead of two million rows that make lists slow a lock on their table does.
  */
 const isFull = process.env['STARVE_FULL'] === '1';
 const world = useBank(isFull ? {} : { env: { MAX_CONNECTIONS: '1000' } });
@@ -29,14 +30,19 @@ afterEach(async () => {
   await sleep(500);
 });
 
-/** Connections from the attacker's address, each of which sends `text` and no more. One that is closed is opened again. Gives the statuses that they get. */
+/**
+ * Connections from the attacker's address, each of which sends `text` and no more. One that is
+ * closed is opened again. Gives the statuses that they get.
+ */
 async function open(count: number, text: string): Promise<Set<string>> {
   const { hostname, port } = new URL(api.baseUrl);
   const attack = { isOver: false };
   attacks.push(attack);
   const statuses = new Set<string>();
   const one = (sent: () => void): void => {
-    const socket = connect({ port: Number(port), host: hostname, localAddress: attacker }, () => socket.write(text, sent));
+    const socket = connect({ port: Number(port), host: hostname, localAddress: attacker }, () =>
+      socket.write(text, sent),
+    );
     socket.on('error', () => undefined);
     socket.on('data', (data) => void statuses.add(data.toString('latin1', 9, 12)));
     socket.on('close', () => {
@@ -53,12 +59,25 @@ async function open(count: number, text: string): Promise<Set<string>> {
 type Call = { method?: string; path: string; key?: string; body?: string; localAddress?: string };
 
 /** The status, on a connection of its own; 0 for none. */
-function call({ method = 'GET', path, key = world.bank.api_key, body, localAddress = '127.0.0.1' }: Call): Promise<number> {
+function call({
+  method = 'GET',
+  path,
+  key = world.bank.api_key,
+  body,
+  localAddress = '127.0.0.1',
+}: Call): Promise<number> {
   return new Promise((resolve) => {
     const headers = { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) };
-    const sent = request(api.baseUrl + path, { method, headers, agent: false, localAddress, timeout: 10_000 }, (response) => {
-      response.resume().on('end', () => resolve(response.statusCode ?? 0)).on('error', () => resolve(0));
-    });
+    const sent = request(
+      api.baseUrl + path,
+      { method, headers, agent: false, localAddress, timeout: 10_000 },
+      (response) => {
+        response
+          .resume()
+          .on('end', () => resolve(response.statusCode ?? 0))
+          .on('error', () => resolve(0));
+      },
+    );
     sent.on('timeout', () => sent.destroy(new Error('no answer')));
     sent.on('error', () => resolve(0));
     sent.end(body);
@@ -70,7 +89,10 @@ async function othersNotice(count: number): Promise<string[]> {
   const deposit = JSON.stringify({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1 });
   const refused: string[] = [];
   for (let i = 0; i < count; i++) {
-    const one: Call = i % 2 === 0 ? { path: `/accounts/${account.account_id}` } : { method: 'POST', path: '/transactions', body: deposit };
+    const one: Call =
+      i % 2 === 0
+        ? { path: `/accounts/${account.account_id}` }
+        : { method: 'POST', path: '/transactions', body: deposit };
     const status = await call(one);
     if (status < 200 || status > 299) refused.push(`${one.method ?? 'GET'} ${status}`);
   }
@@ -80,26 +102,36 @@ async function othersNotice(count: number): Promise<string[]> {
 it('560 slow bodies of one bound key: others notice nothing', async () => {
   const { client_id } = await api.client();
   const bound = await api.key({ scopes: ['transfers:write'], client_id });
-  await open(560, `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n{`);
+  await open(
+    560,
+    `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n{`,
+  );
   expect(await othersNotice(100)).toEqual([]);
 });
 
 it('560 bodies of one bound key that lack their last byte: it alone is refused, beyond its sixteenth', async () => {
   const { client_id } = await api.client();
   const bound = await api.key({ scopes: ['transfers:write'], client_id });
-  const statuses = await open(560, `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n${'{'.repeat(65_535)}`);
+  const statuses = await open(
+    560,
+    `POST /transfers HTTP/1.1\r\nHost: x\r\nx-api-key: ${bound.api_key}\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n${'{'.repeat(65_535)}`,
+  );
   expect(await othersNotice(100)).toEqual([]);
   expect(statuses.has('429')).toBe(true);
 });
 
-it('more half-sent requests of one address than the gateway takes connections: others notice nothing', { timeout: 180_000 }, async () => {
+it('more half-sent requests of one address than the gateway takes connections: others notice nothing', {
+  timeout: 180_000,
+}, async () => {
   await open(isFull ? 10_100 : 1_010, 'GET / HTTP/1.1\r\nHost: x\r\n');
   expect(await othersNotice(60)).toEqual([]);
   // Its own requests are answered too: what is unfinished goes first.
   expect(await call({ path: '/', localAddress: attacker })).toBe(200);
 });
 
-it('ten lists that no index confines: others notice nothing, and the third at a time is 429', { timeout: 600_000 }, async () => {
+it('ten lists that no index confines: others notice nothing, and the third at a time is 429', {
+  timeout: 600_000,
+}, async () => {
   const greedy = await api.key({ scopes: ['transactions:read'] });
   const blocker = await world.pool.connect();
   let lists: Promise<number[]>;
@@ -108,7 +140,11 @@ it('ten lists that no index confines: others notice nothing, and the third at a 
       await blocker.query('begin');
       await blocker.query('lock table transactions in access exclusive mode');
     } else await fill(blocker, rows);
-    lists = Promise.all(Array.from({ length: 10 }, (_, i) => call({ path: `/transactions?min_amount=${900_000 + i}`, key: greedy.api_key })));
+    lists = Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        call({ path: `/transactions?min_amount=${900_000 + i}`, key: greedy.api_key }),
+      ),
+    );
     const refused: string[] = [];
     for (let i = 0; i < 30; i++) {
       const status = await call({ path: `/accounts/number/${account.account_number}/balance` });

@@ -1,6 +1,15 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { corporate, newPhone, type RestAccount, type RestClient, type RestKey, type RestTransaction, retail, unknownId } from '../support/client.ts';
+import {
+  corporate,
+  newPhone,
+  type RestAccount,
+  type RestClient,
+  type RestKey,
+  type RestTransaction,
+  retail,
+  unknownId,
+} from '../support/client.ts';
 import { expectNothingDone, expectRefused, expectViolations } from '../support/hostile.ts';
 import { useBank } from '../support/world.ts';
 
@@ -15,7 +24,10 @@ let deposit: RestTransaction;
 let key: RestKey;
 beforeAll(async () => {
   client = await api.client();
-  [account, other] = [await api.account(client.client_id, { initial_deposit: 100 }), await api.account(client.client_id)];
+  [account, other] = [
+    await api.account(client.client_id, { initial_deposit: 100 }),
+    await api.account(client.client_id),
+  ];
   deposit = await api.transact(account.account_id, 'Deposit', 1);
   key = await api.key({ scopes: ['clients:read'] });
 });
@@ -28,23 +40,94 @@ interface Kind {
   refused: string;
   isOptional?: true;
 }
-const text = (max: number): Kind => ({ mistyped: 'validation_failed', refused: 'validation_failed', texts: [
-  'a\u0001b', 'a\u007fb', 'a\u0085b', 'a\nb', 'a\n', '\ta', 'x'.repeat(max + 1), '\u{1F600}'.repeat(max + 1),
-] });
-const name = (max: number): Kind => ({ ...text(max), texts: [...text(max).texts, '', ' ', '\u3000\u00a0'] });
-const oneOf = (...texts: string[]): Kind => ({ mistyped: 'validation_failed', refused: 'validation_failed', texts: ['', 'nonsense', 'toString', '__proto__', "' or 1=1--", ...texts] });
-const email: Kind = { mistyped: 'validation_failed', refused: 'validation_failed', texts: [
-  '', 'a', '@', 'a@', '@b.co', 'a b@c.de', 'a@b', 'a@b..co', 'a@@b.co', 'a@b.co\n', 'a@b.co,c@d.ef', '<a@b.co>', `${'a'.repeat(250)}@b.co`,
-] };
-const phone: Kind = { mistyped: 'validation_failed', refused: 'validation_failed', texts: [
-  '', '+', '123456', '1234567890123456', '++254700000001', '+254 700 000 00x', '+2547000\n00001', '\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668',
-  '\uff12\uff15\uff14\uff17\uff10\uff10\uff10\uff10', 'tel:+254700000001', '+254(700)000001',
-] };
-const id: Kind = { mistyped: 'validation_failed', refused: 'not_found', texts: ['', ' ', '%', "' or '1'='1", '../../etc/passwd', '\u{1F4B0}', '{{7*7}}', 'x'.repeat(10_240), '\u0001'] };
-const amount: Kind = { mistyped: 'invalid_amount', refused: 'invalid_amount', texts: ['', '10', '1e2', ' 1', 'NaN', '1,000', '\u0663', '0x10'] };
-const currency: Kind = { mistyped: 'validation_failed', refused: 'unsupported_currency', texts: [
-  '', 'usd', 'US', 'USDD', 'USD ', ' USD', 'XXX', 'XTS', '\uff35\uff33\uff24', 'US\u0414', '840', "USD'",
-] };
+const text = (max: number): Kind => ({
+  mistyped: 'validation_failed',
+  refused: 'validation_failed',
+  texts: [
+    'a\u0001b',
+    'a\u007fb',
+    'a\u0085b',
+    'a\nb',
+    'a\n',
+    '\ta',
+    'a\u202eb\u202c',
+    'a\u200f',
+    'a\u{e0041}',
+    'a\ufffe',
+    'a\u0378',
+    'a\u200d',
+    '\u{1F468}\u200d\u{1F469}',
+    'x'.repeat(max + 1),
+    '\u{1F600}'.repeat(max + 1),
+  ],
+});
+/** Of several lines. */
+const lines = (max: number, least = 0): Kind => ({
+  ...text(max),
+  texts: [...text(max).texts.filter((one) => !one.includes('\n')), 'a\rb', ...(least > 0 ? ['', '\n'] : [])],
+});
+const name = (max: number): Kind => ({
+  ...text(max),
+  texts: [...text(max).texts, '', ' ', '\u3000\u00a0', '\u200b', '\u3164'],
+});
+const oneOf = (...texts: string[]): Kind => ({
+  mistyped: 'validation_failed',
+  refused: 'validation_failed',
+  texts: ['', 'nonsense', 'toString', '__proto__', "' or 1=1--", ...texts],
+});
+const email: Kind = {
+  mistyped: 'validation_failed',
+  refused: 'validation_failed',
+  texts: [
+    '',
+    'a',
+    '@',
+    'a@',
+    '@b.co',
+    'a b@c.de',
+    'a@b',
+    'a@b..co',
+    'a@@b.co',
+    'a@b.co\n',
+    'a@b.co,c@d.ef',
+    '<a@b.co>',
+    `${'a'.repeat(250)}@b.co`,
+  ],
+};
+const phone: Kind = {
+  mistyped: 'validation_failed',
+  refused: 'validation_failed',
+  texts: [
+    '',
+    '+',
+    '123456',
+    '1234567890123456',
+    '++254700000001',
+    '+254 700 000 00x',
+    '+2547000\n00001',
+    '\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668',
+    '\uff12\uff15\uff14\uff17\uff10\uff10\uff10\uff10',
+    'tel:+254700000001',
+    '0700000001',
+    '+0700000001',
+    '+254/700/000001',
+  ],
+};
+const id: Kind = {
+  mistyped: 'validation_failed',
+  refused: 'not_found',
+  texts: ['', ' ', '%', "' or '1'='1", '../../etc/passwd', '\u{1F4B0}', '{{7*7}}', 'x'.repeat(10_240), '\u0001'],
+};
+const amount: Kind = {
+  mistyped: 'invalid_amount',
+  refused: 'invalid_amount',
+  texts: ['', '10', '1e2', ' 1', 'NaN', '1,000', '\u0663', '0x10'],
+};
+const currency: Kind = {
+  mistyped: 'validation_failed',
+  refused: 'unsupported_currency',
+  texts: ['', 'usd', 'US', 'USDD', 'USD ', ' USD', 'XXX', 'XTS', '\uff35\uff33\uff24', 'US\u0414', '840', "USD'"],
+};
 const optional = (kind: Kind): Kind => ({ ...kind, isOptional: true });
 
 interface Write {
@@ -53,42 +136,115 @@ interface Write {
   body: () => Record<string, unknown>;
   fields: Record<string, Kind>;
 }
-const contact = { email, contact_number: phone, address: optional(text(500)) };
+const contact = { email, contact_number: phone, address: optional(lines(500)) };
 const writes: Record<string, Write> = {
   'create a Retail client': {
-    method: 'POST', path: () => '/clients', body: () => ({ ...retail(), address: 'x', ussd_phone_number: newPhone(), ussd_status: 'inactive' }),
-    fields: { client_type: oneOf('retail', 'RETAIL', 'Retail '), first_name: name(100), last_name: name(100), ...contact, ussd_phone_number: optional(phone), ussd_status: oneOf('Active') },
+    method: 'POST',
+    path: () => '/clients',
+    body: () => ({ ...retail(), address: 'x', ussd_phone_number: newPhone(), ussd_status: 'inactive' }),
+    fields: {
+      client_type: oneOf('retail', 'RETAIL', 'Retail '),
+      first_name: name(100),
+      last_name: name(100),
+      ...contact,
+      ussd_phone_number: optional(phone),
+      ussd_status: oneOf('Active'),
+    },
   },
-  'create a Corporate client': { method: 'POST', path: () => '/clients', body: corporate, fields: { company_name: name(200), registration_number: name(64), ...contact } },
-  'change a client': { method: 'PATCH', path: () => `/clients/${client.client_id}`, body: () => ({ address: 'x' }), fields: { ...contact, ussd_phone_number: optional(phone), ussd_status: oneOf('Active') } },
+  'create a Corporate client': {
+    method: 'POST',
+    path: () => '/clients',
+    body: corporate,
+    fields: { company_name: name(200), registration_number: name(64), ...contact },
+  },
+  'change a client': {
+    method: 'PATCH',
+    path: () => `/clients/${client.client_id}`,
+    body: () => ({ address: 'x' }),
+    fields: { ...contact, ussd_phone_number: optional(phone), ussd_status: oneOf('Active') },
+  },
   'open an account': {
-    method: 'POST', path: () => '/accounts', body: () => ({ client_id: client.client_id, account_type: 'Savings', currency: 'USD' }),
-    fields: { client_id: id, account_type: oneOf('savings', 'Teller', 'Vault'), currency, initial_deposit: amount, status: oneOf('active', 'Closed') },
+    method: 'POST',
+    path: () => '/accounts',
+    body: () => ({ client_id: client.client_id, account_type: 'Savings', currency: 'USD' }),
+    fields: {
+      client_id: id,
+      account_type: oneOf('savings', 'Teller', 'Vault'),
+      currency,
+      initial_deposit: amount,
+      status: oneOf('active', 'Closed'),
+    },
   },
   'change a status': {
-    method: 'POST', path: () => `/accounts/${account.account_id}/status-transitions`, body: () => ({ status: 'Frozen', reason: 'fraud' }),
-    fields: { status: oneOf('frozen', 'Closed'), reason: oneOf('Fraud'), note: optional(text(500)) },
+    method: 'POST',
+    path: () => `/accounts/${account.account_id}/status-transitions`,
+    body: () => ({ status: 'Frozen', reason: 'fraud' }),
+    fields: { status: oneOf('frozen', 'Closed'), reason: oneOf('Fraud'), note: optional(lines(500)) },
   },
-  'deposit': {
-    method: 'POST', path: () => '/transactions', body: () => ({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1, currency: 'USD' }),
+  deposit: {
+    method: 'POST',
+    path: () => '/transactions',
+    body: () => ({ account_id: account.account_id, transaction_type: 'Deposit', amount: 1, currency: 'USD' }),
     fields: {
-      account_id: id, transaction_type: { mistyped: 'invalid_transaction_type', refused: 'invalid_transaction_type', texts: ['', 'deposit', 'Transfer', 'Loan Payment', 'toString'] },
-      amount, currency: optional(currency), description: optional(text(255)), reference: optional(text(100)),
+      account_id: id,
+      transaction_type: {
+        mistyped: 'invalid_transaction_type',
+        refused: 'invalid_transaction_type',
+        texts: ['', 'deposit', 'Transfer', 'Loan Payment', 'toString'],
+      },
+      amount,
+      currency: optional(currency),
+      description: optional(text(255)),
+      reference: optional(text(100)),
     },
   },
-  'reverse': { method: 'POST', path: () => `/transactions/${deposit.transaction_id}/reversal`, body: () => ({ reason: 'x' }), fields: { reason: name(255) } },
-  'transfer': {
-    method: 'POST', path: () => '/transfers', body: () => ({ from_account_id: account.account_id, to_account_id: other.account_id, amount: 1 }),
-    fields: { from_account_id: id, to_account_id: id, amount, currency: optional(currency), description: optional(text(255)) },
+  reverse: {
+    method: 'POST',
+    path: () => `/transactions/${deposit.transaction_id}/reversal`,
+    body: () => ({ reason: 'x' }),
+    fields: { reason: lines(255, 1) },
+  },
+  transfer: {
+    method: 'POST',
+    path: () => '/transfers',
+    body: () => ({ from_account_id: account.account_id, to_account_id: other.account_id, amount: 1 }),
+    fields: {
+      from_account_id: id,
+      to_account_id: id,
+      amount,
+      currency: optional(currency),
+      description: optional(text(255)),
+    },
   },
   'create a key': {
-    method: 'POST', path: () => '/admin/api-keys', body: () => ({ name: 'x', scopes: ['clients:read'] }),
+    method: 'POST',
+    path: () => '/admin/api-keys',
+    body: () => ({ name: 'x', scopes: ['clients:read'] }),
     fields: {
-      name: name(100), environment: oneOf('Live'), client_id: optional(id),
-      expires_at: optional(oneOf('2999-01-01', '2999-02-30T00:00:00Z', '2999-01-01T00:00:00', '2999-01-01T25:00:00Z', '9999-12-31T23:59:59-14:00', '2000-01-01T00:00:00Z', '0000-01-01T00:00:00Z')),
+      name: name(100),
+      environment: oneOf('Live'),
+      client_id: optional(id),
+      expires_at: optional(
+        oneOf(
+          '2999-01-01',
+          '2999-02-30T00:00:00Z',
+          '2999-01-01T00:00:00',
+          '2999-01-01T25:00:00Z',
+          '9999-12-31T23:59:59-14:00',
+          '2000-01-01T00:00:00Z',
+          '0000-01-01T00:00:00Z',
+        ),
+      ),
     },
   },
-  'rotate a key': { method: 'POST', path: () => `/admin/api-keys/${key.key_id}/rotation`, body: () => ({}), fields: { overlap_seconds: { mistyped: 'validation_failed', refused: 'validation_failed', texts: ['', '60', '1e2'] } } },
+  'rotate a key': {
+    method: 'POST',
+    path: () => `/admin/api-keys/${key.key_id}/rotation`,
+    body: () => ({}),
+    fields: {
+      overlap_seconds: { mistyped: 'validation_failed', refused: 'validation_failed', texts: ['', '60', '1e2'] },
+    },
+  },
 };
 const isNumber = (field: string) => field === 'amount' || field === 'initial_deposit' || field === 'overlap_seconds';
 
@@ -98,9 +254,19 @@ describe.each(Object.entries(writes))('%s', (_, { method, path, body, fields }) 
 
   it.each(Object.entries(fields))('%s: values of another type', async (field, kind) => {
     const values: unknown[] = [
-      true, false, [], {}, ['x'], { $ne: null }, [[]], { toString: 'x' }, ...(isNumber(field) ? [] : [0, 1, -1.5, 1e300]), ...(kind.isOptional || isNumber(field) ? [] : [null]),
+      true,
+      false,
+      [],
+      {},
+      ['x'],
+      { $ne: null },
+      [[]],
+      { toString: 'x' },
+      ...(isNumber(field) ? [] : [0, 1, -1.5, 1e300]),
+      ...(kind.isOptional || isNumber(field) ? [] : [null]),
     ];
-    for (const value of values) expectViolations(await send({ [field]: value }), [[field, value === null ? 'validation_failed' : kind.mistyped]]);
+    for (const value of values)
+      expectViolations(await send({ [field]: value }), [[field, value === null ? 'validation_failed' : kind.mistyped]]);
   });
 
   it.each(Object.entries(fields))('%s: texts that are refused', async (field, kind) => {
@@ -114,7 +280,10 @@ describe.each(Object.entries(writes))('%s', (_, { method, path, body, fields }) 
   it('every field wrong at once: every violation is named', async () => {
     const wrong = Object.entries(fields).filter(([field]) => field !== 'client_type');
     const changes = Object.fromEntries(wrong.map(([field]) => [field, [field]]));
-    expectViolations(await send({ ...changes, nonsense: 1 }), [...wrong.map(([field, kind]): [string, string] => [field, kind.mistyped]), ['nonsense', 'unknown_field']]);
+    expectViolations(await send({ ...changes, nonsense: 1 }), [
+      ...wrong.map(([field, kind]): [string, string] => [field, kind.mistyped]),
+      ['nonsense', 'unknown_field'],
+    ]);
   });
 });
 
@@ -122,12 +291,22 @@ describe('scopes of a key', () => {
   expectNothingDone(world);
 
   it.each<[string, unknown, string[]]>([
-    ['no list', 'clients:read', ['scopes']], ['an object', { 0: 'clients:read' }, ['scopes']], ['nothing', null, ['scopes']], ['empty', [], ['scopes']],
+    ['no list', 'clients:read', ['scopes']],
+    ['an object', { 0: 'clients:read' }, ['scopes']],
+    ['nothing', null, ['scopes']],
+    ['empty', [], ['scopes']],
     ['more than there are', Array(scopes.length + 1).fill('clients:read'), ['scopes']],
-    ['unknown ones', ['clients:read', 'all', '*', 'CLIENTS:READ', 'clients:read '], ['scopes.1', 'scopes.2', 'scopes.3', 'scopes.4']],
+    [
+      'unknown ones',
+      ['clients:read', 'all', '*', 'CLIENTS:READ', 'clients:read '],
+      ['scopes.1', 'scopes.2', 'scopes.3', 'scopes.4'],
+    ],
     ['no texts', [null, 1, ['clients:read'], {}], ['scopes.0', 'scopes.1', 'scopes.2', 'scopes.3']],
   ])('%s', async (_, scopes, named) => {
-    expectViolations(await api.post('/admin/api-keys', { name: 'x', scopes }), named.map((field) => [field, 'validation_failed']));
+    expectViolations(
+      await api.post('/admin/api-keys', { name: 'x', scopes }),
+      named.map((field) => [field, 'validation_failed']),
+    );
   });
 });
 
@@ -136,12 +315,33 @@ describe('rules over several fields are told together with the rest', () => {
 
   it.each<[string, string, Record<string, unknown>, [string, string][]]>([
     [
-      'precision', '/transactions', { account_id: 5, transaction_type: 'x', amount: 1.5, currency: 'JPY' },
-      [['account_id', 'validation_failed'], ['transaction_type', 'invalid_transaction_type'], ['amount', 'invalid_amount_precision']],
+      'precision',
+      '/transactions',
+      { account_id: 5, transaction_type: 'x', amount: 1.5, currency: 'JPY' },
+      [
+        ['account_id', 'validation_failed'],
+        ['transaction_type', 'invalid_transaction_type'],
+        ['amount', 'invalid_amount_precision'],
+      ],
     ],
-    ['same account', '/transfers', { from_account_id: 'a', to_account_id: 'a', amount: '1', x: 1 }, [['to_account_id', 'same_account'], ['amount', 'invalid_amount'], ['x', 'unknown_field']]],
-    ['USSD phone', '/clients', { ...retail(), email: 1, ussd_status: 'active' }, [['email', 'validation_failed'], ['ussd_phone_number', 'validation_failed']]],
-    ['fields of the other client type', '/clients', { ...corporate(), first_name: 'x', ussd_status: 'inactive' }, [['first_name', 'unknown_field'], ['ussd_status', 'unknown_field']]],
+    [
+      'USSD phone',
+      '/clients',
+      { ...retail(), email: 1, ussd_status: 'active' },
+      [
+        ['email', 'validation_failed'],
+        ['ussd_phone_number', 'validation_failed'],
+      ],
+    ],
+    [
+      'fields of the other client type',
+      '/clients',
+      { ...corporate(), first_name: 'x', ussd_status: 'inactive' },
+      [
+        ['first_name', 'unknown_field'],
+        ['ussd_status', 'unknown_field'],
+      ],
+    ],
   ])('%s', async (_, path, body, violations) => {
     expectViolations(await api.post(path, body), violations);
   });
@@ -151,16 +351,43 @@ describe('ids of another kind, in other letters, or almost right are unknown', (
   it('404 that says which, and nothing is done', async () => {
     const good = account.account_id;
     const wrong = [
-      good.toUpperCase(), `ACC_${good.slice(4)}`, ` ${good}`, `${good} `, `${good}\n`, good.slice(0, -1), `${good}0`, `${good.slice(0, -1)}\uff11`, good.replace('_', '-'),
-      client.client_id, deposit.transaction_id, `cli_${good.slice(4)}`, unknownId('acc'),
+      good.toUpperCase(),
+      `ACC_${good.slice(4)}`,
+      ` ${good}`,
+      `${good} `,
+      `${good}\n`,
+      good.slice(0, -1),
+      `${good}0`,
+      `${good.slice(0, -1)}\uff11`,
+      good.replace('_', '-'),
+      client.client_id,
+      deposit.transaction_id,
+      `cli_${good.slice(4)}`,
+      unknownId('acc'),
     ];
     for (const account_id of wrong) {
-      expectRefused(await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }), 404, 'account_not_found');
-      expectRefused(await api.post('/transfers', { from_account_id: account_id, to_account_id: other.account_id, amount: 1 }), 404, 'account_not_found');
-      expectRefused(await api.post('/transfers', { from_account_id: other.account_id, to_account_id: account_id, amount: 1 }), 404, 'account_not_found');
+      expectRefused(
+        await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }),
+        404,
+        'account_not_found',
+      );
+      expectRefused(
+        await api.post('/transfers', { from_account_id: account_id, to_account_id: other.account_id, amount: 1 }),
+        404,
+        'account_not_found',
+      );
+      expectRefused(
+        await api.post('/transfers', { from_account_id: other.account_id, to_account_id: account_id, amount: 1 }),
+        404,
+        'account_not_found',
+      );
     }
     for (const client_id of [account.account_id, client.client_id.toUpperCase(), `${client.client_id}\u0001`]) {
-      expectRefused(await api.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }), 404, 'client_not_found');
+      expectRefused(
+        await api.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }),
+        404,
+        'client_not_found',
+      );
     }
     expect(await api.balance(other.account_id)).toBe(0);
   });

@@ -1,7 +1,18 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type EndpointName, endpoints, type Endpoint, neededScopes } from '#libs/contracts/endpoints.ts';
-import { bankScopes, scopes, type Scope } from '#libs/contracts/scopes.ts';
-import { type Api, corporate, expectError, newPhone, type RestAccount, type RestClient, type RestTransaction, type RestTransfer, retail, unknownId } from '../support/client.ts';
+import { type Endpoint, type EndpointName, endpoints, neededScopes } from '#libs/contracts/endpoints.ts';
+import { bankScopes, type Scope, scopes } from '#libs/contracts/scopes.ts';
+import {
+  type Api,
+  corporate,
+  expectError,
+  newPhone,
+  type RestAccount,
+  type RestClient,
+  type RestTransaction,
+  type RestTransfer,
+  retail,
+  unknownId,
+} from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
 /** The contract: permission. Scopes × routes, and callers that are bound to one client. */
@@ -10,10 +21,16 @@ const { api } = world;
 
 const table = Object.entries(endpoints) as [EndpointName, Endpoint][];
 const ids: Record<string, string> = {
-  client_id: unknownId('cli'), account_id: unknownId('acc'), transaction_id: unknownId('txn'), transfer_id: unknownId('trf'), key_id: unknownId('key'), accountNumber: 'SAV-0000000000',
+  client_id: unknownId('cli'),
+  account_id: unknownId('acc'),
+  transaction_id: unknownId('txn'),
+  transfer_id: unknownId('trf'),
+  key_id: unknownId('key'),
+  accountNumber: 'SAV-0000000000',
 };
 const pathOf = ({ path }: Endpoint) => path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? name);
-const call = (caller: Api, endpoint: Endpoint) => caller.send(endpoint.method, pathOf(endpoint), endpoint.method === 'GET' ? {} : { body: {} });
+const call = (caller: Api, endpoint: Endpoint) =>
+  caller.send(endpoint.method, pathOf(endpoint), endpoint.method === 'GET' ? {} : { body: {} });
 
 describe('Scopes × routes', () => {
   const withOnly = new Map<Scope, Api>();
@@ -27,9 +44,26 @@ describe('Scopes × routes', () => {
   });
 
   it('the scopes are those of the contract', () => {
-    expect([...scopes].sort()).toEqual(
-      ['accounts:read', 'accounts:status', 'accounts:write', 'approvals:write', 'audit:read', 'books:read', 'clients:read', 'clients:write', 'keys:manage', 'ops:manage', 'transactions:read', 'transactions:reverse', 'transactions:write', 'transfers:write'],
-    );
+    expect([...scopes].sort()).toEqual([
+      'accounts:import',
+      'accounts:read',
+      'accounts:status',
+      'accounts:write',
+      'approvals:write',
+      'audit:read',
+      'books:read',
+      'clients:erase',
+      'clients:read',
+      'clients:write',
+      'holds:write',
+      'keys:manage',
+      'ops:manage',
+      'transactions:read',
+      'transactions:reverse',
+      'transactions:write',
+      'transfers:write',
+      'webhooks:manage',
+    ]);
   });
 
   it.each(table)('%s', async (_, endpoint) => {
@@ -37,7 +71,8 @@ describe('Scopes × routes', () => {
     expectError(await call(api.with({}), endpoint), 401, 'missing_credentials');
     expectError(await call(api.withKey('cbk_live_no'), endpoint), 401, 'invalid_credentials');
     if (needed.length === 0) {
-      for (const caller of [...withOnly.values(), ...without.values()]) expect([401, 403]).not.toContain((await call(caller, endpoint)).status);
+      for (const caller of [...withOnly.values(), ...without.values()])
+        expect([401, 403]).not.toContain((await call(caller, endpoint)).status);
       return;
     }
     for (const scope of needed) expectError(await call(without.get(scope) as Api, endpoint), 403, 'insufficient_scope');
@@ -49,11 +84,27 @@ describe('Scopes × routes', () => {
   });
 
   it.each<[string, string, Scope]>([
-    ['GET', '/clients', 'clients:read'], ['GET', '/clients/x', 'clients:read'], ['GET', '/clients/ussd/search', 'clients:read'], ['POST', '/clients', 'clients:write'], ['PATCH', '/clients/x', 'clients:write'],
-    ['GET', '/accounts', 'accounts:read'], ['GET', '/accounts/x', 'accounts:read'], ['GET', '/accounts/number/x/balance', 'accounts:read'], ['POST', '/accounts', 'accounts:write'],
-    ['POST', '/accounts/x/status-transitions', 'accounts:status'], ['GET', '/accounts/x/status-transitions', 'accounts:read'], ['GET', '/accounts/x/entries', 'transactions:read'],
-    ['GET', '/transactions', 'transactions:read'], ['GET', '/transactions/x', 'transactions:read'], ['POST', '/transactions', 'transactions:write'], ['POST', '/transactions/x/reversal', 'transactions:reverse'],
-    ['GET', '/transfers', 'transactions:read'], ['GET', '/transfers/x', 'transactions:read'], ['POST', '/transfers', 'transfers:write'], ['POST', '/admin/api-keys', 'keys:manage'], ['GET', '/admin/api-keys', 'keys:manage'],
+    ['GET', '/clients', 'clients:read'],
+    ['GET', '/clients/x', 'clients:read'],
+    ['GET', '/clients/ussd/search', 'clients:read'],
+    ['POST', '/clients', 'clients:write'],
+    ['PATCH', '/clients/x', 'clients:write'],
+    ['GET', '/accounts', 'accounts:read'],
+    ['GET', '/accounts/x', 'accounts:read'],
+    ['GET', '/accounts/number/x/balance', 'accounts:read'],
+    ['POST', '/accounts', 'accounts:write'],
+    ['POST', '/accounts/x/status-transitions', 'accounts:status'],
+    ['GET', '/accounts/x/status-transitions', 'accounts:read'],
+    ['GET', '/accounts/x/entries', 'transactions:read'],
+    ['GET', '/transactions', 'transactions:read'],
+    ['GET', '/transactions/x', 'transactions:read'],
+    ['POST', '/transactions', 'transactions:write'],
+    ['POST', '/transactions/x/reversal', 'transactions:reverse'],
+    ['GET', '/transfers', 'transactions:read'],
+    ['GET', '/transfers/x', 'transactions:read'],
+    ['POST', '/transfers', 'transfers:write'],
+    ['POST', '/admin/api-keys', 'keys:manage'],
+    ['GET', '/admin/api-keys', 'keys:manage'],
   ])('%s %s needs %s', async (method, path, scope) => {
     const body = method === 'GET' ? {} : { body: {} };
     expect([400, 404, 200]).toContain((await (withOnly.get(scope) as Api).send(method, path, body)).status);
@@ -84,7 +135,13 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     foreign = await api.account(other.client_id, { initial_deposit: 100 });
     foreignTransaction = await api.transact(foreign.account_id, 'Deposit', 1);
     foreignTransfer = await api.transfer(foreign.account_id, (await api.account(other.client_id)).account_id, 1);
-    bound = kind === 'JWT' ? api.withToken(await world.bank.token(undefined, `bound:${own.client_id}`)) : api.withKey((await api.key({ scopes: scopes.filter((scope) => !bankScopes.includes(scope)), client_id: own.client_id })).api_key);
+    bound =
+      kind === 'JWT'
+        ? api.withToken(await world.bank.token(undefined, `bound:${own.client_id}`))
+        : api.withKey(
+            (await api.key({ scopes: scopes.filter((scope) => !bankScopes.includes(scope)), client_id: own.client_id }))
+              .api_key,
+          );
   });
 
   it('works on its own: reads, transfers, opening', async () => {
@@ -108,7 +165,9 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     const { client_id } = await api.client();
     const poor = await bound.account(own.client_id);
     const foreigners = [
-      await api.account(client_id, { status: 'Frozen' }), await api.account(client_id, { currency: 'EUR' }), await api.account(client_id, { account_type: 'Loan', initial_deposit: 1 }),
+      await api.account(client_id, { status: 'Frozen' }),
+      await api.account(client_id, { currency: 'EUR' }),
+      await api.account(client_id, { account_type: 'Loan', initial_deposit: 1 }),
       await api.account(client_id, { initial_deposit: 9_999_999_999_999.99 }),
     ];
     for (const { account_id: to_account_id } of foreigners) {
@@ -116,26 +175,52 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
       const { message, details } = expectError(refused, 400, 'destination_refused');
       expect(message).toBe('the destination account cannot take this payment');
       const shown = (await bound.get(`/transactions/${details?.['transaction_id']}`)).data();
-      expect(shown).toMatchObject({ transaction_type: 'Transfer', status: 'Failed', currency: 'USD', failure_code: 'destination_refused' });
-      expectError(await bound.post('/transfers', { from_account_id: poor.account_id, to_account_id, amount: 2 }), 400, 'insufficient_funds');
+      expect(shown).toMatchObject({
+        transaction_type: 'Transfer',
+        status: 'Failed',
+        currency: 'USD',
+        failure_code: 'destination_refused',
+      });
+      expectError(
+        await bound.post('/transfers', { from_account_id: poor.account_id, to_account_id, amount: 2 }),
+        400,
+        'insufficient_funds',
+      );
     }
   });
 
   it('reading anything of another client is 404', async () => {
     const { account_id, account_number, client_id } = foreign;
-    for (const path of [`/accounts/${account_id}`, `/accounts/${account_id}/entries`, `/accounts/${account_id}/status-transitions`, `/accounts/number/${account_number}/balance`]) {
+    for (const path of [
+      `/accounts/${account_id}`,
+      `/accounts/${account_id}/entries`,
+      `/accounts/${account_id}/status-transitions`,
+      `/accounts/number/${account_number}/balance`,
+    ]) {
       expectError(await bound.get(path), 404, 'account_not_found');
     }
     expectError(await bound.get(`/clients/${client_id}`), 404, 'client_not_found');
-    expectError(await bound.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`), 404, 'client_not_found');
+    expectError(
+      await bound.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`),
+      404,
+      'client_not_found',
+    );
     expectError(await bound.get(`/transactions/${foreignTransaction.transaction_id}`), 404, 'transaction_not_found');
     expectError(await bound.get(`/transfers/${foreignTransfer.transfer_id}`), 404, 'transfer_not_found');
   });
 
   it('writing on anything of another client is 404, and changes nothing', async () => {
     const { account_id, client_id } = foreign;
-    expectError(await bound.post('/transfers', { from_account_id: account_id, to_account_id: account.account_id, amount: 1 }), 404, 'account_not_found');
-    expectError(await bound.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }), 404, 'client_not_found');
+    expectError(
+      await bound.post('/transfers', { from_account_id: account_id, to_account_id: account.account_id, amount: 1 }),
+      404,
+      'account_not_found',
+    );
+    expectError(
+      await bound.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }),
+      404,
+      'client_not_found',
+    );
     expectError(await bound.patch(`/clients/${client_id}`, { address: 'x' }), 404, 'client_not_found');
     expect((await api.get(`/accounts/${account_id}`)).data()).toMatchObject({ status: 'Active' });
   });
@@ -144,7 +229,9 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     const { transfer_id } = await bound.transfer(account.account_id, foreign.account_id, 1);
     const legs = await bound.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
     expect(legs.map(({ account_id }) => account_id)).toEqual([account.account_id]);
-    const credit = (await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`)).find(({ account_id }) => account_id === foreign.account_id);
+    const credit = (await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`)).find(
+      ({ account_id }) => account_id === foreign.account_id,
+    );
     expectError(await bound.get(`/transactions/${credit?.transaction_id}`), 404, 'transaction_not_found');
   });
 
@@ -153,11 +240,20 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
     const accounts = await bound.all<RestAccount>('/accounts');
     expect(new Set(accounts.map(({ client_id }) => client_id))).toEqual(new Set([own.client_id]));
     const mine = new Set(accounts.map(({ account_id }) => account_id));
-    expect((await bound.all<RestTransaction>('/transactions')).filter(({ account_id }) => !mine.has(account_id))).toEqual([]);
+    expect(
+      (await bound.all<RestTransaction>('/transactions')).filter(({ account_id }) => !mine.has(account_id)),
+    ).toEqual([]);
     const transfers = await bound.all<RestTransfer>('/transfers');
     expect(transfers.length).toBeGreaterThan(0);
-    expect(transfers.filter(({ from_account_id, to_account_id }) => !mine.has(from_account_id) && !mine.has(to_account_id))).toEqual([]);
-    for (const path of [`/accounts?client_id=${foreign.client_id}`, `/transactions?account_id=${foreign.account_id}`, `/transfers?account_id=${foreignTransfer.to_account_id}`, `/clients?ussd_phone=${encodeURIComponent(phone)}`]) {
+    expect(
+      transfers.filter(({ from_account_id, to_account_id }) => !mine.has(from_account_id) && !mine.has(to_account_id)),
+    ).toEqual([]);
+    for (const path of [
+      `/accounts?client_id=${foreign.client_id}`,
+      `/transactions?account_id=${foreign.account_id}`,
+      `/transfers?account_id=${foreignTransfer.to_account_id}`,
+      `/clients?ussd_phone=${encodeURIComponent(phone)}`,
+    ]) {
       expect((await bound.get(path)).list()).toEqual([]);
     }
   });
@@ -165,25 +261,56 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
   it('sees that its account was frozen and a transaction reversed, never why or by whom', async () => {
     const { account_id } = await api.account(own.client_id);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
-    const reversal = (await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'told by police' })).data<RestTransaction>();
-    expect((await api.post(`/accounts/${account_id}/status-transitions`, { status: 'Frozen', reason: 'fraud', note: 'SAR filed' })).status).toBe(200);
+    const reversal = (
+      await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'told by police' })
+    ).data<RestTransaction>();
+    expect(
+      (
+        await api.post(`/accounts/${account_id}/status-transitions`, {
+          status: 'Frozen',
+          reason: 'fraud',
+          note: 'SAR filed',
+        })
+      ).status,
+    ).toBe(200);
     expect((await bound.get(`/accounts/${account_id}/status-transitions`)).list()).toEqual([
-      { transition_id: expect.any(String), account_id, from_status: 'Active', to_status: 'Frozen', created_at: expect.any(String) },
+      {
+        transition_id: expect.any(String),
+        account_id,
+        from_status: 'Active',
+        to_status: 'Frozen',
+        created_at: expect.any(String),
+      },
     ]);
-    expect((await bound.get(`/transactions/${reversal.transaction_id}`)).data()).toEqual({ ...reversal, description: null });
+    expect((await bound.get(`/transactions/${reversal.transaction_id}`)).data()).toEqual({
+      ...reversal,
+      description: null,
+    });
     const paths = ['', '/entries', '/statement', '/status-transitions'].map((part) => `/accounts/${account_id}${part}`);
-    for (const path of [...paths, `/transactions?account_id=${account_id}`]) expect((await bound.get(path)).text, path).not.toMatch(/police|SAR|fraud/);
+    for (const path of [...paths, `/transactions?account_id=${account_id}`])
+      expect((await bound.get(path)).text, path).not.toMatch(/police|SAR|fraud/);
   });
 
   it('POST /clients is 403, and so is whatever belongs to the bank, on its own accounts too', async () => {
-    for (const body of [retail(), corporate()]) expectError(await bound.post('/clients', body), 403, 'insufficient_scope');
-    for (const path of ['/admin/trial-balance', '/admin/audit', '/admin/api-keys', '/admin/dead-letters', '/admin/search?q=x']) expectError(await bound.get(path), 403, 'insufficient_scope');
+    for (const body of [retail(), corporate()])
+      expectError(await bound.post('/clients', body), 403, 'insufficient_scope');
+    for (const path of [
+      '/admin/trial-balance',
+      '/admin/audit',
+      '/admin/api-keys',
+      '/admin/dead-letters',
+      '/admin/search?q=x',
+    ])
+      expectError(await bound.get(path), 403, 'insufficient_scope');
     const { account_id } = account;
     const mine = await api.transact(account_id, 'Deposit', 1);
     const writes: [string, object][] = [
-      ['/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }], ['/transactions', { account_id, transaction_type: 'Withdrawal', amount: 1 }],
-      [`/transactions/${mine.transaction_id}/reversal`, { reason: 'x' }], [`/accounts/${account_id}/status-transitions`, { status: 'Inactive' }],
-      ['/accounts', { client_id: own.client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 1 }], ['/admin/api-keys', { name: 'x', scopes: ['accounts:read'] }],
+      ['/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }],
+      ['/transactions', { account_id, transaction_type: 'Withdrawal', amount: 1 }],
+      [`/transactions/${mine.transaction_id}/reversal`, { reason: 'x' }],
+      [`/accounts/${account_id}/status-transitions`, { status: 'Inactive' }],
+      ['/accounts', { client_id: own.client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 1 }],
+      ['/admin/api-keys', { name: 'x', scopes: ['accounts:read'] }],
     ];
     for (const [path, body] of writes) expectError(await bound.post(path, body), 403, 'insufficient_scope');
   });

@@ -7,11 +7,15 @@ import { eventually, useBank } from '../support/world.ts';
 const world = useBank({ gateways: 2, accounts: 2 });
 const { api } = world;
 
-const statusWith = async (apiKey: string, gateway: number) => (await world.gateway(gateway).withKey(apiKey).get('/')).status;
+const statusWith = async (apiKey: string, gateway: number) =>
+  (await world.gateway(gateway).withKey(apiKey).get('/')).status;
 const works = async (apiKey: string) => (await statusWith(apiKey, 0)) === 200 && (await statusWith(apiKey, 1)) === 200;
 const isDead = async (apiKey: string) => (await statusWith(apiKey, 0)) === 401 && (await statusWith(apiKey, 1)) === 401;
 const shown = async (keyId: string) => (await api.get(`/admin/api-keys/${keyId}`)).data<RestKey>();
-const sleep = (ms: number) => new Promise((resolve) => { setTimeout(resolve, ms); });
+const sleep = (ms: number) =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 
 const year = 365 * 24 * 3600 * 1000;
 
@@ -21,18 +25,33 @@ describe('API keys: creation', () => {
     expect(answer.status).toBe(201);
     const { api_key = '', ...key } = answer.data<RestKey>();
     expect(key).toEqual({
-      key_id: expect.any(String), name: 'partner', scopes: ['clients:read', 'accounts:read'], environment: 'live', client_id: null, status: 'active', created_at: expect.any(String),
-      created_by: expect.stringMatching(/^key:/), expires_at: expect.any(String), last_used_at: null, revoked_at: null, rotated_from: null,
+      key_id: expect.any(String),
+      name: 'partner',
+      scopes: ['clients:read', 'accounts:read'],
+      environment: 'live',
+      client_id: null,
+      status: 'active',
+      created_at: expect.any(String),
+      created_by: expect.stringMatching(/^key:/),
+      expires_at: expect.any(String),
+      last_used_at: null,
+      revoked_at: null,
+      rotated_from: null,
     });
     expect(answer.header('location')).toContain(`/admin/api-keys/${key.key_id}`);
     expect(await statusWith(api_key, 0)).toBe(200);
     await eventually(() => works(api_key), 2000);
-    expect(await shown(key.key_id)).toEqual({ ...key, last_used_at: expect.toSatisfy((value: unknown) => value === null || typeof value === 'string') });
+    expect(await shown(key.key_id)).toEqual({
+      ...key,
+      last_used_at: expect.toSatisfy((value: unknown) => value === null || typeof value === 'string'),
+    });
   });
 
   it('form: cbk_<live|test>_<id>_<secret><checksum>, 256 random bits', async () => {
     for (const environment of ['live', 'test'] as const) {
-      const keys = await Promise.all(Array.from({ length: 3 }, () => api.key({ scopes: ['clients:read'], environment })));
+      const keys = await Promise.all(
+        Array.from({ length: 3 }, () => api.key({ scopes: ['clients:read'], environment })),
+      );
       for (const { api_key, key_id } of keys) {
         const [prefix, kind, id, rest = ''] = api_key.split('_');
         expect([prefix, kind]).toEqual(['cbk', environment]);
@@ -48,15 +67,30 @@ describe('API keys: creation', () => {
     const staff = api.withToken(await world.bank.token());
     const key = await staff.key({ scopes: ['clients:read', 'keys:manage'] });
     expect(Date.parse(key.expires_at) - Date.parse(key.created_at)).toBe(year);
-    const short = await staff.key({ scopes: ['clients:read', 'keys:manage'], expires_at: new Date(Date.now() + 7_200_000).toISOString() });
+    const short = await staff.key({
+      scopes: ['clients:read', 'keys:manage'],
+      expires_at: new Date(Date.now() + 7_200_000).toISOString(),
+    });
     const maker = api.withKey(short.api_key);
     expect((await maker.key({ scopes: ['clients:read'] })).expires_at).toBe(short.expires_at);
-    for (const [caller, expires_at] of [[maker, key.expires_at], [staff, new Date(Date.now() + year + 60_000).toISOString()]] as const) {
-      expectError(await caller.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], expires_at }), 400, 'validation_failed', /expires_at must not be later/);
+    for (const [caller, expires_at] of [
+      [maker, key.expires_at],
+      [staff, new Date(Date.now() + year + 60_000).toISOString()],
+    ] as const) {
+      expectError(
+        await caller.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], expires_at }),
+        400,
+        'validation_failed',
+        /expires_at must not be later/,
+      );
     }
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     expect((await api.key({ scopes: ['clients:read'], expires_at })).expires_at).toBe(expires_at);
-    expectError(await api.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], expires_at: '2020-01-01T00:00:00Z' }), 400, 'validation_failed');
+    expectError(
+      await api.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], expires_at: '2020-01-01T00:00:00Z' }),
+      400,
+      'validation_failed',
+    );
   });
 
   it('an expired key is 401 everywhere, and shown as expired', async () => {
@@ -70,7 +104,12 @@ describe('API keys: creation', () => {
   it('no key grants scopes that its maker lacks', async () => {
     const maker = api.withKey((await api.key({ scopes: ['keys:manage', 'clients:read'] })).api_key);
     expect((await maker.key({ scopes: ['clients:read'] })).scopes).toEqual(['clients:read']);
-    expectError(await maker.post('/admin/api-keys', { name: 'x', scopes: ['clients:read', 'transfers:write'] }), 403, 'insufficient_scope', /transfers:write/);
+    expectError(
+      await maker.post('/admin/api-keys', { name: 'x', scopes: ['clients:read', 'transfers:write'] }),
+      403,
+      'insufficient_scope',
+      /transfers:write/,
+    );
     const strong = await api.key({ scopes: ['transfers:write', 'clients:read'] });
     expectError(await maker.post(`/admin/api-keys/${strong.key_id}/rotation`), 403, 'insufficient_scope');
   });
@@ -80,15 +119,24 @@ describe('API keys: creation', () => {
     expect(key.created_by).toMatch(/^jwt:http/);
   });
 
-  it.each([{}, { name: 'x' }, { name: 'x', scopes: [] }, { name: 'x', scopes: ['everything'] }, { name: '', scopes: ['clients:read'] }, { name: 'x', scopes: ['clients:read'], environment: 'prod' }, { name: 'x', scopes: ['clients:read'], expires_at: 'soon' }])(
-    'refused: %j',
-    async (body) => {
-      expectError(await api.post('/admin/api-keys', body), 400, 'validation_failed');
-    },
-  );
+  it.each([
+    {},
+    { name: 'x' },
+    { name: 'x', scopes: [] },
+    { name: 'x', scopes: ['everything'] },
+    { name: '', scopes: ['clients:read'] },
+    { name: 'x', scopes: ['clients:read'], environment: 'prod' },
+    { name: 'x', scopes: ['clients:read'], expires_at: 'soon' },
+  ])('refused: %j', async (body) => {
+    expectError(await api.post('/admin/api-keys', body), 400, 'validation_failed');
+  });
 
   it('bound to an unknown client: 404', async () => {
-    expectError(await api.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], client_id: unknownId('cli') }), 404, 'client_not_found');
+    expectError(
+      await api.post('/admin/api-keys', { name: 'x', scopes: ['clients:read'], client_id: unknownId('cli') }),
+      404,
+      'client_not_found',
+    );
   });
 });
 
@@ -101,7 +149,11 @@ describe('API keys: reading', () => {
       expect(text).not.toContain(key.api_key.slice(-40));
       expect(text).not.toMatch(/secret|hash|api_key"/);
     }
-    expect(await world.sql('select count(*)::int as n from accounts.api_keys where secret_hash like $1', [`%${key.api_key.slice(-20)}%`])).toEqual([{ n: 0 }]);
+    expect(
+      await world.sql('select count(*)::int as n from accounts.api_keys where secret_hash like $1', [
+        `%${key.api_key.slice(-20)}%`,
+      ]),
+    ).toEqual([{ n: 0 }]);
   });
 
   it('last_used_at follows the use', async () => {
@@ -114,26 +166,46 @@ describe('API keys: reading', () => {
   it('an unknown key: 404 api_key_not_found', async () => {
     for (const id of [unknownId('key'), 'x']) {
       expectError(await api.get(`/admin/api-keys/${id}`), 404, 'api_key_not_found');
-      for (const action of ['rotation', 'revocation']) expectError(await api.post(`/admin/api-keys/${id}/${action}`), 404, 'api_key_not_found');
+      for (const action of ['rotation', 'revocation'])
+        expectError(await api.post(`/admin/api-keys/${id}/${action}`), 404, 'api_key_not_found');
     }
   });
 
   it('a key that is not exactly right is 401', async () => {
     const { api_key } = await api.key({ scopes: ['clients:read'] });
-    const swapped = (text: string, at: number) => text.slice(0, at) + (text.charAt(at) === 'a' ? 'b' : 'a') + text.slice(at + 1);
+    const swapped = (text: string, at: number) =>
+      text.slice(0, at) + (text.charAt(at) === 'a' ? 'b' : 'a') + text.slice(at + 1);
     const withChecksum = (text: string) => text.slice(0, -6) + apiKeyChecksum(text.slice(0, -6));
-    const wrong = [swapped(api_key, api_key.length - 1), withChecksum(swapped(api_key, api_key.length - 10)), withChecksum(api_key.replace('_live_', '_test_')), withChecksum(swapped(api_key, 12)), api_key.toUpperCase(), `${api_key}x`];
+    const wrong = [
+      swapped(api_key, api_key.length - 1),
+      withChecksum(swapped(api_key, api_key.length - 10)),
+      withChecksum(api_key.replace('_live_', '_test_')),
+      withChecksum(swapped(api_key, 12)),
+      api_key.toUpperCase(),
+      `${api_key}x`,
+    ];
     for (const key of wrong) expectError(await api.withKey(key).get('/'), 401, 'invalid_credentials');
   });
 });
 
 describe('API keys: rotation', () => {
   it('201 with the new key; within the overlap both work, then the old one is dead on both gateways', async () => {
-    const old = await api.key({ scopes: ['clients:read', 'accounts:read'], environment: 'test', expires_at: new Date(Date.now() + 7_200_000).toISOString() });
+    const old = await api.key({
+      scopes: ['clients:read', 'accounts:read'],
+      environment: 'test',
+      expires_at: new Date(Date.now() + 7_200_000).toISOString(),
+    });
     const answer = await api.post(`/admin/api-keys/${old.key_id}/rotation`, { overlap_seconds: 2 });
     expect(answer.status).toBe(201);
     const fresh = answer.data<RestKey & { api_key: string }>();
-    expect(fresh).toMatchObject({ rotated_from: old.key_id, scopes: old.scopes, expires_at: old.expires_at, name: old.name, environment: 'test', status: 'active' });
+    expect(fresh).toMatchObject({
+      rotated_from: old.key_id,
+      scopes: old.scopes,
+      expires_at: old.expires_at,
+      name: old.name,
+      environment: 'test',
+      status: 'active',
+    });
     expect(fresh.api_key).toMatch(/^cbk_test_/);
     expect(fresh.api_key).not.toBe(old.api_key);
     await eventually(async () => (await works(fresh.api_key)) && (await works(old.api_key)), 1500);
@@ -153,7 +225,9 @@ describe('API keys: rotation', () => {
 
   it('overlap 0 ends the old key at once, on every gateway within 2 s', async () => {
     const old = await api.key({ scopes: ['clients:read'] });
-    const fresh = (await api.post(`/admin/api-keys/${old.key_id}/rotation`, { overlap_seconds: 0 })).data<RestKey & { api_key: string }>();
+    const fresh = (await api.post(`/admin/api-keys/${old.key_id}/rotation`, { overlap_seconds: 0 })).data<
+      RestKey & { api_key: string }
+    >();
     expect(await statusWith(old.api_key, 0)).toBe(401);
     await eventually(async () => (await isDead(old.api_key)) && works(fresh.api_key), 2000);
   });
@@ -170,7 +244,12 @@ describe('API keys: rotation', () => {
 
   it('a key that is no longer valid cannot be rotated; overlap_seconds is a whole number, not negative', async () => {
     const old = await api.key({ scopes: ['clients:read'] });
-    for (const overlap_seconds of [-1, 1.5, '5']) expectError(await api.post(`/admin/api-keys/${old.key_id}/rotation`, { overlap_seconds }), 400, 'validation_failed');
+    for (const overlap_seconds of [-1, 1.5, '5'])
+      expectError(
+        await api.post(`/admin/api-keys/${old.key_id}/rotation`, { overlap_seconds }),
+        400,
+        'validation_failed',
+      );
     await api.post(`/admin/api-keys/${old.key_id}/revocation`);
     expect((await api.post(`/admin/api-keys/${old.key_id}/rotation`)).status).toBe(400);
   });
@@ -225,7 +304,9 @@ describe('API keys: revocation', () => {
     const key = await api.key({ scopes: ['clients:read'] });
     await api.post(`/admin/api-keys/${key.key_id}/revocation`);
     const unknown = key.api_key.replace(/_[0-9a-f]{32}_/, `_${'0'.repeat(32)}_`);
-    const texts = await Promise.all([key.api_key, unknown, 'x'].map(async (text) => (await api.withKey(text).get('/')).error.message));
+    const texts = await Promise.all(
+      [key.api_key, unknown, 'x'].map(async (text) => (await api.withKey(text).get('/')).error.message),
+    );
     expect(new Set(texts).size).toBe(1);
   });
 });

@@ -9,7 +9,7 @@ import { endpoints } from '#libs/contracts/endpoints.ts';
 import { idBits } from '#libs/contracts/ids.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import { auditRules, headsRule } from '#services/accounts/audit/verify-audit.ts';
-import { Api, type Answer, expectError, newKey, newPhone, retail, type RestKey, unknownId } from '../support/client.ts';
+import { type Answer, Api, expectError, newKey, newPhone, type RestKey, retail, unknownId } from '../support/client.ts';
 import { publish, readTopic } from '../support/kafka.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
@@ -41,56 +41,118 @@ describe('Audit: what accounts decides, by whatever credential', () => {
   it('clients and accounts: the endpoint, its resource, who, and short facts without personal data', async () => {
     const created = await api.post('/clients', { ...retail(), first_name: 'Marker-Name', email: 'marker@example.org' });
     const client_id = String(created.data()['client_id']);
-    expect(await recordOf(created)).toMatchObject({ audit_id: expect.stringMatching(/^aud_[0-9a-f]{32}$/), action: 'create_client', resource_id: client_id, outcome: 'success', request_id: idOf(created), details: { client_type: 'Retail' }, address: '127.0.0.1' });
-    const changed = await api.patch(`/clients/${client_id}`, { email: 'marker-2@example.org', address: 'Marker Street 1' });
-    expect(await recordOf(changed)).toMatchObject({ action: 'update_client', resource_id: client_id, details: { changed_fields: ['email', 'address'] } });
-    const opened = await api.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 5 });
+    expect(await recordOf(created)).toMatchObject({
+      audit_id: expect.stringMatching(/^aud_[0-9a-f]{32}$/),
+      action: 'create_client',
+      resource_id: client_id,
+      outcome: 'success',
+      request_id: idOf(created),
+      details: { client_type: 'Retail' },
+      address: '127.0.0.1',
+    });
+    const changed = await api.patch(`/clients/${client_id}`, {
+      email: 'marker-2@example.org',
+      address: 'Marker Street 1',
+    });
+    expect(await recordOf(changed)).toMatchObject({
+      action: 'update_client',
+      resource_id: client_id,
+      details: { changed_fields: ['email', 'address'] },
+    });
+    const opened = await api.post('/accounts', {
+      client_id,
+      account_type: 'Savings',
+      currency: 'USD',
+      initial_deposit: 5,
+    });
     const account_id = String(opened.data()['account_id']);
-    expect(await recordOf(opened)).toMatchObject({ action: 'open_account', resource_id: account_id, details: { client_id, account_type: 'Savings', currency: 'USD', status: 'Active' } });
-    const [{ n }] = (await world.sql("select count(*)::int as n from accounts.audit a where a::text ilike '%marker%'")) as [{ n: number }];
+    expect(await recordOf(opened)).toMatchObject({
+      action: 'open_account',
+      resource_id: account_id,
+      details: { client_id, account_type: 'Savings', currency: 'USD', status: 'Active' },
+    });
+    const [{ n }] = (await world.sql(
+      "select count(*)::int as n from accounts.audit a where a::text ilike '%marker%'",
+    )) as [{ n: number }];
     expect(n).toBe(0);
   });
 
   it('a freeze by token: actor, from and to, reason, request id; not the note', async () => {
     const { account_id } = await api.newAccount();
     const clerk = api.withToken(staffToken(world.bank, 'clerk-1'));
-    const frozen = await clerk.post(`/accounts/${account_id}/status-transitions`, { status: 'Frozen', reason: 'fraud', note: 'Marker note' });
+    const frozen = await clerk.post(`/accounts/${account_id}/status-transitions`, {
+      status: 'Frozen',
+      reason: 'fraud',
+      note: 'Marker note',
+    });
     expect(await recordOf(frozen)).toMatchObject({
-      actor: `jwt:${world.bank.issuer}|clerk-1`, action: 'change_account_status', resource_id: account_id, outcome: 'success', request_id: idOf(frozen), details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
+      actor: `jwt:${world.bank.issuer}|clerk-1`,
+      action: 'change_account_status',
+      resource_id: account_id,
+      outcome: 'success',
+      request_id: idOf(frozen),
+      details: { from_status: 'Active', to_status: 'Frozen', reason: 'fraud' },
     });
   });
 
   it('keys: created, rotated, revoked, and the first one; no secret and no hash in any record', async () => {
     const created = await api.post('/admin/api-keys', { name: 'audited', scopes: ['accounts:read'] });
     const key = created.data<RestKey>();
-    expect(await recordOf(created)).toMatchObject({ action: 'create_api_key', resource_id: key.key_id, details: { scopes: ['accounts:read'], environment: 'live', client_id: null } });
+    expect(await recordOf(created)).toMatchObject({
+      action: 'create_api_key',
+      resource_id: key.key_id,
+      details: { scopes: ['accounts:read'], environment: 'live', client_id: null },
+    });
     const rotated = await api.post(`/admin/api-keys/${key.key_id}/rotation`, { overlap_seconds: 60 });
     const next = rotated.data<RestKey>();
-    expect(await recordOf(rotated)).toMatchObject({ action: 'rotate_api_key', resource_id: key.key_id, details: { new_key_id: next.key_id } });
+    expect(await recordOf(rotated)).toMatchObject({
+      action: 'rotate_api_key',
+      resource_id: key.key_id,
+      details: { new_key_id: next.key_id },
+    });
     const revoked = await api.post(`/admin/api-keys/${next.key_id}/revocation`);
-    expect(await recordOf(revoked)).toMatchObject({ action: 'revoke_api_key', resource_id: next.key_id, outcome: 'success' });
-    expect(await records(`actor=system:bootstrap`)).toMatchObject([{ action: 'create_api_key', resource_id: await me(), outcome: 'success' }]);
+    expect(await recordOf(revoked)).toMatchObject({
+      action: 'revoke_api_key',
+      resource_id: next.key_id,
+      outcome: 'success',
+    });
+    expect(await records(`actor=system:bootstrap`)).toMatchObject([
+      { action: 'create_api_key', resource_id: await me(), outcome: 'success' },
+    ]);
     const rows = JSON.stringify(await world.sql('select a::text as row from accounts.audit a'));
     for (const { api_key = '' } of [key, next]) expect(rows).not.toContain(api_key.slice(-49));
-    for (const { secret_hash } of await world.sql<{ secret_hash: string }>('select secret_hash from accounts.api_keys')) expect(rows).not.toContain(secret_hash);
+    for (const { secret_hash } of await world.sql<{ secret_hash: string }>('select secret_hash from accounts.api_keys'))
+      expect(rows).not.toContain(secret_hash);
   });
 
   it('a refusal that is kept is recorded with its code, once, however often it is repeated; what is not kept is not', async () => {
     const phone = newPhone();
     await api.client({ ussd_phone_number: phone, ussd_status: 'active' });
     const key = newKey();
-    const taken = () => api.post('/clients', { ...retail(), ussd_phone_number: phone, ussd_status: 'active' }, { 'idempotency-key': key });
+    const taken = () =>
+      api.post(
+        '/clients',
+        { ...retail(), ussd_phone_number: phone, ussd_status: 'active' },
+        { 'idempotency-key': key },
+      );
     const first = await taken();
     expectError(first, 400, 'duplicate_ussd_phone');
     const second = await taken();
     expect(await recordOf(first)).toMatchObject({ action: 'create_client', outcome: 'duplicate_ussd_phone' });
-    const unknown = await api.post('/accounts', { client_id: unknownId('cli'), account_type: 'Savings', currency: 'USD' });
+    const unknown = await api.post('/accounts', {
+      client_id: unknownId('cli'),
+      account_type: 'Savings',
+      currency: 'USD',
+    });
     expectError(unknown, 404, 'client_not_found');
     expect(await recordOf(unknown)).toMatchObject({ action: 'open_account', outcome: 'client_not_found' });
     const invalid = await api.post('/clients', { ...retail(), first_name: 1 });
     expectError(invalid, 400, 'validation_failed');
     await recordOf(await api.post('/clients', retail()));
-    expect([await records(`request_id=${idOf(second)}`), await records(`request_id=${idOf(invalid)}`)]).toEqual([[], []]);
+    expect([await records(`request_id=${idOf(second)}`), await records(`request_id=${idOf(invalid)}`)]).toEqual([
+      [],
+      [],
+    ]);
   });
 });
 
@@ -98,68 +160,177 @@ describe('Audit: postings', () => {
   it('of staff in person: deposit, withdrawal, transfer, refused ones too; each once', async () => {
     const clerk = api.withToken(staffToken(world.bank, 'clerk-2'));
     const [from, to] = [await api.newAccount(), await api.newAccount()];
-    const deposit = await clerk.post('/transactions', { account_id: from.account_id, transaction_type: 'Deposit', amount: 20 }, { 'idempotency-key': 'clerk-2-deposit' });
-    await clerk.post('/transactions', { account_id: from.account_id, transaction_type: 'Deposit', amount: 20 }, { 'idempotency-key': 'clerk-2-deposit' });
-    const refused = await clerk.post('/transactions', { account_id: from.account_id, transaction_type: 'Withdrawal', amount: 1000 });
-    const transfer = await clerk.post('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 5 });
+    const deposit = await clerk.post(
+      '/transactions',
+      { account_id: from.account_id, transaction_type: 'Deposit', amount: 20 },
+      { 'idempotency-key': 'clerk-2-deposit' },
+    );
+    await clerk.post(
+      '/transactions',
+      { account_id: from.account_id, transaction_type: 'Deposit', amount: 20 },
+      { 'idempotency-key': 'clerk-2-deposit' },
+    );
+    const refused = await clerk.post('/transactions', {
+      account_id: from.account_id,
+      transaction_type: 'Withdrawal',
+      amount: 1000,
+    });
+    const transfer = await clerk.post('/transfers', {
+      from_account_id: from.account_id,
+      to_account_id: to.account_id,
+      amount: 5,
+    });
     const actor = `jwt:${world.bank.issuer}|clerk-2`;
     const transaction_id = (deposit.body as { transaction_id: string }).transaction_id;
-    expect(await recordOf(deposit)).toMatchObject({ actor, action: 'create_transaction', resource_id: transaction_id, outcome: 'success', details: { account_id: from.account_id, transaction_type: 'Deposit', amount: '20' } });
-    expect(await recordOf(refused)).toMatchObject({ actor, action: 'create_transaction', outcome: 'insufficient_funds' });
-    expect(await recordOf(transfer)).toMatchObject({ actor, action: 'create_transfer', resource_id: transfer.data()['transfer_id'], outcome: 'success' });
+    expect(await recordOf(deposit)).toMatchObject({
+      actor,
+      action: 'create_transaction',
+      resource_id: transaction_id,
+      outcome: 'success',
+      details: { account_id: from.account_id, transaction_type: 'Deposit', amount: '20' },
+    });
+    expect(await recordOf(refused)).toMatchObject({
+      actor,
+      action: 'create_transaction',
+      outcome: 'insufficient_funds',
+    });
+    expect(await recordOf(transfer)).toMatchObject({
+      actor,
+      action: 'create_transfer',
+      resource_id: transfer.data()['transfer_id'],
+      outcome: 'success',
+    });
     expect(await records(`actor=${encodeURIComponent(actor)}`)).toHaveLength(3);
   });
 
   it('of machines: only reversals', async () => {
     const machine = api.withToken(await world.bank.token());
     const { account_id } = await api.newAccount();
-    const posted = [api, machine].map((caller) => caller.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3 }));
+    const posted = [api, machine].map((caller) =>
+      caller.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3 }),
+    );
     const [byKey, byToken] = (await Promise.all(posted)) as [Answer, Answer];
     const { transaction_id } = byKey.body as { transaction_id: string };
     const reversed = await machine.post(`/transactions/${transaction_id}/reversal`, { reason: 'booked twice' });
-    expect(await recordOf(reversed)).toMatchObject({ action: 'reverse_transaction', resource_id: reversed.data()['transaction_id'], outcome: 'success', details: { reverses_transaction_id: transaction_id, reason: 'booked twice' } });
+    expect(await recordOf(reversed)).toMatchObject({
+      action: 'reverse_transaction',
+      resource_id: reversed.data()['transaction_id'],
+      outcome: 'success',
+      details: { reverses_transaction_id: transaction_id },
+    });
     const again = await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'once more' });
     expect(await recordOf(again)).toMatchObject({ action: 'reverse_transaction', outcome: 'already_reversed' });
-    expect([...(await records(`request_id=${idOf(byKey)}`)), ...(await records(`request_id=${idOf(byToken)}`))]).toEqual([]);
+    expect([
+      ...(await records(`request_id=${idOf(byKey)}`)),
+      ...(await records(`request_id=${idOf(byToken)}`)),
+    ]).toEqual([]);
   });
 });
 
 describe('Audit: refused calls', () => {
-  const nobody = () => new Api(() => api.baseUrl, () => ({}));
+  const nobody = () =>
+    new Api(
+      () => api.baseUrl,
+      () => ({}),
+    );
 
   it('under /admin: who is not known, may not, asks for what is not there; with address, without what they typed', async () => {
     const reader = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
     const key_id = unknownId('key');
     const cases: [() => Promise<Answer>, Partial<AuditRecord>][] = [
-      [() => nobody().get('/admin/api-keys'), { actor: 'unauthenticated', action: 'list_api_keys', outcome: 'missing_credentials' }],
-      [() => api.withKey('cbk_live_guess').get('/admin/audit'), { actor: 'unauthenticated', action: 'list_audit', outcome: 'invalid_credentials' }],
+      [
+        () => nobody().get('/admin/api-keys'),
+        { actor: 'unauthenticated', action: 'list_api_keys', outcome: 'missing_credentials' },
+      ],
+      [
+        () => api.withKey('cbk_live_guess').get('/admin/audit'),
+        { actor: 'unauthenticated', action: 'list_audit', outcome: 'invalid_credentials' },
+      ],
       [() => reader.get('/admin/audit'), { action: 'list_audit', outcome: 'insufficient_scope' }],
-      [() => reader.post('/admin/api-keys', { name: 'x', scopes: ['keys:manage'] }), { action: 'create_api_key', outcome: 'insufficient_scope' }],
-      [() => api.get(`/admin/api-keys/${key_id}`), { action: 'get_api_key', resource_id: key_id, outcome: 'api_key_not_found', details: { method: 'GET', path: '/admin/api-keys/:key_id', count: 1, since: expect.any(String) } }],
-      [() => api.get('/admin/api-keys/secret-typed-by-mistake/x'), { action: 'unknown_route', resource_id: null, outcome: 'route_not_found', details: { method: 'GET', path: '/admin/api-keys/…/…', count: 1, since: expect.any(String) } }],
-      [() => api.get('/admin/api-keys/secret-typed-by-mistake'), { action: 'get_api_key', resource_id: null, outcome: 'api_key_not_found' }],
+      [
+        () => reader.post('/admin/api-keys', { name: 'x', scopes: ['keys:manage'] }),
+        { action: 'create_api_key', outcome: 'insufficient_scope' },
+      ],
+      [
+        () => api.get(`/admin/api-keys/${key_id}`),
+        {
+          action: 'get_api_key',
+          resource_id: key_id,
+          outcome: 'api_key_not_found',
+          details: { method: 'GET', path: '/admin/api-keys/:key_id', count: 1, since: expect.any(String) },
+        },
+      ],
+      [
+        () => api.get('/admin/api-keys/secret-typed-by-mistake/x'),
+        {
+          action: 'unknown_route',
+          resource_id: null,
+          outcome: 'route_not_found',
+          details: { method: 'GET', path: '/admin/api-keys/…/…', count: 1, since: expect.any(String) },
+        },
+      ],
+      [
+        () => api.get('/admin/api-keys/secret-typed-by-mistake'),
+        { action: 'get_api_key', resource_id: null, outcome: 'api_key_not_found' },
+      ],
       [() => api.get('/ADMIN/api-keys'), { action: 'unknown_route', outcome: 'route_not_found' }],
-      [() => api.send('DELETE', '/admin/api-keys'), { action: 'unknown_route', outcome: 'method_not_allowed', details: { method: 'DELETE', path: '/admin/api-keys', count: 1, since: expect.any(String) } }],
+      [
+        () => api.send('DELETE', '/admin/api-keys'),
+        {
+          action: 'unknown_route',
+          outcome: 'method_not_allowed',
+          details: { method: 'DELETE', path: '/admin/api-keys', count: 1, since: expect.any(String) },
+        },
+      ],
     ];
-    for (const [call, expected] of cases) expect(await recordOf(await call()), JSON.stringify(expected)).toMatchObject({ ...expected, address: '127.0.0.1' });
-    expect(await world.sql("select 1 from accounts.audit a where a::text like '%secret-typed%' or a::text like '%cbk_live_guess%'")).toEqual([]);
+    for (const [call, expected] of cases)
+      expect(await recordOf(await call()), JSON.stringify(expected)).toMatchObject({
+        ...expected,
+        address: '127.0.0.1',
+      });
+    expect(
+      await world.sql(
+        "select 1 from accounts.audit a where a::text like '%secret-typed%' or a::text like '%cbk_live_guess%'",
+      ),
+    ).toEqual([]);
   });
 
   it('a SIEM is told on the topic security, by the classes of OCSF', async () => {
     const refused = await nobody().get('/transfers');
-    const told = await eventually(async () => (await readTopic(world.bank, 'security')).find(({ headers }) => headers['request-id'] === idOf(refused)));
-    expect([told.key, told.headers['ce_type'], told.headers['ce_source']]).toEqual(['unauthenticated', 'corebanking.security.activity.v1', '/core-banking/gateway']);
-    expect(securityActivitySchema.strict().parse(JSON.parse(String(told.value)))).toMatchObject({ class_name: 'Authentication', activity_name: 'Logon', status: 'Failure', action: 'list_transfers', outcome: 'missing_credentials', address: '127.0.0.1', count: 1 });
+    const told = await eventually(async () =>
+      (await readTopic(world.bank, 'security')).find(({ headers }) => headers['request-id'] === idOf(refused)),
+    );
+    expect([told.key, told.headers['ce_type'], told.headers['ce_source']]).toEqual([
+      'unauthenticated',
+      'corebanking.security.activity.v1',
+      '/core-banking/gateway',
+    ]);
+    expect(securityActivitySchema.strict().parse(JSON.parse(String(told.value)))).toMatchObject({
+      class_name: 'Authentication',
+      activity_name: 'Logon',
+      status: 'Failure',
+      action: 'list_transfers',
+      outcome: 'missing_credentials',
+      address: '127.0.0.1',
+      count: 1,
+    });
   });
 
   it('elsewhere: missing permission, and nothing that a caller with permission is refused', async () => {
     const { account_id } = await api.newAccount();
     const reader = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
-    const freeze = await reader.post(`/accounts/${account_id}/status-transitions`, { status: 'Frozen', reason: 'fraud' });
+    const freeze = await reader.post(`/accounts/${account_id}/status-transitions`, {
+      status: 'Frozen',
+      reason: 'fraud',
+    });
     const reversal = await reader.post(`/transactions/${unknownId('txn')}/reversal`, { reason: 'x' });
     const client = await reader.post('/clients', retail());
     const unknown = await api.get(`/accounts/${unknownId('acc')}`);
-    expect(await recordOf(freeze)).toMatchObject({ action: 'change_account_status', resource_id: account_id, outcome: 'insufficient_scope' });
+    expect(await recordOf(freeze)).toMatchObject({
+      action: 'change_account_status',
+      resource_id: account_id,
+      outcome: 'insufficient_scope',
+    });
     expect(await recordOf(reversal)).toMatchObject({ action: 'reverse_transaction', outcome: 'insufficient_scope' });
     expect(await recordOf(client)).toMatchObject({ action: 'create_client', outcome: 'insufficient_scope' });
     expect([unknown.status, await records(`request_id=${idOf(unknown)}`)]).toEqual([404, []]);
@@ -170,28 +341,46 @@ describe('Audit: reading', () => {
   it('filters, pages, times; every action is an endpoint or a refused unknown route', async () => {
     const all = await records('limit=7');
     expect(all.length).toBeGreaterThan(15);
-    expect(all.map(({ created_at }) => created_at)).toEqual(all.map(({ created_at }) => created_at).toSorted().reverse());
+    expect(all.map(({ created_at }) => created_at)).toEqual(
+      all
+        .map(({ created_at }) => created_at)
+        .toSorted()
+        .reverse(),
+    );
     expect(new Set(all.map(({ audit_id }) => audit_id)).size).toBe(all.length);
     for (const { action } of all) expect([...Object.keys(endpoints), 'unknown_route']).toContain(action);
     for (const name of ['actor', 'action', 'resource_id', 'outcome', 'request_id'] as const) {
       const value = all.find((record) => record[name] !== null)?.[name] ?? '';
-      expect(await records(`${name}=${encodeURIComponent(value)}`), name).toEqual(all.filter((record) => record[name] === value));
+      expect(await records(`${name}=${encodeURIComponent(value)}`), name).toEqual(
+        all.filter((record) => record[name] === value),
+      );
     }
     const [to, from] = [all[3]?.created_at ?? '', all[8]?.created_at ?? ''];
-    expect(await records(`from=${from}&to=${to}`)).toEqual(all.filter(({ created_at }) => created_at >= from && created_at < to));
+    expect(await records(`from=${from}&to=${to}`)).toEqual(
+      all.filter(({ created_at }) => created_at >= from && created_at < to),
+    );
     expectError(await api.get('/admin/audit?acter=x'), 400, 'unknown_parameter');
     expectError(await api.get('/admin/audit?cursor=x'), 400, 'invalid_cursor');
   });
 
   it('needs audit:read, and no binding to one client', async () => {
     const { client_id } = await api.client();
-    expectError(await api.post('/admin/api-keys', { name: 'x', scopes: ['audit:read'], client_id }), 400, 'validation_failed', /audit:read/);
+    expectError(
+      await api.post('/admin/api-keys', { name: 'x', scopes: ['audit:read'], client_id }),
+      400,
+      'validation_failed',
+      /audit:read/,
+    );
     const auditor = api.withKey((await api.key({ scopes: ['audit:read'] })).api_key);
     expect((await auditor.get('/admin/audit')).status).toBe(200);
   });
 
   it('no record can be changed or deleted in SQL, by the owner neither', async () => {
-    for (const statement of ["update accounts.audit set outcome = 'success'", 'delete from accounts.audit', 'truncate accounts.audit']) {
+    for (const statement of [
+      "update accounts.audit set outcome = 'success'",
+      'delete from accounts.audit',
+      'truncate accounts.audit',
+    ]) {
       await expect(world.pool.query(statement)).rejects.toThrow(/append-only/);
     }
   });
@@ -202,11 +391,17 @@ describe('Audit: reading', () => {
       const read = await readTopic(world.bank, 'audit');
       return new Set(read.map(({ headers }) => headers['ce_id'])).size >= rows.length && read;
     });
-    const told = new Map(messages.map((message) => [idBits((message.headers['ce_id'] ?? '').replaceAll('-', '')), message]));
+    const told = new Map(
+      messages.map((message) => [idBits((message.headers['ce_id'] ?? '').replaceAll('-', '')), message]),
+    );
     for (const row of rows) {
       const message = told.get(idBits(row.audit_id));
       expect(JSON.parse(String(message?.value))).toEqual(row);
-      expect([message?.key, message?.headers['ce_type'], message?.headers['request-id']]).toEqual([row.actor, 'corebanking.audit.recorded.v1', row.request_id]);
+      expect([message?.key, message?.headers['ce_type'], message?.headers['request-id']]).toEqual([
+        row.actor,
+        'corebanking.audit.recorded.v1',
+        row.request_id,
+      ]);
     }
   });
 });
@@ -214,30 +409,56 @@ describe('Audit: reading', () => {
 describe('Audit: verify-books', () => {
   const program = join(import.meta.dirname, '../../services/verify-books.ts');
   const run = () => {
-    const env = { ...process.env, DATABASE_URL: world.bank.database_url, KAFKA_BROKERS: world.bank.kafka_brokers, TOPIC_PREFIX: world.bank.topic_prefix };
-    return promisify(execFile)(process.execPath, [program], { env, timeout: 110_000 }).then(({ stdout }) => ({ code: 0, stdout }), ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }));
+    const env = {
+      ...process.env,
+      DATABASE_URL: world.bank.database_url,
+      KAFKA_BROKERS: world.bank.kafka_brokers,
+      TOPIC_PREFIX: world.bank.topic_prefix,
+    };
+    return promisify(execFile)(process.execPath, [program], { env, timeout: 110_000 }).then(
+      ({ stdout }) => ({ code: 0, stdout }),
+      ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }),
+    );
   };
   /** What only the owner of the database can do. */
-  const asOwner = (statement: string) => world.pool.query(`begin; alter table accounts.audit disable trigger all; ${statement}; alter table accounts.audit enable always trigger audit_append_only; alter table accounts.audit enable always trigger audit_linked; commit`);
+  const asOwner = (statement: string) =>
+    world.pool.query(
+      `begin; alter table accounts.audit disable trigger all; ${statement}; alter table accounts.audit enable always trigger audit_append_only; alter table accounts.audit enable always trigger audit_erased_only; alter table accounts.audit enable always trigger audit_linked; commit`,
+    );
 
   it('names the record that the owner has edited past the triggers, and is content once it is as it was', async () => {
     const { audit_id = '', actor } = (await records('action=create_client'))[0] ?? {};
     expect(await run()).toMatchObject({ code: 0, stdout: expect.stringContaining('the books balance') });
     await asOwner(`update accounts.audit set actor = 'jwt:issuer|somebody else' where audit_id = '${audit_id}'`);
     const { code, stdout } = await run();
-    expect([code, stdout.split('\n').filter((line) => line.startsWith('BROKEN'))]).toEqual([1, [`BROKEN ${auditRules.records}`]]);
+    expect([code, stdout.split('\n').filter((line) => line.startsWith('BROKEN'))]).toEqual([
+      1,
+      [`BROKEN ${auditRules.records}`],
+    ]);
     expect(stdout).toContain(audit_id);
     await asOwner(`update accounts.audit set actor = '${actor}' where audit_id = '${audit_id}'`);
     expect((await run()).code).toBe(0);
   });
 
   it('finds that the chains contradict a head that was published', async () => {
-    const [head] = await world.sql<{ chain: number; sequence: bigint; audit_id: string }>('select chain, sequence, audit_id from accounts.audit_chain order by chain, sequence limit 1');
+    const [head] = await world.sql<{ chain: number; sequence: bigint; audit_id: string }>(
+      'select chain, sequence, audit_id from accounts.audit_chain order by chain, sequence limit 1',
+    );
     const value = JSON.stringify({ heads: [{ ...head, sequence: Number(head?.sequence), hash: 'ab'.repeat(32) }] });
     const type = 'corebanking.audit.head.v1';
-    await publish(world.bank, [{ topic: topicName(world.bank.topic_prefix, 'audit'), key: 'audit-chain', value, headers: { ce_id: randomUUID(), ce_type: type, ce_time: new Date().toISOString() } }]);
+    await publish(world.bank, [
+      {
+        topic: topicName(world.bank.topic_prefix, 'audit'),
+        key: 'audit-chain',
+        value,
+        headers: { ce_id: randomUUID(), ce_type: type, ce_time: new Date().toISOString() },
+      },
+    ]);
     const { code, stdout } = await run();
-    expect([code, stdout.split('\n').filter((line) => line.startsWith('BROKEN'))]).toEqual([1, [`BROKEN ${headsRule}`]]);
+    expect([code, stdout.split('\n').filter((line) => line.startsWith('BROKEN'))]).toEqual([
+      1,
+      [`BROKEN ${headsRule}`],
+    ]);
     expect(stdout).toContain(head?.audit_id);
   });
 });

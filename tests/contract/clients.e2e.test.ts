@@ -10,7 +10,11 @@ const search = (phone: string) => api.get(`/clients/ussd/search?ussd_phone=${enc
 
 describe('Clients: fields', () => {
   it.each(Object.keys(retail()))('Retail requires %s', async (field) => {
-    const error = expectError(await api.post('/clients', { ...retail(), [field]: undefined }), 400, 'validation_failed');
+    const error = expectError(
+      await api.post('/clients', { ...retail(), [field]: undefined }),
+      400,
+      'validation_failed',
+    );
     expect(error.errors?.map((violation) => violation.field)).toEqual([field]);
   });
 
@@ -23,16 +27,25 @@ describe('Clients: fields', () => {
   });
 
   it('active needs a phone', async () => {
-    const error = expectError(await api.post('/clients', { ...retail(), ussd_status: 'active' }), 400, 'validation_failed');
+    const error = expectError(
+      await api.post('/clients', { ...retail(), ussd_status: 'active' }),
+      400,
+      'validation_failed',
+    );
     expect(error.errors?.map(({ field }) => field)).toEqual(['ussd_phone_number']);
   });
 
   it('fields of the other client type, and unknown ones, are refused by name', async () => {
-    const foreign = expectError(await api.post('/clients', { ...corporate(), ussd_phone_number: newPhone(), first_name: 'A' }), 400, 'unknown_field');
+    const foreign = expectError(
+      await api.post('/clients', { ...corporate(), ussd_phone_number: newPhone(), first_name: 'A' }),
+      400,
+      'unknown_field',
+    );
     expect(foreign.errors?.map(({ field }) => field).sort()).toEqual(['first_name', 'ussd_phone_number']);
     const company = expectError(await api.post('/clients', { ...retail(), company_name: 'A' }), 400, 'unknown_field');
     expect(company.errors?.map(({ field }) => field)).toEqual(['company_name']);
-    for (const assigned of ['client_id', 'created_at', 'updated_at']) expectError(await api.post('/clients', { ...retail(), [assigned]: 'x' }), 400, 'unknown_field');
+    for (const assigned of ['client_id', 'created_at', 'updated_at'])
+      expectError(await api.post('/clients', { ...retail(), [assigned]: 'x' }), 400, 'unknown_field');
   });
 
   it('Corporate answers leave the USSD fields out', async () => {
@@ -48,8 +61,20 @@ describe('Clients: limits', () => {
     ['100 characters of any script', { last_name: '\u{1F600}'.repeat(100) }, 'last_name', '\u{1F600}'.repeat(100)],
     ['names are trimmed', { first_name: '  Wanjikũ  ' }, 'first_name', 'Wanjikũ'],
     ['other scripts', { first_name: '愛', last_name: 'محمد' }, 'last_name', 'محمد'],
+    ['lines in an address, CRLF as LF', { address: 'House 3\r\nNairobi\nKenya' }, 'address', 'House 3\nNairobi\nKenya'],
+    [
+      'a joiner between letters',
+      { first_name: '\u0646\u0627\u0645\u0647\u200c\u0627\u06cc' },
+      'first_name',
+      '\u0646\u0627\u0645\u0647\u200c\u0627\u06cc',
+    ],
     ['an address of 500', { address: 'a'.repeat(500) }, 'address', 'a'.repeat(500)],
-    ['an e-mail address of 254', { email: `${'e'.repeat(64)}@${`${'d'.repeat(60)}.`.repeat(3)}com`.slice(0, 254) }, 'address', null],
+    [
+      'an e-mail address of 254',
+      { email: `${'e'.repeat(64)}@${`${'d'.repeat(60)}.`.repeat(3)}com`.slice(0, 254) },
+      'address',
+      null,
+    ],
   ];
   it.each(accepted)('accepted: %s', async (_, fields, field, value) => {
     expect(await api.client(fields)).toMatchObject({ [field]: value });
@@ -61,6 +86,12 @@ describe('Clients: limits', () => {
     ['a control character', { first_name: 'A\u0007B' }],
     ['a line break in a name', { last_name: 'A\nB' }],
     ['an escape in the address', { address: 'A\u001bB' }],
+    ['a name that writes backwards', { first_name: 'A\u202eB' }],
+    ['a tag character', { first_name: 'A\u{e0041}' }],
+    ['a noncharacter', { address: 'A\ufdd0' }],
+    ['an unassigned code point', { last_name: 'A\u0378' }],
+    ['a joiner at the end', { last_name: 'A\u200d' }],
+    ['a name of nothing visible', { first_name: '\u3164\u200b' }],
     ['a C1 control character', { address: 'A\u0085B' }],
     ['an address of 501', { address: 'a'.repeat(501) }],
     ['an e-mail address of 255', { email: `${'e'.repeat(243)}@example.com` }],
@@ -74,14 +105,28 @@ describe('Clients: limits', () => {
   });
 
   it('company 1-200, registration 1-64', async () => {
-    expect((await api.post('/clients', { ...corporate(), company_name: 'c'.repeat(200), registration_number: 'r'.repeat(64) })).status).toBe(201);
-    for (const fields of [{ company_name: 'c'.repeat(201) }, { company_name: '' }, { registration_number: 'r'.repeat(65) }, { registration_number: ' ' }]) {
+    expect(
+      (
+        await api.post('/clients', {
+          ...corporate(),
+          company_name: 'c'.repeat(200),
+          registration_number: 'r'.repeat(64),
+        })
+      ).status,
+    ).toBe(201);
+    for (const fields of [
+      { company_name: 'c'.repeat(201) },
+      { company_name: '' },
+      { registration_number: 'r'.repeat(65) },
+      { registration_number: ' ' },
+    ]) {
       expectError(await api.post('/clients', { ...corporate(), ...fields }), 400, 'validation_failed');
     }
   });
 
   it.each([
     ['+254 700 000 002', '+254700000002'],
+    ['+254 (700) 000.003', '+254700000003'],
     ['00254-700-000-002', '+254700000002'],
     ['254700000002', '+254700000002'],
     ['+1234567', '+1234567'],
@@ -90,7 +135,17 @@ describe('Clients: limits', () => {
     expect(await api.client({ contact_number: given })).toMatchObject({ contact_number: normalised });
   });
 
-  it.each(['+123456', '+1234567890123456', 'call me', '+25470000000x', '', '++254700000002', '(0)700 000 002'])('refused as a phone: %s', async (given) => {
+  it.each([
+    '+123456',
+    '+1234567890123456',
+    'call me',
+    '+25470000000x',
+    '',
+    '++254700000002',
+    '(0)700 000 002',
+    '0700 000 002',
+    '+0700000002',
+  ])('refused as a phone: %s', async (given) => {
     expectError(await api.post('/clients', { ...retail(), contact_number: given }), 400, 'validation_failed');
   });
 });
@@ -154,7 +209,10 @@ describe('Clients: PATCH /clients/:client_id', () => {
     const phone = newPhone();
     const patch = (changes: object) => api.patch(`/clients/${client_id}`, changes);
     expectError(await patch({ ussd_status: 'active' }), 400, 'validation_failed');
-    expect((await patch({ ussd_phone_number: phone, ussd_status: 'active' })).data()).toMatchObject({ ussd_phone_number: phone, ussd_status: 'active' });
+    expect((await patch({ ussd_phone_number: phone, ussd_status: 'active' })).data()).toMatchObject({
+      ussd_phone_number: phone,
+      ussd_status: 'active',
+    });
     expect((await patch({ ussd_status: 'inactive' })).data()).toMatchObject({ ussd_status: 'inactive' });
     expect((await patch({ ussd_status: 'active' })).data()).toMatchObject({ ussd_status: 'active' });
     expectError(await patch({ ussd_phone_number: null }), 400, 'validation_failed');
@@ -164,16 +222,71 @@ describe('Clients: PATCH /clients/:client_id', () => {
     const phone = newPhone();
     await api.client(withUssd(phone));
     const second = await api.client(withUssd(phone, 'inactive'));
-    expectError(await api.patch(`/clients/${second.client_id}`, { ussd_status: 'active' }), 400, 'duplicate_ussd_phone');
+    expectError(
+      await api.patch(`/clients/${second.client_id}`, { ussd_status: 'active' }),
+      400,
+      'duplicate_ussd_phone',
+    );
     expect((await api.get(`/clients/${second.client_id}`)).data()).toEqual(second);
   });
 
-  it('client_type, names and unknown fields cannot be changed; USSD not on Corporate', async () => {
+  it('changes names, with If-Match only the version that has the ETag, and tells both names to auditors', async () => {
     const { client_id } = await api.client();
-    for (const field of ['client_type', 'first_name', 'client_id', 'nonsense']) expectError(await api.patch(`/clients/${client_id}`, { [field]: 'Retail' }), 400, 'unknown_field');
+    const path = `/clients/${client_id}`;
+    const seen = await api.get(path);
+    const etag = seen.header('etag') ?? '';
+    const changed = await api.send('PATCH', path, { body: { last_name: 'King' }, headers: { 'if-match': etag } });
+    expect(changed.data()).toMatchObject({ first_name: 'Ada', last_name: 'King' });
+    expect([changed.header('etag') === etag, (await api.get(path)).header('etag')]).toEqual([
+      false,
+      changed.header('etag'),
+    ]);
+    expectError(
+      await api.send('PATCH', path, { body: { last_name: 'Byron' }, headers: { 'if-match': etag } }),
+      412,
+      'version_mismatch',
+    );
+    expect((await api.send('PATCH', path, { body: { last_name: 'Byron' }, headers: { 'if-match': '*' } })).status).toBe(
+      200,
+    );
+    const { data: records } = (
+      await api.get(`/admin/audit?resource_id=${client_id}&action=update_client&outcome=success&order=asc`)
+    ).body as { data: { details: object }[] };
+    expect(records[0]?.details).toMatchObject({ before: { last_name: 'Lovelace' }, after: { last_name: 'King' } });
+    const bound = api.withKey((await api.key({ scopes: ['clients:read', 'clients:write'], client_id })).api_key);
+    expectError(await bound.patch(path, { first_name: 'Augusta' }), 403, 'insufficient_scope');
+    expect((await bound.patch(path, { address: 'London' })).status).toBe(200);
+  });
+
+  it('is found by e-mail address, registration number and the beginnings of words of its names', async () => {
+    const word = `Zz${newPhone().slice(1)}`;
+    const { client_id } = await api.client({ first_name: 'Zoë', last_name: word, email: `${word}@example.com` });
+    const company = (
+      await api.post('/clients', { ...corporate(), registration_number: `R ${word}` })
+    ).data<RestClient>();
+    const ids = async (query: string) =>
+      (await api.get(`/clients?${query}`)).list<RestClient>().map((client) => client.client_id);
+    for (const query of [`email=${word.toLowerCase()}%40EXAMPLE.com`, `q=${word.slice(0, -1)}+zo`, `q=ZOE%20${word}`])
+      expect(await ids(query)).toEqual([client_id]);
+    expect(await ids(`registration_number=r%20${word.toUpperCase()}`)).toEqual([company.client_id]);
+    expect(await ids(`q=${word}x`)).toEqual([]);
+    for (const query of ['q=', 'q=-', 'q=%20', 'email=x', 'registration_number='])
+      expectError(await api.get(`/clients?${query}`), 400, 'validation_failed');
+  });
+
+  it('client_type and unknown fields cannot be changed; USSD not on Corporate', async () => {
+    const { client_id } = await api.client();
+    for (const field of ['client_type', 'company_name', 'client_id', 'nonsense'])
+      expectError(await api.patch(`/clients/${client_id}`, { [field]: 'Retail' }), 400, 'unknown_field');
     const company = (await api.post('/clients', corporate())).data<RestClient>();
-    expectError(await api.patch(`/clients/${company.client_id}`, { ussd_status: 'active', ussd_phone_number: newPhone() }), 400, 'unknown_field');
-    expect((await api.patch(`/clients/${company.client_id}`, { address: 'new' })).data()).toMatchObject({ address: 'new' });
+    expectError(
+      await api.patch(`/clients/${company.client_id}`, { ussd_status: 'active', ussd_phone_number: newPhone() }),
+      400,
+      'unknown_field',
+    );
+    expect((await api.patch(`/clients/${company.client_id}`, { address: 'new' })).data()).toMatchObject({
+      address: 'new',
+    });
   });
 
   it('an unknown client is 404', async () => {

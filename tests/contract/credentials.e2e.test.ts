@@ -14,7 +14,12 @@ interface SigningKey {
 }
 
 function newKeyPair(alg: SigningKey['alg']): SigningKey {
-  const pair = alg === 'ES256' ? generateKeyPairSync('ec', { namedCurve: 'P-256' }) : alg === 'EdDSA' ? generateKeyPairSync('ed25519') : generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const pair =
+    alg === 'ES256'
+      ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      : alg === 'EdDSA'
+        ? generateKeyPairSync('ed25519')
+        : generateKeyPairSync('rsa', { modulusLength: 2048 });
   return { kid: randomUUID(), alg, ...pair };
 }
 
@@ -25,7 +30,12 @@ let isAway = false;
 const server = createServer((_, response) => {
   fetches += 1;
   if (isAway) return void response.writeHead(503).end();
-  const keys = published.map(({ kid, alg, publicKey }) => ({ ...publicKey.export({ format: 'jwk' }), kid, alg, use: 'sig' }));
+  const keys = published.map(({ kid, alg, publicKey }) => ({
+    ...publicKey.export({ format: 'jwk' }),
+    kid,
+    alg,
+    use: 'sig',
+  }));
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ keys }));
 });
 await new Promise<void>((resolve) => {
@@ -36,7 +46,14 @@ const issuer = 'https://issuer.example';
 const audience = 'bank-under-test';
 const limit = 400;
 const world = useBank({
-  env: { JWT_WHOLE_BANK_CLIENTS: '*', JWT_ISSUER: issuer, JWT_AUDIENCE: audience, JWKS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`, RATE_LIMIT_PER_MINUTE: String(limit), AUTH_FAILURES_PER_MINUTE: '300' },
+  env: {
+    JWT_WHOLE_BANK_CLIENTS: '*',
+    JWT_ISSUER: issuer,
+    JWT_AUDIENCE: audience,
+    JWKS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`,
+    RATE_LIMIT_PER_MINUTE: String(limit),
+    AUTH_FAILURES_PER_MINUTE: '300',
+  },
 });
 const { api } = world;
 afterAll(() => {
@@ -45,12 +62,25 @@ afterAll(() => {
 });
 
 const seconds = () => Math.floor(Date.now() / 1000);
-const claims = (changes: object = {}) => ({ iss: issuer, aud: audience, sub: 'teller-7', exp: seconds() + 300, iat: seconds(), scope: 'clients:read accounts:read', ...changes });
+const claims = (changes: object = {}) => ({
+  iss: issuer,
+  aud: audience,
+  sub: 'teller-7',
+  exp: seconds() + 300,
+  iat: seconds(),
+  scope: 'clients:read accounts:read',
+  ...changes,
+});
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 function signed(key: SigningKey, payload: object, header: object = {}): string {
   const text = `${encode({ alg: key.alg, kid: key.kid, typ: 'JWT', ...header })}.${encode(payload)}`;
-  const options = { RS256: { key: key.privateKey }, PS256: { key: key.privateKey, padding: 6, saltLength: 32 }, ES256: { key: key.privateKey, dsaEncoding: 'ieee-p1363' as const }, EdDSA: { key: key.privateKey } };
+  const options = {
+    RS256: { key: key.privateKey },
+    PS256: { key: key.privateKey, padding: 6, saltLength: 32 },
+    ES256: { key: key.privateKey, dsaEncoding: 'ieee-p1363' as const },
+    EdDSA: { key: key.privateKey },
+  };
   return `${text}.${sign(key.alg === 'EdDSA' ? null : 'sha256', Buffer.from(text), options[key.alg]).toString('base64url')}`;
 }
 
@@ -67,7 +97,12 @@ describe('Authorization: Bearer JWT', () => {
   });
 
   it('iss, aud, exp, nbf are checked with 30 s skew: within it a token is accepted', async () => {
-    for (const changes of [{ exp: seconds() - 15 }, { nbf: seconds() + 15 }, { iat: seconds() + 15 }, { aud: ['other', audience] }]) {
+    for (const changes of [
+      { exp: seconds() - 15 },
+      { nbf: seconds() + 15 },
+      { iat: seconds() + 15 },
+      { aud: ['other', audience] },
+    ]) {
       expect((await withToken(signed(rsa, claims(changes))).get('/clients')).status, JSON.stringify(changes)).toBe(200);
     }
   });
@@ -88,13 +123,36 @@ describe('Authorization: Bearer JWT', () => {
     ['an unknown kid', () => signed(unpublished, claims())],
     ['a known kid, signed by another key', () => signed({ ...unpublished, kid: rsa.kid }, claims())],
     ['alg none', () => `${encode({ alg: 'none', kid: rsa.kid })}.${encode(claims())}.`],
-    ['alg none with a signature', () => `${encode({ alg: 'none', kid: rsa.kid })}.${encode(claims())}.${signed(rsa, claims()).split('.')[2]}`],
-    ['HS256 with the public key as secret (PEM)', () => hmacSigned(rsa.publicKey.export({ format: 'pem', type: 'spki' }), claims())],
-    ['HS256 with the public key as secret (DER)', () => hmacSigned(rsa.publicKey.export({ format: 'der', type: 'spki' }), claims())],
+    [
+      'alg none with a signature',
+      () => `${encode({ alg: 'none', kid: rsa.kid })}.${encode(claims())}.${signed(rsa, claims()).split('.')[2]}`,
+    ],
+    [
+      'HS256 with the public key as secret (PEM)',
+      () => hmacSigned(rsa.publicKey.export({ format: 'pem', type: 'spki' }), claims()),
+    ],
+    [
+      'HS256 with the public key as secret (DER)',
+      () => hmacSigned(rsa.publicKey.export({ format: 'der', type: 'spki' }), claims()),
+    ],
     ['another algorithm than the key has', () => signed(rsa, claims(), { alg: 'PS256' })],
     ['an algorithm that is not allowed', () => signed(rsa, claims(), { alg: 'RS512' })],
-    ['a changed payload', () => signed(rsa, claims()).split('.').map((part, i) => (i === 1 ? encode(claims({ scope: 'keys:manage' })) : part)).join('.')],
-    ['a payload that is no JSON', () => signed(rsa, claims()).split('.').map((part, i) => (i === 1 ? 'bm8' : part)).join('.')],
+    [
+      'a changed payload',
+      () =>
+        signed(rsa, claims())
+          .split('.')
+          .map((part, i) => (i === 1 ? encode(claims({ scope: 'keys:manage' })) : part))
+          .join('.'),
+    ],
+    [
+      'a payload that is no JSON',
+      () =>
+        signed(rsa, claims())
+          .split('.')
+          .map((part, i) => (i === 1 ? 'bm8' : part))
+          .join('.'),
+    ],
     ['two parts', () => signed(rsa, claims()).split('.').slice(0, 2).join('.')],
     ['a payload that is a list', () => signed(rsa, [] as object)],
   ];
@@ -105,10 +163,16 @@ describe('Authorization: Bearer JWT', () => {
   });
 
   it('scopes come from `scope`, space-separated; without it there are none', async () => {
-    const caller = withToken(signed(rsa, claims({ scope: undefined, scopes: ['clients:read'], roles: ['clients:read'] })));
+    const caller = withToken(
+      signed(rsa, claims({ scope: undefined, scopes: ['clients:read'], roles: ['clients:read'] })),
+    );
     expect((await caller.get('/')).status).toBe(200);
     expectError(await caller.get('/clients'), 403, 'insufficient_scope');
-    expectError(await withToken(signed(rsa, claims({ scope: 'clients:readx xclients:read' }))).get('/clients'), 403, 'insufficient_scope');
+    expectError(
+      await withToken(signed(rsa, claims({ scope: 'clients:readx xclients:read' }))).get('/clients'),
+      403,
+      'insufficient_scope',
+    );
   });
 
   it('claim bank_client_id binds; client_id is the OAuth client and ignored', async () => {
@@ -132,7 +196,8 @@ describe('Authorization: Bearer JWT', () => {
     const fresh = newKeyPair('ES256');
     published.push(fresh);
     const before = fetches;
-    // Unknown kids, as those of the tests above, do not make a gateway ask its issuer more often than every few seconds.
+    // Unknown kids, as those of the tests above, do not make a gateway ask its issuer more often
+    // than every few seconds.
     await eventually(async () => (await withToken(signed(fresh, claims())).get('/clients')).status === 200);
     expect(fetches - before).toBe(1);
     await Promise.all(Array.from({ length: 20 }, () => withToken(signed(rsa, claims({ jti: randomUUID() }))).get('/')));

@@ -35,12 +35,22 @@ describe('Double entry: operation | entries (direction / side)', () => {
 
   it('Deposit', async () => {
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 300);
-    expect(flow(await entriesOf(transaction_id))).toEqual(['CHK credit/CR', 'TLR credit/DR', 'TLR debit/CR', 'VLT credit/DR']);
+    expect(flow(await entriesOf(transaction_id))).toEqual([
+      'CHK credit/CR',
+      'TLR credit/DR',
+      'TLR debit/CR',
+      'VLT credit/DR',
+    ]);
   });
 
   it('Withdrawal', async () => {
     const { transaction_id } = await api.transact(account.account_id, 'Withdrawal', 10);
-    expect(flow(await entriesOf(transaction_id))).toEqual(['CHK debit/DR', 'TLR credit/DR', 'TLR debit/CR', 'VLT debit/CR']);
+    expect(flow(await entriesOf(transaction_id))).toEqual([
+      'CHK debit/DR',
+      'TLR credit/DR',
+      'TLR debit/CR',
+      'VLT debit/CR',
+    ]);
   });
 
   it('Transfer', async () => {
@@ -52,7 +62,12 @@ describe('Double entry: operation | entries (direction / side)', () => {
 
   it('Loan opened', async () => {
     const [disbursement] = await api.all<RestTransaction>(`/transactions?account_id=${loan.account_id}`);
-    expect(flow(await entriesOf(disbursement?.transaction_id ?? ''))).toEqual(['LOA credit/DR', 'TLR credit/DR', 'TLR debit/CR', 'VLT debit/CR']);
+    expect(flow(await entriesOf(disbursement?.transaction_id ?? ''))).toEqual([
+      'LOA credit/DR',
+      'TLR credit/DR',
+      'TLR debit/CR',
+      'VLT debit/CR',
+    ]);
   });
 
   it('Loan Payment', async () => {
@@ -62,18 +77,37 @@ describe('Double entry: operation | entries (direction / side)', () => {
   });
 
   it('every operation has ΣDR = ΣCR per currency, and Teller is 0 after it', async () => {
-    expect(await world.sql("select operation_id from v_entries group by operation_id, currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0")).toEqual([]);
-    expect(await world.sql("select * from v_accounts where account_number like 'TLR-%' and balance_minor <> 0")).toEqual([]);
+    expect(
+      await world.sql(
+        "select operation_id from v_entries group by operation_id, currency having sum(case side when 'DR' then amount_minor else -amount_minor end) <> 0",
+      ),
+    ).toEqual([]);
+    expect(
+      await world.sql("select * from v_accounts where account_number like 'TLR-%' and balance_minor <> 0"),
+    ).toEqual([]);
   });
 
   it('GET /accounts/:account_id/entries shows the same entries as the views, gap-free', async () => {
     const entries = (await api.entries(account.account_id)).reverse();
     expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, i) => i + 1));
-    const rows = await world.sql<{ entry_id: string; operation_id: string; amount_minor: bigint; balance_after_minor: bigint }>(
-      'select entry_id, operation_id, amount_minor, balance_after_minor from v_entries where account_id = $1 order by sequence', [account.account_id],
+    const rows = await world.sql<{
+      entry_id: string;
+      operation_id: string;
+      amount_minor: bigint;
+      balance_after_minor: bigint;
+    }>(
+      'select entry_id, operation_id, amount_minor, balance_after_minor from v_entries where account_id = $1 order by sequence',
+      [account.account_id],
     );
     const minor = (value: number) => BigInt(Math.round(value * 100));
-    expect(entries.map(({ entry_id, operation_id, amount, balance_after }: RestEntry) => ({ entry_id, operation_id, amount_minor: minor(amount), balance_after_minor: minor(balance_after) }))).toEqual(rows);
+    expect(
+      entries.map(({ entry_id, operation_id, amount, balance_after }: RestEntry) => ({
+        entry_id,
+        operation_id,
+        amount_minor: minor(amount),
+        balance_after_minor: minor(balance_after),
+      })),
+    ).toEqual(rows);
     let balance = 0n;
     for (const [i, { direction }] of entries.entries()) {
       balance += direction === 'credit' ? (rows[i]?.amount_minor ?? 0n) : -(rows[i]?.amount_minor ?? 0n);
@@ -85,21 +119,45 @@ describe('Double entry: operation | entries (direction / side)', () => {
 describe('Double entry: Vault and Teller', () => {
   it('one Teller and one Vault per currency, made at first use; REST shows the sum of the slots', async () => {
     expect((await api.get('/admin/system-accounts')).text).not.toContain('VLT-NOK');
-    const accounts = await Promise.all(Array.from({ length: 12 }, () => api.newAccount({ currency: 'NOK', initial_deposit: 1.5 })));
+    const accounts = await Promise.all(
+      Array.from({ length: 12 }, () => api.newAccount({ currency: 'NOK', initial_deposit: 1.5 })),
+    );
     const loan = await api.newAccount({ currency: 'NOK', account_type: 'Loan', initial_deposit: 20 });
-    const system = (await api.get('/admin/system-accounts')).list<{ account_id: string; account_number: string; kind: string; currency: string; balance: number; slots: { account_number: string; balance: number }[] }>();
+    const system = (await api.get('/admin/system-accounts')).list<{
+      account_id: string;
+      account_number: string;
+      kind: string;
+      currency: string;
+      balance: number;
+      slots: { account_number: string; balance: number }[];
+    }>();
     const ours = system.filter(({ currency }) => currency === 'NOK');
-    expect(ours.map(({ kind, account_number, balance }) => [kind, account_number, balance]).sort()).toEqual([['Teller', 'TLR-NOK', 0], ['Vault', 'VLT-NOK', accounts.length * 1.5 - loan.balance]]);
+    expect(ours.map(({ kind, account_number, balance }) => [kind, account_number, balance]).sort()).toEqual([
+      ['Teller', 'TLR-NOK', 0],
+      ['Vault', 'VLT-NOK', accounts.length * 1.5 - loan.balance],
+    ]);
     for (const account of ours) {
-      expect(Object.keys(account).sort()).toEqual(['account_id', 'account_number', 'balance', 'currency', 'kind', 'slots']);
+      expect(Object.keys(account).sort()).toEqual([
+        'account_id',
+        'account_number',
+        'balance',
+        'currency',
+        'kind',
+        'slots',
+      ]);
       expect(account.slots.reduce((sum, slot) => sum + slot.balance * 100, 0)).toBe(account.balance * 100);
-      for (const slot of account.slots) expect(slot.account_number).toMatch(new RegExp(`^${account.account_number}/\\d+$`));
+      for (const slot of account.slots)
+        expect(slot.account_number).toMatch(new RegExp(`^${account.account_number}/\\d+$`));
     }
   });
 
   it('a loan is not refused for lack of cash: the Vault goes below zero, customers never', async () => {
     await api.newAccount({ currency: 'DKK', account_type: 'Loan', initial_deposit: 1000 });
-    const system = (await api.get('/admin/system-accounts')).list<{ kind: string; currency: string; balance: number }>();
+    const system = (await api.get('/admin/system-accounts')).list<{
+      kind: string;
+      currency: string;
+      balance: number;
+    }>();
     expect(system.find(({ kind, currency }) => kind === 'Vault' && currency === 'DKK')?.balance).toBe(-1000);
   });
 });
@@ -110,31 +168,93 @@ describe('Read side for staff and auditors', () => {
     const rows = (await api.get('/admin/trial-balance')).list<Record<string, number>>();
     expect(rows.map(({ currency }) => currency)).toEqual(expect.arrayContaining(['USD', 'EUR', 'NOK']));
     for (const row of rows) {
-      expect(Object.keys(row).sort()).toEqual(['assets', 'credit_total', 'currency', 'debit_total', 'difference', 'liabilities']);
+      expect(Object.keys(row).sort()).toEqual([
+        'assets',
+        'credit_total',
+        'currency',
+        'debit_total',
+        'difference',
+        'liabilities',
+      ]);
       expect(row['debit_total']).toBe(row['credit_total']);
       expect(row['assets']).toBe(row['liabilities']);
       expect(row['difference']).toBe(0);
     }
-    expect(rows.find((row) => String(row['currency']) === 'EUR')).toMatchObject({ debit_total: 20.5, credit_total: 20.5, assets: 10.25, liabilities: 10.25 });
+    expect(rows.find((row) => String(row['currency']) === 'EUR')).toMatchObject({
+      debit_total: 20.5,
+      credit_total: 20.5,
+      assets: 10.25,
+      liabilities: 10.25,
+    });
   });
 
   it('the views of the contract have its columns', async () => {
-    const columns = async (view: string) => (await world.sql<{ name: string }>("select column_name as name from information_schema.columns where table_schema = 'ledger' and table_name = $1", [view])).map(({ name }) => name);
+    const columns = async (view: string) =>
+      (
+        await world.sql<{ name: string }>(
+          "select column_name as name from information_schema.columns where table_schema = 'ledger' and table_name = $1",
+          [view],
+        )
+      ).map(({ name }) => name);
     expect(await columns('v_entries')).toEqual(
-      expect.arrayContaining(['entry_id', 'operation_id', 'transaction_id', 'account_id', 'sequence', 'direction', 'side', 'amount_minor', 'currency', 'balance_after_minor', 'created_at']),
+      expect.arrayContaining([
+        'entry_id',
+        'operation_id',
+        'transaction_id',
+        'account_id',
+        'sequence',
+        'direction',
+        'side',
+        'amount_minor',
+        'currency',
+        'balance_after_minor',
+        'created_at',
+      ]),
     );
-    expect(await columns('v_accounts')).toEqual(expect.arrayContaining(['account_id', 'account_number', 'class', 'currency', 'status', 'balance_minor', 'last_sequence']));
+    expect(await columns('v_accounts')).toEqual(
+      expect.arrayContaining([
+        'account_id',
+        'account_number',
+        'class',
+        'currency',
+        'status',
+        'balance_minor',
+        'last_sequence',
+      ]),
+    );
     expect((await columns('v_transactions')).length).toBeGreaterThan(0);
   });
 
   it('v_accounts and v_transactions show what REST shows', async () => {
     const account = await api.newAccount({ initial_deposit: 12.5, status: 'Inactive' });
-    expect(await world.sql('select account_number, class, currency, status, balance_minor, last_sequence from v_accounts where account_id = $1', [account.account_id])).toEqual([
-      { account_number: account.account_number, class: 'liability', currency: 'USD', status: 'Inactive', balance_minor: 1250n, last_sequence: 1n },
+    expect(
+      await world.sql(
+        'select account_number, class, currency, status, balance_minor, last_sequence from v_accounts where account_id = $1',
+        [account.account_id],
+      ),
+    ).toEqual([
+      {
+        account_number: account.account_number,
+        class: 'liability',
+        currency: 'USD',
+        status: 'Inactive',
+        balance_minor: 1250n,
+        last_sequence: 1n,
+      },
     ]);
     const [opening] = await api.all<RestTransaction>(`/transactions?account_id=${account.account_id}`);
-    expect(await world.sql('select transaction_id, transaction_type, amount_minor, status from v_transactions where account_id = $1', [account.account_id])).toEqual([
-      { transaction_id: opening?.transaction_id, transaction_type: 'Deposit', amount_minor: 1250n, status: 'Completed' },
+    expect(
+      await world.sql(
+        'select transaction_id, transaction_type, amount_minor, status from v_transactions where account_id = $1',
+        [account.account_id],
+      ),
+    ).toEqual([
+      {
+        transaction_id: opening?.transaction_id,
+        transaction_type: 'Deposit',
+        amount_minor: 1250n,
+        status: 'Completed',
+      },
     ]);
   });
 });
@@ -147,7 +267,11 @@ describe('Double entry: kept by the database itself', () => {
   });
 
   it.each([
-    'update ledger.entries set amount_minor = amount_minor + 1', 'delete from ledger.entries', 'truncate ledger.entries', 'truncate ledger.entries cascade', 'delete from ledger.transactions',
+    'update ledger.entries set amount_minor = amount_minor + 1',
+    'delete from ledger.entries',
+    'truncate ledger.entries',
+    'truncate ledger.entries cascade',
+    'delete from ledger.transactions',
     "update ledger.transactions set status = 'Failed'",
   ])('append-only, for the owner too: %s', async (statement) => {
     await expect(world.sql(statement)).rejects.toThrow(/append-only/);
@@ -155,22 +279,32 @@ describe('Double entry: kept by the database itself', () => {
 
   const entry = (direction: string, side: string, operation: string) =>
     `('${uuid(account.account_id)}', 2, '${operation}', '${operation}', '${direction}', '${side}', 100, 'USD', 1100, now())`;
-  const insert = (values: string) => `insert into ledger.entries (account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at) values ${values}`;
+  const insert = (values: string) =>
+    `insert into ledger.entries (account_id, sequence, operation_id, transaction_id, direction, side, amount_minor, currency, balance_after_minor, created_at) values ${values}`;
 
   it('an insert in which an operation does not balance is refused', async () => {
     await expect(world.sql(insert(entry('credit', 'CR', 'a'.repeat(32))))).rejects.toThrow(/balance/);
   });
 
   it('a CHECK refuses a negative customer balance', async () => {
-    await expect(world.sql('update ledger.accounts set balance_minor = -1 where account_id = $1', [uuid(account.account_id)])).rejects.toThrow(/check constraint/);
+    await expect(
+      world.sql('update ledger.accounts set balance_minor = -1 where account_id = $1', [uuid(account.account_id)]),
+    ).rejects.toThrow(/check constraint/);
   });
 
   it("the service's own role can neither change entries nor read the other schema", async () => {
-    const [role] = await world.sql<{ name: string }>("select rolname as name from pg_roles where rolname = current_database() || '_ledger'");
-    const may = async (table: string, right: string) => (await world.sql<{ may: boolean }>('select has_table_privilege($1, $2, $3) as may', [role?.name, table, right]))[0]?.may;
+    const [role] = await world.sql<{ name: string }>(
+      "select rolname as name from pg_roles where rolname = current_database() || '_ledger'",
+    );
+    const may = async (table: string, right: string) =>
+      (
+        await world.sql<{ may: boolean }>('select has_table_privilege($1, $2, $3) as may', [role?.name, table, right])
+      )[0]?.may;
     expect(await may('ledger.entries', 'select')).toBe(true);
     for (const right of ['update', 'delete', 'truncate']) expect(await may('ledger.entries', right)).toBe(false);
-    const schema = await world.sql<{ may: boolean }>("select has_schema_privilege($1, 'accounts', 'usage') as may", [role?.name]);
+    const schema = await world.sql<{ may: boolean }>("select has_schema_privilege($1, 'accounts', 'usage') as may", [
+      role?.name,
+    ]);
     expect(schema).toEqual([{ may: false }]);
   });
 

@@ -11,13 +11,26 @@ describe('Envelope, ids, time', () => {
   it('creating POSTs answer 201 with a Location that answers the same', async () => {
     const client = await api.post('/clients', retail());
     const { client_id } = client.data<{ client_id: string }>();
-    const opening = await api.post('/accounts', { client_id, account_type: 'Current', currency: 'USD', initial_deposit: 50 });
+    const opening = await api.post('/accounts', {
+      client_id,
+      account_type: 'Current',
+      currency: 'USD',
+      initial_deposit: 50,
+    });
     const { account_id } = opening.data<{ account_id: string }>();
     const other = await api.account(client_id);
     const deposit = await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 5 });
-    const transfer = await api.post('/transfers', { from_account_id: account_id, to_account_id: other.account_id, amount: 5 });
+    const transfer = await api.post('/transfers', {
+      from_account_id: account_id,
+      to_account_id: other.account_id,
+      amount: 5,
+    });
     const { transaction_id } = deposit.body as { transaction_id: string };
-    expect([client, deposit, transfer].map(locationOf)).toEqual([`/clients/${client_id}`, `/transactions/${transaction_id}`, `/transfers/${transfer.data<{ transfer_id: string }>().transfer_id}`]);
+    expect([client, deposit, transfer].map(locationOf)).toEqual([
+      `/clients/${client_id}`,
+      `/transactions/${transaction_id}`,
+      `/transfers/${transfer.data<{ transfer_id: string }>().transfer_id}`,
+    ]);
     expect(locationOf(opening)).toBe(`/accounts/${account_id}`);
     expect((await api.get(locationOf(client))).body).toEqual(client.body);
     expect((await api.get(locationOf(transfer))).body).toEqual(transfer.body);
@@ -37,16 +50,38 @@ describe('Envelope, ids, time', () => {
     expect((await api.transfer(account.account_id, other.account_id, 1)).transfer_id).toMatch(/^trf_[0-9a-f]{32}$/);
   });
 
-  it.each(['x', 'acc_', "acc_' or '1'='1", unknownId('cli'), `acc_${'z'.repeat(32)}`, 'a'.repeat(90), '../etc/passwd', '%00', '\u{1F4B0}'])('a malformed id is an unknown one: %s', async (id) => {
+  it.each([
+    'x',
+    'acc_',
+    "acc_' or '1'='1",
+    unknownId('cli'),
+    `acc_${'z'.repeat(32)}`,
+    'a'.repeat(90),
+    '../etc/passwd',
+    '%00',
+    '\u{1F4B0}',
+  ])('a malformed id is an unknown one: %s', async (id) => {
     const path = id === '%00' ? id : encodeURIComponent(id);
     expectError(await api.get(`/accounts/${path}`), 404, 'account_not_found');
     expectError(await api.get(`/transactions/${path}`), 404, 'transaction_not_found');
     expectError(await api.get(`/transfers/${path}`), 404, 'transfer_not_found');
     if (!id.startsWith('cli')) expectError(await api.get(`/clients/${path}`), 404, 'client_not_found');
-    expectError(await api.post('/transactions', { account_id: id, transaction_type: 'Deposit', amount: 1 }), 404, 'account_not_found');
+    expectError(
+      await api.post('/transactions', { account_id: id, transaction_type: 'Deposit', amount: 1 }),
+      404,
+      'account_not_found',
+    );
     const account = await api.newAccount();
-    expectError(await api.post('/transfers', { from_account_id: id, to_account_id: account.account_id, amount: 1 }), 404, 'account_not_found');
-    expectError(await api.post('/transfers', { from_account_id: account.account_id, to_account_id: id, amount: 1 }), 404, 'account_not_found');
+    expectError(
+      await api.post('/transfers', { from_account_id: id, to_account_id: account.account_id, amount: 1 }),
+      404,
+      'account_not_found',
+    );
+    expectError(
+      await api.post('/transfers', { from_account_id: account.account_id, to_account_id: id, amount: 1 }),
+      404,
+      'account_not_found',
+    );
   });
 
   it('created_at is the moment of acceptance, entries carry the booking time', async () => {
@@ -57,18 +92,29 @@ describe('Envelope, ids, time', () => {
     const after = Date.now();
     // A gateway knows the bank's time to half a round trip, of a second at most (libs/service/clock.ts).
     const slackMs = 500;
-    const moments = [before, ...[account.created_at, transaction.created_at, entry?.created_at ?? ''].map((at) => Date.parse(at)), after];
-    for (const [i, moment] of moments.entries()) expect(moment, JSON.stringify(moments)).toBeGreaterThanOrEqual((moments[i - 1] ?? 0) - slackMs);
+    const moments = [
+      before,
+      ...[account.created_at, transaction.created_at, entry?.created_at ?? ''].map((at) => Date.parse(at)),
+      after,
+    ];
+    for (const [i, moment] of moments.entries())
+      expect(moment, JSON.stringify(moments)).toBeGreaterThanOrEqual((moments[i - 1] ?? 0) - slackMs);
   });
 
   it('X-Request-Id is taken over, echoed, and found in error body, command and event', async () => {
     const account = await api.newAccount();
     const id = `request ~${Date.now()}!`;
-    const answer = await api.post('/transactions', { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 }, { 'x-request-id': id });
+    const answer = await api.post(
+      '/transactions',
+      { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 },
+      { 'x-request-id': id },
+    );
     expect(answer.header('x-request-id')).toBe(id);
     expect(expectError(await api.get('/nowhere', { 'x-request-id': id }), 404, 'route_not_found').request_id).toBe(id);
     const { transaction_id } = answer.body as { transaction_id: string };
-    expect(await world.sql('select request_id from v_transactions where transaction_id = $1', [transaction_id])).toEqual([{ request_id: id }]);
+    expect(
+      await world.sql('select request_id from v_transactions where transaction_id = $1', [transaction_id]),
+    ).toEqual([{ request_id: id }]);
     const commands = await readTopic(world.bank, 'ledger.commands');
     expect(commands.filter(({ headers }) => headers['request-id'] === id)).toHaveLength(1);
     const events = await eventually(async () => {
@@ -78,7 +124,11 @@ describe('Envelope, ids, time', () => {
     expect(events).toHaveLength(1);
   });
 
-  it.each([['missing', undefined], ['longer than 128 characters', 'x'.repeat(129)], ['not printable', 'tab\there']])('X-Request-Id is made when it is %s', async (_, given) => {
+  it.each([
+    ['missing', undefined],
+    ['longer than 128 characters', 'x'.repeat(129)],
+    ['not printable', 'tab\there'],
+  ])('X-Request-Id is made when it is %s', async (_, given) => {
     const id = (await api.get('/', given === undefined ? {} : { 'x-request-id': given })).header('x-request-id');
     expect(id).toMatch(/^[\x20-\x7e]{1,128}$/);
     expect(id).not.toBe(given);
@@ -87,12 +137,30 @@ describe('Envelope, ids, time', () => {
 
 describe('Errors', () => {
   it('errors name every violation at once; the code is theirs when all agree', async () => {
-    const two = expectError(await api.post('/clients', { ...retail(), first_name: '', email: 'nobody' }), 400, 'validation_failed');
+    const two = expectError(
+      await api.post('/clients', { ...retail(), first_name: '', email: 'nobody' }),
+      400,
+      'validation_failed',
+    );
     expect(two.errors?.map(({ field }) => field).sort()).toEqual(['email', 'first_name']);
-    const unknown = expectError(await api.post('/clients', { ...retail(), nickname: 'x', age: 3 }), 400, 'unknown_field');
-    expect(unknown.errors?.map(({ field, code }) => [field, code]).sort()).toEqual([['age', 'unknown_field'], ['nickname', 'unknown_field']]);
-    const mixed = expectError(await api.post('/transactions', { account_id: unknownId('acc'), transaction_type: 'Loan', amount: 0 }), 400, 'validation_failed');
-    expect(mixed.errors?.map(({ field, code }) => [field, code]).sort()).toEqual([['amount', 'invalid_amount'], ['transaction_type', 'invalid_transaction_type']]);
+    const unknown = expectError(
+      await api.post('/clients', { ...retail(), nickname: 'x', age: 3 }),
+      400,
+      'unknown_field',
+    );
+    expect(unknown.errors?.map(({ field, code }) => [field, code]).sort()).toEqual([
+      ['age', 'unknown_field'],
+      ['nickname', 'unknown_field'],
+    ]);
+    const mixed = expectError(
+      await api.post('/transactions', { account_id: unknownId('acc'), transaction_type: 'Loan', amount: 0 }),
+      400,
+      'validation_failed',
+    );
+    expect(mixed.errors?.map(({ field, code }) => [field, code]).sort()).toEqual([
+      ['amount', 'invalid_amount'],
+      ['transaction_type', 'invalid_transaction_type'],
+    ]);
     for (const { message } of mixed.errors ?? []) expect(message.length).toBeGreaterThan(0);
   });
 
@@ -100,12 +168,25 @@ describe('Errors', () => {
     const everything = { account_id: unknownId('acc'), transaction_type: 'Deposit', amount: 1 };
     for (const field of Object.keys(everything)) {
       for (const value of [undefined, null]) {
-        const error = expectError(await api.post('/transactions', { ...everything, [field]: value }), 400, 'validation_failed');
+        const error = expectError(
+          await api.post('/transactions', { ...everything, [field]: value }),
+          400,
+          'validation_failed',
+        );
         expect(error.errors).toEqual([{ field, code: 'validation_failed', message: expect.stringContaining(field) }]);
       }
     }
     for (const field of ['client_id', 'account_type', 'currency']) {
-      expectError(await api.post('/accounts', { client_id: unknownId('cli'), account_type: 'Savings', currency: 'USD', [field]: null }), 400, 'validation_failed');
+      expectError(
+        await api.post('/accounts', {
+          client_id: unknownId('cli'),
+          account_type: 'Savings',
+          currency: 'USD',
+          [field]: null,
+        }),
+        400,
+        'validation_failed',
+      );
     }
   });
 
@@ -130,7 +211,16 @@ describe('Errors', () => {
     expect(answer.text.length).toBeLessThan(64 * 1024);
   });
 
-  it.each(['/clients/', '//clients', '/Clients', '/accounts/number//balance', '/accounts/number/SAV-1', '/transactions/a/b', '/clients;x=1', '/clients%2fussd%2fsearch'])('odd paths are 404: %s', async (path) => {
+  it.each([
+    '/clients/',
+    '//clients',
+    '/Clients',
+    '/accounts/number//balance',
+    '/accounts/number/SAV-1',
+    '/transactions/a/b',
+    '/clients;x=1',
+    '/clients%2fussd%2fsearch',
+  ])('odd paths are 404: %s', async (path) => {
     expect((await api.get(path)).status).toBe(404);
   });
 
@@ -143,7 +233,12 @@ describe('Errors', () => {
   it('404 route_not_found and 405 method_not_allowed', async () => {
     expectError(await api.get('/nowhere'), 404, 'route_not_found');
     expectError(await api.get('/clients/x/y/z'), 404, 'route_not_found');
-    for (const [method, path] of [['DELETE', '/clients'], ['PUT', '/transactions'], ['PATCH', '/transfers'], ['POST', '/']] as const) {
+    for (const [method, path] of [
+      ['DELETE', '/clients'],
+      ['PUT', '/transactions'],
+      ['PATCH', '/transfers'],
+      ['POST', '/'],
+    ] as const) {
       const answer = await api.send(method, path, { body: {} });
       expectError(answer, 405, 'method_not_allowed');
       expect(answer.header('allow')).toMatch(/GET/);
@@ -151,13 +246,26 @@ describe('Errors', () => {
   });
 
   it('413 body_too_large beyond 64 KiB, 415 unsupported_media_type', async () => {
-    const padded = (bytes: number) => ({ raw: `${JSON.stringify(corporate()).slice(0, -1)}${' '.repeat(bytes - JSON.stringify(corporate()).length)}}` });
+    const padded = (bytes: number) => ({
+      raw: `${JSON.stringify(corporate()).slice(0, -1)}${' '.repeat(bytes - JSON.stringify(corporate()).length)}}`,
+    });
     expect((await api.send('POST', '/clients', padded(64 * 1024))).status).toBe(201);
     expectError(await api.send('POST', '/clients', padded(64 * 1024 + 1)), 413, 'body_too_large');
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/xml']) {
-      expectError(await api.send('POST', '/clients', { raw: JSON.stringify(corporate()), headers: { 'content-type': type } }), 415, 'unsupported_media_type');
+      expectError(
+        await api.send('POST', '/clients', { raw: JSON.stringify(corporate()), headers: { 'content-type': type } }),
+        415,
+        'unsupported_media_type',
+      );
     }
-    expect((await api.send('POST', '/clients', { body: corporate(), headers: { 'content-type': 'application/json; charset=utf-8' } })).status).toBe(201);
+    expect(
+      (
+        await api.send('POST', '/clients', {
+          body: corporate(),
+          headers: { 'content-type': 'application/json; charset=utf-8' },
+        })
+      ).status,
+    ).toBe(201);
   });
 
   it.each([
@@ -169,11 +277,21 @@ describe('Errors', () => {
     const received = await rawHttp(api.baseUrl, text);
     expect(received).toMatch(/^HTTP\/1\.1 4\d\d /);
     const body = JSON.parse(received.slice(received.indexOf('{'), received.lastIndexOf('}') + 1)) as ErrorBody;
-    expect(body).toMatchObject({ status: 'error', message: expect.any(String), code: expect.any(String), request_id: expect.any(String) });
+    expect(body).toMatchObject({
+      status: 'error',
+      message: expect.any(String),
+      code: expect.any(String),
+      request_id: expect.any(String),
+    });
   });
 
   it('no driver or stack text reaches a caller', async () => {
-    for (const answer of [await api.get('/accounts/%00'), await api.get('/accounts?cursor=%00'), await api.send('POST', '/clients', { raw: '{"client_type":{"a":1}}' }), await api.get('/clients/%E0%A4%A')]) {
+    for (const answer of [
+      await api.get('/accounts/%00'),
+      await api.get('/accounts?cursor=%00'),
+      await api.send('POST', '/clients', { raw: '{"client_type":{"a":1}}' }),
+      await api.get('/clients/%E0%A4%A'),
+    ]) {
       expect(answer.status).toBeGreaterThanOrEqual(400);
       expect(answer.status).toBeLessThan(500);
       expect(answer.text).not.toMatch(/ at .*\.ts|node_modules|zod|postgres|kafkajs|syntax error/i);
@@ -201,14 +319,19 @@ describe('Errors: authentication comes first on every path', () => {
     expectError(await both.get('/'), 401, 'ambiguous_credentials');
   });
 
-  it.each(['Basic YTpi', 'Bearer', 'Bearer ', 'bearer a b', 'Token x'])('other or malformed Authorization headers are 401: %s', async (authorization) => {
-    const answer = await api.with({ authorization }).get('/');
-    expect(answer.status).toBe(401);
-  });
+  it.each(['Basic YTpi', 'Bearer', 'Bearer ', 'bearer a b', 'Token x'])(
+    'other or malformed Authorization headers are 401: %s',
+    async (authorization) => {
+      const answer = await api.with({ authorization }).get('/');
+      expect(answer.status).toBe(401);
+    },
+  );
 
   it('exceptions, which hold no data: a CORS preflight and /docs', async () => {
     const nobody = api.with({});
-    const preflight = await nobody.send('OPTIONS', '/clients', { headers: { origin: 'http://localhost:5173', 'access-control-request-method': 'POST' } });
+    const preflight = await nobody.send('OPTIONS', '/clients', {
+      headers: { origin: 'http://localhost:5173', 'access-control-request-method': 'POST' },
+    });
     expect(preflight.status).toBeLessThan(300);
     expect((await nobody.get('/docs')).status).toBeLessThan(400);
   });

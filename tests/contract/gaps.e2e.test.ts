@@ -22,8 +22,15 @@ describe('Money: 40 characters and an exponent of 30 at once', () => {
 
   it.each(long)('%s as an amount, the currency being the account’s, is 400', async (n) => {
     const { account_id } = await api.newAccount();
-    const answer = await postRaw(api, '/transactions', `{"account_id":"${account_id}","transaction_type":"Deposit","amount":${n}}`);
-    expect([answer.status, answer.error.code]).toEqual([400, n.includes('-') ? 'invalid_amount_precision' : 'amount_too_large']);
+    const answer = await postRaw(
+      api,
+      '/transactions',
+      `{"account_id":"${account_id}","transaction_type":"Deposit","amount":${n}}`,
+    );
+    expect([answer.status, answer.error.code]).toEqual([
+      400,
+      n.includes('-') ? 'invalid_amount_precision' : 'amount_too_large',
+    ]);
   });
 
   it.each(long)('%s as min_amount and max_amount is a number like others', async (n) => {
@@ -95,17 +102,24 @@ describe('Time-outs: a 202 for an account that does not exist', () => {
 describe('Time-outs: what is decided after the reply wait', () => {
   it('is nobody else’s: another client’s list stays as it was; a repeat tells the same created_at; already_reversed names the reversal', async () => {
     const [mine, theirs] = [await api.newAccount({ initial_deposit: 5 }), await api.newAccount({ initial_deposit: 5 })];
-    const boundTo = async (client_id: string) => api.withKey((await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id })).api_key);
+    const boundTo = async (client_id: string) =>
+      api.withKey((await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id })).api_key);
     const [a, b] = [await boundTo(mine.client_id), await boundTo(theirs.client_id)];
     const { transaction_id } = await api.transact(mine.account_id, 'Deposit', 1);
     const path = `/transactions/${transaction_id}/reversal`;
     const reversal = (await api.post(path, { reason: 'r' })).data<RestTransaction>();
     const [key, reversalKey] = [newKey(), newKey()];
-    const deposit = () => api.once(key, '/transactions', { account_id: mine.account_id, transaction_type: 'Deposit', amount: 1 });
+    const deposit = () =>
+      api.once(key, '/transactions', { account_id: mine.account_id, transaction_type: 'Deposit', amount: 1 });
     const ledger = world.bank.process('ledger');
     ledger.kill('SIGSTOP');
     const [foreign, first, second, late] = await Promise.all([
-      a.post('/transfers', { from_account_id: theirs.account_id, to_account_id: mine.account_id, amount: 1, description: 'from a stranger' }),
+      a.post('/transfers', {
+        from_account_id: theirs.account_id,
+        to_account_id: mine.account_id,
+        amount: 1,
+        description: 'from a stranger',
+      }),
       deposit(),
       sleep(300).then(deposit),
       api.once(reversalKey, path, { reason: 'r' }),
@@ -117,22 +131,52 @@ describe('Time-outs: what is decided after the reply wait', () => {
       const answer = await api.once(reversalKey, path, { reason: 'r' });
       return answer.status < 500 && answer;
     });
-    expect.soft(expectError(replay, 400, 'already_reversed').details).toMatchObject({ reversal_transaction_id: reversal.transaction_id });
-    await eventually(async () => (await a.get(`/transfers/${foreign.data<RestTransfer>().transfer_id}`)).data<RestTransfer>().status === 'Failed');
-    expect.soft((await b.all<RestTransaction>('/transactions')).map(({ description }) => description)).toEqual(['Initial deposit']);
+    expect
+      .soft(expectError(replay, 400, 'already_reversed').details)
+      .toMatchObject({ reversal_transaction_id: reversal.transaction_id });
+    await eventually(
+      async () =>
+        (await a.get(`/transfers/${foreign.data<RestTransfer>().transfer_id}`)).data<RestTransfer>().status ===
+        'Failed',
+    );
+    expect
+      .soft((await b.all<RestTransaction>('/transactions')).map(({ description }) => description))
+      .toEqual(['Initial deposit']);
   });
 });
 
 describe('Poison', () => {
   it('is a dead letter once, though the database is away', async () => {
     const sent: unknown[] = [];
-    const publisher = { publish: async (message: unknown) => void sent.push(message), publishAll: async () => undefined };
-    const pool = { connect: async () => { throw new Error('Connection terminated unexpectedly'); } };
+    const publisher = {
+      publish: async (message: unknown) => void sent.push(message),
+      publishAll: async () => undefined,
+    };
+    const pool = {
+      connect: async () => {
+        throw new Error('Connection terminated unexpectedly');
+      },
+    };
     const replies = createReplies({ publisher, source: 'test', logger: silent, now: Date.now });
-    const { handle } = ledgerCommands({ pool, replies, prefix: '', keys: testKeys, logger: silent, wake: () => undefined, partitions: () => [0] } as never);
+    const { handle } = ledgerCommands({
+      pool,
+      replies,
+      prefix: '',
+      keys: testKeys,
+      logger: silent,
+      wake: () => undefined,
+      partitions: () => [0],
+    } as never);
     const id = `txn_${'a'.repeat(32)}`;
     const headers = { ce_id: id, ce_type: messageType('reverse_transaction'), ce_time: new Date().toISOString() };
-    const good = { topic: 'ledger.commands', partition: 0, offset: 1n, key: 'k', headers, value: Buffer.from(JSON.stringify({ transaction_id: id, reverses_transaction_id: id, reason: 'r' })) };
+    const good = {
+      topic: 'ledger.commands',
+      partition: 0,
+      offset: 1n,
+      key: 'k',
+      headers,
+      value: Buffer.from(JSON.stringify({ transaction_id: id, reverses_transaction_id: id, reason: 'r' })),
+    };
     const batch = [{ ...good, offset: 0n, value: Buffer.from('x') }, good].map(signedForTest) as never;
     for (let attempt = 0; attempt < 3; attempt++) await expect(handle(batch)).rejects.toThrow('terminated');
     expect(sent).toHaveLength(1);
@@ -140,9 +184,25 @@ describe('Poison', () => {
 
   it('a query behind the commands that the database refuses does not stop the ledger', async () => {
     const { account_id } = await api.newAccount();
-    const headers = toHeaders({ message_id: 'q', type: messageType('get_transaction'), source: 'x', time: new Date().toISOString(), subject: 'x', request_id: 'x', actor: 'a\0b' });
+    const headers = toHeaders({
+      message_id: 'q',
+      type: messageType('get_transaction'),
+      source: 'x',
+      time: new Date().toISOString(),
+      subject: 'x',
+      request_id: 'x',
+      actor: 'a\0b',
+    });
     const partition = commandPartition(bucketOf(account_id));
-    await publish(world.bank, [{ topic: topicName(world.bank.topic_prefix, 'ledger.commands'), partition, key: account_id, value: JSON.stringify({ transaction_id: unknownId('txn') }), headers }]);
+    await publish(world.bank, [
+      {
+        topic: topicName(world.bank.topic_prefix, 'ledger.commands'),
+        partition,
+        key: account_id,
+        value: JSON.stringify({ transaction_id: unknownId('txn') }),
+        headers,
+      },
+    ]);
     await api.transact(account_id, 'Deposit', 1);
   });
 });

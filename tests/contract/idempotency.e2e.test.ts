@@ -2,7 +2,19 @@ import { describe, expect, it } from 'vitest';
 import { messageType } from '#libs/contracts/messages.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { type Answer, corporate, expectError, newKey, newPhone, type RestAccount, type RestKey, type RestTransaction, type RestTransfer, retail, unknownId } from '../support/client.ts';
+import {
+  type Answer,
+  corporate,
+  expectError,
+  newKey,
+  newPhone,
+  type RestAccount,
+  type RestKey,
+  type RestTransaction,
+  type RestTransfer,
+  retail,
+  unknownId,
+} from '../support/client.ts';
 import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { useBank } from '../support/world.ts';
 
@@ -23,7 +35,12 @@ async function twice(path: string, body: unknown, key = newKey()): Promise<[Answ
   return [await world.gateway(0).once(key, path, body), await world.gateway(1).once(key, path, body)];
 }
 
-const deposit = (account: RestAccount, amount = 5, rest: object = {}) => ({ account_id: account.account_id, transaction_type: 'Deposit', amount, ...rest });
+const deposit = (account: RestAccount, amount = 5, rest: object = {}) => ({
+  account_id: account.account_id,
+  transaction_type: 'Deposit',
+  amount,
+  ...rest,
+});
 
 describe('Idempotency: a repeat gets the same status and body', () => {
   it('POST /transactions', async () => {
@@ -36,16 +53,26 @@ describe('Idempotency: a repeat gets the same status and body', () => {
 
   it('POST /transfers', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount()];
-    expectReplay(...(await twice('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 10 })));
+    expectReplay(
+      ...(await twice('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 10 })),
+    );
     expect([await api.balance(from.account_id), await api.balance(to.account_id)]).toEqual([0, 10]);
   });
 
   it('POST /clients and POST /accounts', async () => {
-    const [first, second] = await twice('/clients', { ...retail(), ussd_phone_number: newPhone(), ussd_status: 'active' });
+    const [first, second] = await twice('/clients', {
+      ...retail(),
+      ussd_phone_number: newPhone(),
+      ussd_status: 'active',
+    });
     expectReplay(first, second);
     const { client_id } = first.data<{ client_id: string }>();
-    expectReplay(...(await twice('/accounts', { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 7 })));
-    expect((await api.get(`/accounts?client_id=${client_id}`)).list()).toEqual([expect.objectContaining({ balance: 7 })]);
+    expectReplay(
+      ...(await twice('/accounts', { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 7 })),
+    );
+    expect((await api.get(`/accounts?client_id=${client_id}`)).list()).toEqual([
+      expect.objectContaining({ balance: 7 }),
+    ]);
   });
 
   it('replies that can change later are kept as sent: an account that has moved on since', async () => {
@@ -77,7 +104,14 @@ describe('Idempotency: a repeat gets the same status and body', () => {
     expect(second.status).toBe(201);
     expect(second.data()).toEqual(rest);
     expect(second.header('idempotent-replayed')).toBe('true');
-    expect((await world.gateway(1).withKey(api_key ?? '').get('/clients')).status).toBe(200);
+    expect(
+      (
+        await world
+          .gateway(1)
+          .withKey(api_key ?? '')
+          .get('/clients')
+      ).status,
+    ).toBe(200);
   });
 
   it('a Transaction is rebuilt from its immutable columns: one that was reversed since is replayed as it was', async () => {
@@ -108,7 +142,11 @@ describe('Idempotency: a repeat gets the same status and body', () => {
 
   it('a refused transfer and a refused client are replayed', async () => {
     const [from, to] = [await api.newAccount(), await api.newAccount()];
-    const [, again] = await twice('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 10 });
+    const [, again] = await twice('/transfers', {
+      from_account_id: from.account_id,
+      to_account_id: to.account_id,
+      amount: 10,
+    });
     expectError(again, 400, 'insufficient_funds');
     const phone = newPhone();
     const holder = await api.client({ ussd_phone_number: phone, ussd_status: 'active' });
@@ -121,14 +159,23 @@ describe('Idempotency: a repeat gets the same status and body', () => {
 
   it('without a key nothing is guessed from the body', async () => {
     const account = await api.newAccount();
-    const ids = [await api.transact(account.account_id, 'Deposit', 5), await api.transact(account.account_id, 'Deposit', 5)].map(({ transaction_id }) => transaction_id);
+    const ids = [
+      await api.transact(account.account_id, 'Deposit', 5),
+      await api.transact(account.account_id, 'Deposit', 5),
+    ].map(({ transaction_id }) => transaction_id);
     expect(new Set(ids).size).toBe(2);
     expect(await api.balance(account.account_id)).toBe(10);
   });
 });
 
 /** Another gateway answers the same refusal again. Another body under the key is another request. */
-async function expectKept(path: string, body: object, other: object, code: string, caller = (index: number) => world.gateway(index)): Promise<void> {
+async function expectKept(
+  path: string,
+  body: object,
+  other: object,
+  code: string,
+  caller = (index: number) => world.gateway(index),
+): Promise<void> {
   const key = newKey();
   const [first, second] = [await caller(0).once(key, path, body), await caller(1).once(key, path, body)];
   const { request_id: _, ...error } = expectError(first, 404, code);
@@ -140,8 +187,17 @@ async function expectKept(path: string, body: object, other: object, code: strin
 describe('Idempotency: a 404 that a service decided is kept', () => {
   it('of a transaction, a transfer from and to', async () => {
     const account = await api.newAccount({ initial_deposit: 1 });
-    await expectKept('/transactions', { ...deposit(account), account_id: unknownId('acc') }, deposit(account), 'account_not_found');
-    const transfer = { from_account_id: account.account_id, to_account_id: (await api.newAccount()).account_id, amount: 1 };
+    await expectKept(
+      '/transactions',
+      { ...deposit(account), account_id: unknownId('acc') },
+      deposit(account),
+      'account_not_found',
+    );
+    const transfer = {
+      from_account_id: account.account_id,
+      to_account_id: (await api.newAccount()).account_id,
+      amount: 1,
+    };
     await expectKept('/transfers', { ...transfer, to_account_id: unknownId('acc') }, transfer, 'account_not_found');
     await expectKept('/transfers', { ...transfer, from_account_id: unknownId('acc') }, transfer, 'account_not_found');
     expect(await api.balance(account.account_id)).toBe(1);
@@ -150,17 +206,34 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
   it('of an account of an unknown client', async () => {
     const opening = { client_id: (await api.client()).client_id, account_type: 'Savings', currency: 'USD' };
     await expectKept('/accounts', { ...opening, client_id: unknownId('cli') }, opening, 'client_not_found');
-    await expectKept('/admin/api-keys', { name: 'x', scopes: ['clients:read'], client_id: unknownId('cli') }, { name: 'x', scopes: ['clients:read'] }, 'client_not_found');
+    await expectKept(
+      '/admin/api-keys',
+      { name: 'x', scopes: ['clients:read'], client_id: unknownId('cli') },
+      { name: 'x', scopes: ['clients:read'] },
+      'client_not_found',
+    );
   });
 
   it('of a reversal and a change of status', async () => {
-    await expectKept(`/transactions/${unknownId('txn')}/reversal`, { reason: 'x' }, { reason: 'y' }, 'transaction_not_found');
-    await expectKept(`/accounts/${unknownId('acc')}/status-transitions`, { status: 'Inactive' }, { status: 'Active' }, 'account_not_found');
+    await expectKept(
+      `/transactions/${unknownId('txn')}/reversal`,
+      { reason: 'x' },
+      { reason: 'y' },
+      'transaction_not_found',
+    );
+    await expectKept(
+      `/accounts/${unknownId('acc')}/status-transitions`,
+      { status: 'Inactive' },
+      { status: 'Active' },
+      'account_not_found',
+    );
   });
 
   it('of the account that another client has: under the key of the one who asked, who alone can look at it', async () => {
     const [own, foreign] = [await api.newAccount(), await api.newAccount({ initial_deposit: 100 })];
-    const bound = api.withKey((await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id: own.client_id })).api_key);
+    const bound = api.withKey(
+      (await api.key({ scopes: ['transactions:read', 'transfers:write'], client_id: own.client_id })).api_key,
+    );
     const owner = api.withKey((await api.key({ scopes: ['transactions:read'], client_id: foreign.client_id })).api_key);
     const key = newKey();
     const body = { from_account_id: foreign.account_id, to_account_id: own.account_id, amount: 1 };
@@ -168,7 +241,8 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
     expect((await bound.once(key, '/transfers', body)).header('idempotent-replayed')).toBe('true');
     const id = details?.['transaction_id'] ?? '';
     const shown = { ...body, amount: 1, currency: null, status: 'Failed', failure_code: 'account_not_found' };
-    for (const caller of [bound, api]) expect((await caller.get(`/transfers/trf_${id.slice(4)}`)).data()).toMatchObject(shown);
+    for (const caller of [bound, api])
+      expect((await caller.get(`/transfers/trf_${id.slice(4)}`)).data()).toMatchObject(shown);
     for (const path of ['/transactions', '/transfers']) {
       for (const caller of [bound, owner]) expect((await caller.get(path)).text).not.toContain('account_not_found');
       expect((await api.get(`${path}?account_id=${foreign.account_id}`)).text).not.toContain('account_not_found');
@@ -180,15 +254,37 @@ describe('Idempotency: a 404 that a service decided is kept', () => {
     const account = await api.newAccount();
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
     const account_id = unknownId('acc');
-    expectError(await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 60 }), 404, 'account_not_found');
-    const message = (await readTopic(world.bank, 'ledger.commands')).findLast(({ key }) => key === account_id) as ReceivedMessage;
+    expectError(
+      await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 60 }),
+      404,
+      'account_not_found',
+    );
+    const message = (await readTopic(world.bank, 'ledger.commands')).findLast(
+      ({ key }) => key === account_id,
+    ) as ReceivedMessage;
     // An account with an id that is known beforehand: opened as the saga would.
-    const data = { account_id, client_id: account.client_id, account_number: `SAV-${account_id.slice(-10)}`, account_type: 'Savings', currency: 'USD', status: 'Active', initial_deposit: '0' };
-    const headers = { ...message.headers, ce_id: account_id, ce_type: messageType('open_ledger_account'), fingerprint: unknownId('acc').slice(4) };
+    const data = {
+      account_id,
+      client_id: account.client_id,
+      account_number: `SAV-${account_id.slice(-10)}`,
+      account_type: 'Savings',
+      currency: 'USD',
+      status: 'Active',
+      initial_deposit: '0',
+    };
+    const headers = {
+      ...message.headers,
+      ce_id: account_id,
+      ce_type: messageType('open_ledger_account'),
+      fingerprint: unknownId('acc').slice(4),
+    };
     const opening = { topic, partition: message.partition, key: account_id, value: JSON.stringify(data), headers };
     await publish(world.bank, [opening, again(message)]);
     await caughtUp(world.bank, 'ledger');
-    const [row] = await world.sql<{ balance_minor: bigint }>('select balance_minor from v_accounts where account_id = $1', [account_id]);
+    const [row] = await world.sql<{ balance_minor: bigint }>(
+      'select balance_minor from v_accounts where account_id = $1',
+      [account_id],
+    );
     expect(row).toEqual({ balance_minor: 0n });
   });
 });
@@ -198,8 +294,16 @@ describe('Idempotency: what is not kept', () => {
     const account = await api.newAccount();
     const key = newKey();
     expectError(await api.once(key, '/transactions', deposit(account, 0)), 400, 'invalid_amount');
-    expectError(await api.once(key, '/transactions', { ...deposit(account), account_id: 'acc_malformed' }), 404, 'account_not_found');
-    expectError(await api.with({ 'x-api-key': 'x' }).once(key, '/transactions', deposit(account)), 401, 'invalid_credentials');
+    expectError(
+      await api.once(key, '/transactions', { ...deposit(account), account_id: 'acc_malformed' }),
+      404,
+      'account_not_found',
+    );
+    expectError(
+      await api.with({ 'x-api-key': 'x' }).once(key, '/transactions', deposit(account)),
+      401,
+      'invalid_credentials',
+    );
     const answer = await api.once(key, '/transactions', deposit(account));
     expect(answer.status).toBe(201);
     expect(answer.header('idempotent-replayed')).toBeNull();
@@ -208,7 +312,11 @@ describe('Idempotency: what is not kept', () => {
   it('a validation error of an API key', async () => {
     const key = newKey();
     const body = { name: 'x', scopes: ['clients:read'] };
-    expectError(await api.once(key, '/admin/api-keys', { ...body, expires_at: '2020-01-01T00:00:00Z' }), 400, 'validation_failed');
+    expectError(
+      await api.once(key, '/admin/api-keys', { ...body, expires_at: '2020-01-01T00:00:00Z' }),
+      400,
+      'validation_failed',
+    );
     expect((await api.once(key, '/admin/api-keys', body)).status).toBe(201);
   });
 });
@@ -219,28 +327,52 @@ describe('Idempotency: 422 idempotency_key_reused', () => {
     const key = newKey();
     const body = deposit(account, 5, { description: 'one' });
     const first = await api.once(key, '/transactions', body);
-    for (const changes of [{ amount: 6 }, { description: 'two' }, { reference: 'R' }, { transaction_type: 'Withdrawal' }, { account_id: other.account_id }, { currency: 'USD' }]) {
-      expectError(await world.gateway(1).once(key, '/transactions', { ...body, ...changes }), 422, 'idempotency_key_reused');
+    for (const changes of [
+      { amount: 6 },
+      { description: 'two' },
+      { reference: 'R' },
+      { transaction_type: 'Withdrawal' },
+      { account_id: other.account_id },
+      { currency: 'USD' },
+    ]) {
+      expectError(
+        await world.gateway(1).once(key, '/transactions', { ...body, ...changes }),
+        422,
+        'idempotency_key_reused',
+      );
     }
     expectReplay(first, await world.gateway(1).once(key, '/transactions', body));
     expect([await api.balance(account.account_id), await api.balance(other.account_id)]).toEqual([5, 0]);
   });
 
   it('on transfers with another source or destination, clients, accounts, keys and path parameters', async () => {
-    const [a, b, c] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount({ initial_deposit: 10 }), await api.newAccount()];
+    const [a, b, c] = [
+      await api.newAccount({ initial_deposit: 10 }),
+      await api.newAccount({ initial_deposit: 10 }),
+      await api.newAccount(),
+    ];
     const key = newKey();
     const body = { from_account_id: a.account_id, to_account_id: b.account_id, amount: 1 };
     await api.once(key, '/transfers', body);
-    for (const changes of [{ to_account_id: c.account_id }, { from_account_id: c.account_id }, { amount: 2 }]) expectError(await api.once(key, '/transfers', { ...body, ...changes }), 422, 'idempotency_key_reused');
+    for (const changes of [{ to_account_id: c.account_id }, { from_account_id: c.account_id }, { amount: 2 }])
+      expectError(await api.once(key, '/transfers', { ...body, ...changes }), 422, 'idempotency_key_reused');
     await api.once(key, '/clients', retail());
     expectError(await api.once(key, '/clients', corporate()), 422, 'idempotency_key_reused');
     const opening = { client_id: a.client_id, account_type: 'Savings', currency: 'USD' };
     await api.once(key, '/accounts', opening);
     expectError(await api.once(key, '/accounts', { ...opening, initial_deposit: 5 }), 422, 'idempotency_key_reused');
     await api.once(key, '/admin/api-keys', { name: 'a', scopes: ['clients:read'] });
-    expectError(await api.once(key, '/admin/api-keys', { name: 'b', scopes: ['clients:read'] }), 422, 'idempotency_key_reused');
+    expectError(
+      await api.once(key, '/admin/api-keys', { name: 'b', scopes: ['clients:read'] }),
+      422,
+      'idempotency_key_reused',
+    );
     await api.once(key, `/accounts/${a.account_id}/status-transitions`, { status: 'Inactive' });
-    expectError(await api.once(key, `/accounts/${b.account_id}/status-transitions`, { status: 'Inactive' }), 422, 'idempotency_key_reused');
+    expectError(
+      await api.once(key, `/accounts/${b.account_id}/status-transitions`, { status: 'Inactive' }),
+      422,
+      'idempotency_key_reused',
+    );
   });
 });
 
@@ -249,9 +381,21 @@ describe('Idempotency: the fingerprint is of the normalised body', () => {
     const account = await api.newAccount();
     const key = newKey();
     const send = (raw: string) => api.send('POST', '/transactions', { raw, headers: { 'idempotency-key': key } });
-    const first = await send(`{"account_id":"${account.account_id}","transaction_type":"Deposit","amount":10.0,"description":"a"}`);
-    expectReplay(first, await send(`{"account_id":"${account.account_id}","transaction_type":"Deposit","amount":10.00,"description":"a"}`));
-    expectReplay(first, await send(`{ "description":" a ", "amount":1e1, "transaction_type":"Deposit",\n"account_id":"${account.account_id}" }`));
+    const first = await send(
+      `{"account_id":"${account.account_id}","transaction_type":"Deposit","amount":10.0,"description":"a"}`,
+    );
+    expectReplay(
+      first,
+      await send(
+        `{"account_id":"${account.account_id}","transaction_type":"Deposit","amount":10.00,"description":"a"}`,
+      ),
+    );
+    expectReplay(
+      first,
+      await send(
+        `{ "description":" a ", "amount":1e1, "transaction_type":"Deposit",\n"account_id":"${account.account_id}" }`,
+      ),
+    );
     const phones = newKey();
     const client = await api.once(phones, '/clients', { ...retail(), contact_number: '+254 700 000 009' });
     expectReplay(client, await api.once(phones, '/clients', { ...retail(), contact_number: '00254-700-000-009' }));
@@ -262,8 +406,17 @@ describe('Idempotency: scoped to caller and route', () => {
   it('two callers may use the same key', async () => {
     const account = await api.newAccount();
     const key = newKey();
-    const callers = [api, api.withKey((await api.key({ scopes: ['transactions:write'] })).api_key), api.withToken(await world.bank.token())];
-    const ids = await Promise.all(callers.map(async (caller) => ((await caller.once(key, '/transactions', deposit(account))).body as RestTransaction).transaction_id));
+    const callers = [
+      api,
+      api.withKey((await api.key({ scopes: ['transactions:write'] })).api_key),
+      api.withToken(await world.bank.token()),
+    ];
+    const ids = await Promise.all(
+      callers.map(
+        async (caller) =>
+          ((await caller.once(key, '/transactions', deposit(account))).body as RestTransaction).transaction_id,
+      ),
+    );
     expect(new Set(ids).size).toBe(3);
     expect(await api.balance(account.account_id)).toBe(15);
   });
@@ -272,7 +425,10 @@ describe('Idempotency: scoped to caller and route', () => {
     const account = await api.newAccount();
     const key = newKey();
     const caller = async () => api.withToken(await world.bank.token());
-    expectReplay(await (await caller()).once(key, '/transactions', deposit(account)), await (await caller()).once(key, '/transactions', deposit(account)));
+    expectReplay(
+      await (await caller()).once(key, '/transactions', deposit(account)),
+      await (await caller()).once(key, '/transactions', deposit(account)),
+    );
   });
 
   it("the key's family, which rotation keeps: the rotated key replays", async () => {
@@ -294,7 +450,9 @@ describe('Idempotency: scoped to caller and route', () => {
       await api.once(key, '/accounts', { client_id: from.client_id, account_type: 'Savings', currency: 'USD' }),
     ];
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
-    expect(answers[1]?.data<RestTransfer>().transfer_id.slice(4)).not.toBe((answers[0]?.body as RestTransaction).transaction_id.slice(4));
+    expect(answers[1]?.data<RestTransfer>().transfer_id.slice(4)).not.toBe(
+      (answers[0]?.body as RestTransaction).transaction_id.slice(4),
+    );
   });
 });
 
@@ -308,6 +466,7 @@ describe('Idempotency-Key: 1-255 printable ASCII', () => {
 
   it('accepted: 255 characters, blanks and signs', async () => {
     const account = await api.newAccount();
-    for (const key of ['x'.repeat(255), 'a b~!"#$%&\'()*+,-./:;<=>?@[]^_`{|}']) expectReplay(...(await twice('/transactions', deposit(account), key)));
+    for (const key of ['x'.repeat(255), 'a b~!"#$%&\'()*+,-./:;<=>?@[]^_`{|}'])
+      expectReplay(...(await twice('/transactions', deposit(account), key)));
   });
 });

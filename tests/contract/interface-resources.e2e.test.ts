@@ -1,5 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { corporate, expectError, newPhone, type RestAccount, type RestClient, type RestTransaction, retail, unknownId } from '../support/client.ts';
+import {
+  corporate,
+  expectError,
+  newPhone,
+  type RestAccount,
+  type RestClient,
+  type RestTransaction,
+  retail,
+  unknownId,
+} from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
 /** The interface that callers hold: resources and endpoints, with their exact shapes. */
@@ -51,19 +60,32 @@ describe('Clients', () => {
   it('GET /clients: ussd_phone filters by USSD phone number', async () => {
     expect((await api.get(`/clients?ussd_phone=${encodeURIComponent(phone)}`)).list()).toEqual([ada]);
     expect((await api.get(`/clients?ussd_phone=${encodeURIComponent(newPhone())}`)).list()).toEqual([]);
-    expect((await api.get(`/clients?client_type=Corporate&ussd_phone=${encodeURIComponent(phone)}`)).list()).toEqual([]);
+    expect((await api.get(`/clients?client_type=Corporate&ussd_phone=${encodeURIComponent(phone)}`)).list()).toEqual(
+      [],
+    );
   });
 
   it('GET /clients/ussd/search: data is one Client; ussd_phone is required', async () => {
-    expect((await api.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`)).body).toEqual({ status: 'success', data: ada });
+    expect((await api.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(phone)}`)).body).toEqual({
+      status: 'success',
+      data: ada,
+    });
     expectError(await api.get('/clients/ussd/search'), 400, 'validation_failed');
-    expectError(await api.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(newPhone())}`), 404, 'client_not_found');
+    expectError(
+      await api.get(`/clients/ussd/search?ussd_phone=${encodeURIComponent(newPhone())}`),
+      404,
+      'client_not_found',
+    );
   });
 
   it('ussd_status is active or inactive', async () => {
     const inactive = await api.client({ ussd_phone_number: newPhone(), ussd_status: 'inactive' });
     expect(inactive).toMatchObject({ ussd_status: 'inactive' });
-    expectError(await api.post('/clients', { ...retail(), ussd_phone_number: newPhone(), ussd_status: 'Active' }), 400, 'validation_failed');
+    expectError(
+      await api.post('/clients', { ...retail(), ussd_phone_number: newPhone(), ussd_status: 'Active' }),
+      400,
+      'validation_failed',
+    );
   });
 });
 
@@ -73,20 +95,35 @@ describe('Accounts', () => {
 
   beforeAll(async () => {
     owner = await api.client();
-    const wanted = [['Savings', 'USD', 'Active'], ['Checking', 'EUR', 'Inactive'], ['Current', 'USD', 'Frozen'], ['Loan', 'KES', 'Active']];
-    for (const [account_type, currency, status] of wanted) accounts.push(await api.account(owner.client_id, { account_type, currency, status, initial_deposit: 100.25 }));
+    const wanted = [
+      ['Savings', 'USD', 'Active'],
+      ['Checking', 'EUR', 'Inactive'],
+      ['Current', 'USD', 'Frozen'],
+      ['Loan', 'KES', 'Active'],
+    ];
+    for (const [account_type, currency, status] of wanted)
+      accounts.push(await api.account(owner.client_id, { account_type, currency, status, initial_deposit: 100.25 }));
   });
 
   it('POST /accounts: data is the created Account', () => {
     expect(accounts[0]).toEqual({
-      account_id: expect.any(String), client_id: owner.client_id, account_number: expect.stringMatching(/^SAV-\d+$/), account_type: 'Savings',
-      currency: 'USD', balance: 100.25, status: 'Active', created_at: stamp, updated_at: stamp,
+      account_id: expect.any(String),
+      client_id: owner.client_id,
+      account_number: expect.stringMatching(/^SAV-\d+$/),
+      account_type: 'Savings',
+      currency: 'USD',
+      balance: 100.25,
+      available_balance: 100.25,
+      status: 'Active',
+      created_at: stamp,
+      updated_at: stamp,
     });
     expect(accounts.map(({ status }) => status)).toEqual(['Active', 'Inactive', 'Frozen', 'Active']);
   });
 
   it('GET /accounts/:account_id: data is one Account', async () => {
-    for (const account of accounts) expect((await api.get(`/accounts/${account.account_id}`)).body).toEqual({ status: 'success', data: account });
+    for (const account of accounts)
+      expect((await api.get(`/accounts/${account.account_id}`)).body).toEqual({ status: 'success', data: account });
   });
 
   it('GET /accounts: data is an array of Account', async () => {
@@ -126,7 +163,12 @@ describe('Accounts', () => {
   });
 
   it('GET /accounts/number/:accountNumber/balance: 404 names the account number as not found', async () => {
-    expectError(await api.get('/accounts/number/SAV-0000000000/balance'), 404, 'account_not_found', /SAV-0000000000.*not found/);
+    expectError(
+      await api.get('/accounts/number/SAV-0000000000/balance'),
+      404,
+      'account_not_found',
+      /SAV-0000000000.*not found/,
+    );
   });
 });
 
@@ -137,31 +179,70 @@ describe('Transactions and transfers', () => {
 
   beforeAll(async () => {
     const { client_id } = await api.client();
-    [account, other, loan] = [await api.account(client_id), await api.account(client_id), await api.account(client_id, { account_type: 'Loan', initial_deposit: 80 })];
+    [account, other, loan] = [
+      await api.account(client_id),
+      await api.account(client_id),
+      await api.account(client_id, { account_type: 'Loan', initial_deposit: 80 }),
+    ];
   });
 
   it('POST /transactions: the created Transaction is the body itself', async () => {
-    for (const [transaction_type, direction] of [['Deposit', 'credit'], ['Withdrawal', 'debit']]) {
-      const body = { account_id: account.account_id, transaction_type, amount: 40.5, currency: 'USD', description: 'over the counter', reference: 'R-1' };
+    for (const [transaction_type, direction] of [
+      ['Deposit', 'credit'],
+      ['Withdrawal', 'debit'],
+    ]) {
+      const body = {
+        account_id: account.account_id,
+        transaction_type,
+        amount: 40.5,
+        currency: 'USD',
+        description: 'over the counter',
+        reference: 'R-1',
+      };
       const answer = await api.post('/transactions', body);
       expect(answer.status).toBe(201);
-      expect(answer.body).toEqual({ ...body, transaction_id: expect.any(String), status: 'Completed', created_at: stamp, direction });
+      expect(answer.body).toEqual({
+        ...body,
+        transaction_id: expect.any(String),
+        status: 'Completed',
+        created_at: stamp,
+        direction,
+      });
     }
   });
 
   it('POST /transfers: data is the Transfer with status Completed', async () => {
     await api.transact(account.account_id, 'Deposit', 100);
-    const body = { from_account_id: account.account_id, to_account_id: other.account_id, amount: 25, currency: 'USD', description: 'rent' };
+    const body = {
+      from_account_id: account.account_id,
+      to_account_id: other.account_id,
+      amount: 25,
+      currency: 'USD',
+      description: 'rent',
+    };
     const answer = await api.post('/transfers', body);
     expect(answer.status).toBe(201);
-    expect(answer.body).toEqual({ status: 'success', data: { ...body, transfer_id: expect.any(String), status: 'Completed', created_at: stamp } });
+    expect(answer.body).toEqual({
+      status: 'success',
+      data: { ...body, transfer_id: expect.any(String), status: 'Completed', created_at: stamp },
+    });
   });
 
   it('GET /transactions: data is an array of Transaction', async () => {
     const answer = await api.get('/transactions');
     expect(answer.body).toMatchObject({ status: 'success', data: expect.any(Array) });
     for (const transaction of answer.list<RestTransaction>()) {
-      const fields = ['transaction_id', 'account_id', 'transaction_type', 'amount', 'currency', 'description', 'reference', 'status', 'created_at'];
+      const fields = [
+        'transaction_id',
+        'account_id',
+        'transaction_type',
+        'amount',
+        'currency',
+        'description',
+        'reference',
+        'status',
+        'created_at',
+      ];
       expect(Object.keys(transaction)).toEqual(expect.arrayContaining(fields));
       expect(typeof transaction.amount).toBe('number');
     }
@@ -169,8 +250,13 @@ describe('Transactions and transfers', () => {
 
   it('GET /transactions: account_id, transaction_type and status filter', async () => {
     await api.transfer(account.account_id, loan.account_id, 30);
-    expectError(await api.post('/transactions', { account_id: account.account_id, transaction_type: 'Withdrawal', amount: 1e6 }), 400, 'insufficient_funds');
-    const ofAccount = async (filter: string) => (await api.get(`/transactions?account_id=${account.account_id}${filter}`)).list<RestTransaction>();
+    expectError(
+      await api.post('/transactions', { account_id: account.account_id, transaction_type: 'Withdrawal', amount: 1e6 }),
+      400,
+      'insufficient_funds',
+    );
+    const ofAccount = async (filter: string) =>
+      (await api.get(`/transactions?account_id=${account.account_id}${filter}`)).list<RestTransaction>();
     const all = await ofAccount('');
     expect(all.every(({ account_id }) => account_id === account.account_id)).toBe(true);
     for (const type of ['Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']) {
@@ -178,11 +264,15 @@ describe('Transactions and transfers', () => {
       expect(filtered).toEqual(all.filter(({ transaction_type }) => transaction_type === type));
       expect(filtered.length).toBeGreaterThan(0);
     }
-    for (const wanted of ['Pending', 'Completed', 'Failed']) expect(await ofAccount(`&status=${wanted}`)).toEqual(all.filter(({ status }) => status === wanted));
+    for (const wanted of ['Pending', 'Completed', 'Failed'])
+      expect(await ofAccount(`&status=${wanted}`)).toEqual(all.filter(({ status }) => status === wanted));
     expect(await ofAccount('&status=Failed')).toHaveLength(1);
   });
 
-  it.each(['client_type=retail', 'status=Active'])('enumerations are case-sensitive and complete: /transactions?%s is refused', async (filter) => {
-    expect((await api.get(`/transactions?${filter}`)).status).toBe(400);
-  });
+  it.each(['client_type=retail', 'status=Active'])(
+    'enumerations are case-sensitive and complete: /transactions?%s is refused',
+    async (filter) => {
+      expect((await api.get(`/transactions?${filter}`)).status).toBe(400);
+    },
+  );
 });

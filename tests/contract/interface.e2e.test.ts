@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { corporate, expectError, newKey, type RestTransaction, unknownId } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
-/** The interface that callers hold, section by section: the service as a whole. Its resources have files of their own. */
+/**
+ * The interface that callers hold, section by section: the service as a whole. Its resources have
+ * files of their own.
+ */
 const world = useBank();
 const { api } = world;
 
@@ -17,7 +20,12 @@ describe('What the service does', () => {
 
   it('2. and 9. accounts are of four types; the number starts with the prefix of its type, a hyphen, then digits', async () => {
     const { client_id } = await api.client();
-    for (const [account_type, prefix] of [['Savings', 'SAV'], ['Checking', 'CHK'], ['Current', 'CUR'], ['Loan', 'LOA']]) {
+    for (const [account_type, prefix] of [
+      ['Savings', 'SAV'],
+      ['Checking', 'CHK'],
+      ['Current', 'CUR'],
+      ['Loan', 'LOA'],
+    ]) {
       const account = await api.account(client_id, { account_type });
       expect(account.account_type).toBe(account_type);
       expect(account.account_number).toMatch(new RegExp(`^${prefix}-\\d+$`));
@@ -33,14 +41,29 @@ describe('What the service does', () => {
     await api.transfer(savings.account_id, other.account_id, 30);
     await api.transfer(savings.account_id, loan.account_id, 40);
     const transactions = await api.all<RestTransaction>(`/transactions?account_id=${savings.account_id}&order=asc`);
-    expect(transactions.map((t) => t.transaction_type)).toEqual(['Deposit', 'Deposit', 'Withdrawal', 'Transfer', 'Loan Payment']);
-    expect([await api.balance(savings.account_id), await api.balance(loan.account_id), await api.balance(other.account_id)]).toEqual([20, 10, 30]);
+    expect(transactions.map((t) => t.transaction_type)).toEqual([
+      'Deposit',
+      'Deposit',
+      'Withdrawal',
+      'Transfer',
+      'Loan Payment',
+    ]);
+    expect([
+      await api.balance(savings.account_id),
+      await api.balance(loan.account_id),
+      await api.balance(other.account_id),
+    ]).toEqual([20, 10, 30]);
   });
 
   it('4. a Teller and a Vault account are created when they do not exist', async () => {
     await api.newAccount({ currency: 'CHF', initial_deposit: 1 });
     const system = (await api.get('/admin/system-accounts')).list<{ kind: string; currency: string }>();
-    expect(system.filter(({ currency }) => currency === 'CHF').map(({ kind }) => kind).sort()).toEqual(['Teller', 'Vault']);
+    expect(
+      system
+        .filter(({ currency }) => currency === 'CHF')
+        .map(({ kind }) => kind)
+        .sort(),
+    ).toEqual(['Teller', 'Vault']);
   });
 
   /** kind of account and direction of every entry of an operation, in the order in which each account got them. */
@@ -72,7 +95,11 @@ describe('What the service does', () => {
     const account = await api.newAccount({ initial_deposit: 5 });
     const other = await api.newAccount();
     const before = await world.sql('select count(*) as n from v_entries');
-    expectError(await api.post('/transfers', { from_account_id: account.account_id, to_account_id: other.account_id, amount: 6 }), 400, 'insufficient_funds');
+    expectError(
+      await api.post('/transfers', { from_account_id: account.account_id, to_account_id: other.account_id, amount: 6 }),
+      400,
+      'insufficient_funds',
+    );
     expect(await world.sql('select count(*) as n from v_entries')).toEqual(before);
   });
 });
@@ -81,7 +108,11 @@ describe('Endpoints: Health check', () => {
   it('GET / answers exactly status, message and apiVersion', async () => {
     const answer = await api.get('/');
     expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ status: 'success', message: expect.any(String), apiVersion: expect.stringMatching(/^\d+(\.\d+)+$/) });
+    expect(answer.body).toEqual({
+      status: 'success',
+      message: expect.any(String),
+      apiVersion: expect.stringMatching(/^\d+(\.\d+)+$/),
+    });
   });
 });
 
@@ -92,8 +123,23 @@ describe('Resources and their fields', () => {
     const other = await api.account(client.client_id);
     const transaction = await api.transact(account.account_id, 'Deposit', 1);
     const transfer = await api.transfer(account.account_id, other.account_id, 1);
-    for (const stamp of [client.created_at, client.updated_at, account.created_at, account.updated_at, transaction.created_at, transfer.created_at]) expect(stamp).toMatch(time);
-    for (const id of [client.client_id, account.account_id, account.client_id, transaction.transaction_id, transfer.transfer_id]) expect(typeof id).toBe('string');
+    for (const stamp of [
+      client.created_at,
+      client.updated_at,
+      account.created_at,
+      account.updated_at,
+      transaction.created_at,
+      transfer.created_at,
+    ])
+      expect(stamp).toMatch(time);
+    for (const id of [
+      client.client_id,
+      account.account_id,
+      account.client_id,
+      transaction.transaction_id,
+      transfer.transfer_id,
+    ])
+      expect(typeof id).toBe('string');
   });
 });
 
@@ -109,10 +155,22 @@ describe('States and transitions', () => {
     const account = await api.newAccount({ status, initial_deposit: 10 });
     const active = await api.newAccount({ initial_deposit: 10 });
     for (const transaction_type of ['Deposit', 'Withdrawal']) {
-      expectError(await api.post('/transactions', { account_id: account.account_id, transaction_type, amount: 1 }), 400, 'inactive_account', /^Inactive Account/);
+      expectError(
+        await api.post('/transactions', { account_id: account.account_id, transaction_type, amount: 1 }),
+        400,
+        'inactive_account',
+        /^Inactive Account/,
+      );
     }
-    for (const [from, to] of [[account, active], [active, account]]) {
-      expectError(await api.post('/transfers', { from_account_id: from?.account_id, to_account_id: to?.account_id, amount: 1 }), 400, 'inactive_account');
+    for (const [from, to] of [
+      [account, active],
+      [active, account],
+    ]) {
+      expectError(
+        await api.post('/transfers', { from_account_id: from?.account_id, to_account_id: to?.account_id, amount: 1 }),
+        400,
+        'inactive_account',
+      );
     }
   });
 });
@@ -120,10 +178,19 @@ describe('States and transitions', () => {
 describe('Authentication', () => {
   it('every endpoint, including GET /, requires authentication', async () => {
     const nobody = api.with({});
-    for (const path of ['/', '/clients', '/clients/ussd/search?ussd_phone=%2B254700000001', '/accounts', '/transactions', '/accounts/number/SAV-1/balance', '/accounts/x']) {
+    for (const path of [
+      '/',
+      '/clients',
+      '/clients/ussd/search?ussd_phone=%2B254700000001',
+      '/accounts',
+      '/transactions',
+      '/accounts/number/SAV-1/balance',
+      '/accounts/x',
+    ]) {
       expectError(await nobody.get(path), 401, 'missing_credentials');
     }
-    for (const path of ['/clients', '/accounts', '/transactions', '/transfers']) expectError(await nobody.post(path), 401, 'missing_credentials');
+    for (const path of ['/clients', '/accounts', '/transactions', '/transfers'])
+      expectError(await nobody.post(path), 401, 'missing_credentials');
   });
 
   it('a JWT of the identity provider and an API key are accepted', async () => {
@@ -155,12 +222,22 @@ describe('Errors', () => {
     const withdrawal = { account_id: from.account_id, transaction_type: 'Withdrawal', amount: 2 };
     expectError(await api.post('/transactions', withdrawal), 400, 'insufficient_funds', /^Insufficient Funds/);
     const transfer = { from_account_id: from.account_id, to_account_id: to.account_id, amount: 2 };
-    expectError(await api.post('/transfers', transfer), 400, 'insufficient_funds', /^Insufficient Funds.*source account/i);
+    expectError(
+      await api.post('/transfers', transfer),
+      400,
+      'insufficient_funds',
+      /^Insufficient Funds.*source account/i,
+    );
   });
 
   it('business errors: Invalid Account Type', async () => {
     const loan = await api.newAccount({ account_type: 'Loan', initial_deposit: 10 });
     const deposit = { account_id: loan.account_id, transaction_type: 'Deposit', amount: 1 };
-    expectError(await api.once(newKey(), '/transactions', deposit), 400, 'invalid_account_type', /^Invalid Account Type/);
+    expectError(
+      await api.once(newKey(), '/transactions', deposit),
+      400,
+      'invalid_account_type',
+      /^Invalid Account Type/,
+    );
   });
 });

@@ -27,87 +27,116 @@ beforeAll(async () => {
   Object.assign(lists, {
     clients: { path: '/clients', filter: 'client_type=Retail', id: 'client_id', count: 9 },
     accounts: { path: '/accounts', filter: `client_id=${owner.client_id}`, id: 'account_id', count: 10 },
-    transactions: { path: '/transactions', filter: `account_id=${account.account_id}`, id: 'transaction_id', count: 21 },
+    transactions: {
+      path: '/transactions',
+      filter: `account_id=${account.account_id}`,
+      id: 'transaction_id',
+      count: 21,
+    },
     transfers: { path: '/transfers', filter: `account_id=${account.account_id}`, id: 'transfer_id', count: 10 },
     entries: { path: `/accounts/${account.account_id}/entries`, id: 'entry_id', count: 21 },
-    'status transitions': { path: `/accounts/${account.account_id}/status-transitions`, id: 'transition_id', count: 10 },
+    'status transitions': {
+      path: `/accounts/${account.account_id}/status-transitions`,
+      id: 'transition_id',
+      count: 10,
+    },
     'API keys': { path: '/admin/api-keys', id: 'key_id', count: 10 },
   });
 });
 
 type Item = Record<string, string> & { created_at: string };
 
-describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 'status transitions', 'API keys'])('Lists: %s', (name) => {
-  const list = () => lists[name] as { id: string; count: number };
-  const url = (query = '') => {
-    const { path, filter } = lists[name] ?? {};
-    return `${path}?${[filter, query].filter(Boolean).join('&')}`;
-  };
-  const items = async (query = '') => (await api.get(url(query))).list<Item>();
-  const idsOf = (read: Item[]) => read.map((item) => item[list().id]);
+describe.each(['clients', 'accounts', 'transactions', 'transfers', 'entries', 'status transitions', 'API keys'])(
+  'Lists: %s',
+  (name) => {
+    const list = () => lists[name] as { id: string; count: number };
+    const url = (query = '') => {
+      const { path, filter } = lists[name] ?? {};
+      return `${path}?${[filter, query].filter(Boolean).join('&')}`;
+    };
+    const items = async (query = '') => (await api.get(url(query))).list<Item>();
+    const idsOf = (read: Item[]) => read.map((item) => item[list().id]);
 
-  it('newest first; order=asc is the same turned around', async () => {
-    const newest = await items();
-    expect(newest).toHaveLength(list().count);
-    const times = newest.map(({ created_at }) => created_at);
-    expect(times).toEqual([...times].sort().reverse());
-    expect(idsOf(await items('order=desc'))).toEqual(idsOf(newest));
-    expect(idsOf(await items('order=asc'))).toEqual(idsOf(newest).reverse());
-  });
+    it('newest first; order=asc is the same turned around', async () => {
+      const newest = await items();
+      expect(newest).toHaveLength(list().count);
+      const times = newest.map(({ created_at }) => created_at);
+      expect(times).toEqual([...times].sort().reverse());
+      expect(idsOf(await items('order=desc'))).toEqual(idsOf(newest));
+      expect(idsOf(await items('order=asc'))).toEqual(idsOf(newest).reverse());
+    });
 
-  it.each(['asc', 'desc'])('pages by cursor are the whole list, on every gateway: order=%s', async (order) => {
-    const read: Item[] = [];
-    let next: string | undefined = url(`order=${order}&limit=3`);
-    for (let page = 0; next !== undefined; page++) {
-      const answer = await world.gateway(page % 2).get(next);
-      expect(answer.list().length).toBeLessThanOrEqual(3);
-      read.push(...answer.list<Item>());
-      next = answer.next;
-    }
-    expect(idsOf(read)).toEqual(idsOf(await items(`order=${order}`)));
-  });
+    it.each(['asc', 'desc'])('pages by cursor are the whole list, on every gateway: order=%s', async (order) => {
+      const read: Item[] = [];
+      let next: string | undefined = url(`order=${order}&limit=3`);
+      for (let page = 0; next !== undefined; page++) {
+        const answer = await world.gateway(page % 2).get(next);
+        expect(answer.list().length).toBeLessThanOrEqual(3);
+        read.push(...answer.list<Item>());
+        next = answer.next;
+      }
+      expect(idsOf(read)).toEqual(idsOf(await items(`order=${order}`)));
+    });
 
-  it('the last page has no Link, and a limit that is just reached neither', async () => {
-    const { count } = list();
-    expect((await api.get(url())).header('link')).toBeNull();
-    const exact = await api.get(url(`limit=${count}`));
-    expect(exact.list()).toHaveLength(count);
-    expect(exact.next).toBeUndefined();
-    expect((await api.get(url(`limit=${count - 1}`))).next).toBeDefined();
-  });
+    it('the last page has no Link, and a limit that is just reached neither', async () => {
+      const { count } = list();
+      expect((await api.get(url())).header('link')).toBeNull();
+      const exact = await api.get(url(`limit=${count}`));
+      expect(exact.list()).toHaveLength(count);
+      expect(exact.next).toBeUndefined();
+      expect((await api.get(url(`limit=${count - 1}`))).next).toBeDefined();
+    });
 
-  it('limit is 1-500', async () => {
-    expect(await items('limit=1')).toHaveLength(1);
-    expect((await api.get(url('limit=500'))).status).toBe(200);
-    for (const limit of ['0', '501', '-1', 'ten', '1.5', '', '1e2', '%201']) expectError(await api.get(url(`limit=${limit}`)), 400, 'validation_failed');
-  });
+    it('limit is 1-500', async () => {
+      expect(await items('limit=1')).toHaveLength(1);
+      expect((await api.get(url('limit=500'))).status).toBe(200);
+      for (const limit of ['0', '501', '-1', 'ten', '1.5', '', '1e2', '%201'])
+        expectError(await api.get(url(`limit=${limit}`)), 400, 'validation_failed');
+    });
 
-  it('order is asc or desc', async () => {
-    expectError(await api.get(url('order=up')), 400, 'validation_failed');
-  });
+    it('order is asc or desc', async () => {
+      expectError(await api.get(url('order=up')), 400, 'validation_failed');
+    });
 
-  it('an unknown query parameter is 400, and one given twice', async () => {
-    const error = expectError(await api.get(url('acount_id=x')), 400, 'unknown_parameter');
-    expect(error.errors).toEqual([{ field: 'acount_id', code: 'unknown_parameter', message: expect.any(String) }]);
-    expectError(await api.get(url('limit=1&limit=2')), 400, 'validation_failed');
-  });
+    it('an unknown query parameter is 400, and one given twice', async () => {
+      const error = expectError(await api.get(url('acount_id=x')), 400, 'unknown_parameter');
+      expect(error.errors).toEqual([{ field: 'acount_id', code: 'unknown_parameter', message: expect.any(String) }]);
+      expectError(await api.get(url('limit=1&limit=2')), 400, 'validation_failed');
+    });
 
-  it('a cursor is opaque, and none but our own are taken', async () => {
-    const next = (await api.get(url('limit=2'))).next ?? '';
-    const cursor = new URL(next, 'http://localhost').searchParams.get('cursor') ?? '';
-    expect(cursor).not.toBe('');
-    for (const bad of ['x', '', 'e30', `${cursor}A`, cursor.slice(0, -2), cursor.replace(/./, (c) => (c === 'A' ? 'B' : 'A'))]) expectError(await api.get(url(`cursor=${bad}`)), 400, 'invalid_cursor');
-  });
-});
+    it('a cursor is opaque, and none but our own are taken', async () => {
+      const next = (await api.get(url('limit=2'))).next ?? '';
+      const cursor = new URL(next, 'http://localhost').searchParams.get('cursor') ?? '';
+      expect(cursor).not.toBe('');
+      for (const bad of [
+        'x',
+        '',
+        'e30',
+        `${cursor}A`,
+        cursor.slice(0, -2),
+        cursor.replace(/./, (c) => (c === 'A' ? 'B' : 'A')),
+      ])
+        expectError(await api.get(url(`cursor=${bad}`)), 400, 'invalid_cursor');
+    });
+  },
+);
 
 describe('Lists: cursors are bound to their filters', () => {
-  const cursorOf = async (path: string) => new URL((await api.get(path)).next ?? '', 'http://localhost').searchParams.get('cursor') ?? '';
+  const cursorOf = async (path: string) =>
+    new URL((await api.get(path)).next ?? '', 'http://localhost').searchParams.get('cursor') ?? '';
 
   it('another filter, order or list refuses it; another limit does not', async () => {
     const path = `/transactions?account_id=${account.account_id}`;
     const cursor = await cursorOf(`${path}&limit=2`);
     expect((await api.get(`${path}&limit=5&cursor=${cursor}`)).list()).toHaveLength(5);
-    for (const other of [`${path}&status=Completed`, `${path}&order=asc`, '/transactions?limit=2', `/transfers?account_id=${account.account_id}`, '/accounts?limit=2', `/accounts/${account.account_id}/entries?limit=2`]) {
+    for (const other of [
+      `${path}&status=Completed`,
+      `${path}&order=asc`,
+      '/transactions?limit=2',
+      `/transfers?account_id=${account.account_id}`,
+      '/accounts?limit=2',
+      `/accounts/${account.account_id}/entries?limit=2`,
+    ]) {
       expectError(await api.get(`${other}&cursor=${cursor}`), 400, 'invalid_cursor');
     }
   });
@@ -149,9 +178,12 @@ describe('Lists: limits', () => {
 });
 
 describe('An unknown query parameter is 400 everywhere', () => {
-  it.each(['/', '/clients/ussd/search?ussd_phone=254700000001', '/admin/trial-balance', '/admin/system-accounts'])('GET %s', async (path) => {
-    expectError(await api.get(`${path}${path.includes('?') ? '&' : '?'}verbose=1`), 400, 'unknown_parameter');
-  });
+  it.each(['/', '/clients/ussd/search?ussd_phone=254700000001', '/admin/trial-balance', '/admin/system-accounts'])(
+    'GET %s',
+    async (path) => {
+      expectError(await api.get(`${path}${path.includes('?') ? '&' : '?'}verbose=1`), 400, 'unknown_parameter');
+    },
+  );
 
   it('on writes, too', async () => {
     for (const path of ['/clients', '/accounts', '/transactions', '/transfers']) {

@@ -11,20 +11,37 @@ const accountIn = (currency: string) => accounts.get(currency)?.account_id ?? ''
 
 beforeAll(async () => {
   const { client_id } = await api.client();
-  for (const currency of ['USD', 'JPY', 'KWD', 'CLF']) accounts.set(currency, await api.account(client_id, { currency }));
+  for (const currency of ['USD', 'JPY', 'KWD', 'CLF'])
+    accounts.set(currency, await api.account(client_id, { currency }));
 });
 
 /** A deposit with this text as its amount, currency named or left to the account. */
 function deposit(amountText: string, currency = 'USD', named = true) {
   const named_ = named ? `,"currency":"${currency}"` : '';
-  return api.send('POST', '/transactions', { raw: `{"account_id":"${accountIn(currency)}","transaction_type":"Deposit","amount":${amountText}${named_}}` });
+  return api.send('POST', '/transactions', {
+    raw: `{"account_id":"${accountIn(currency)}","transaction_type":"Deposit","amount":${amountText}${named_}}`,
+  });
 }
 
 describe('Money: the exact decimal value counts, not how it is written', () => {
   it.each([
-    ['10', 'USD', 10], ['10.00', 'USD', 10], ['10.000', 'USD', 10], ['1e2', 'USD', 100], ['1.005e1', 'USD', 10.05], ['1005e-2', 'USD', 10.05], ['1E+2', 'USD', 100],
-    ['0.01', 'USD', 0.01], ['0.1', 'USD', 0.1], ['1.0000000000000000000000000000', 'USD', 1], ['100', 'JPY', 100], ['100.0', 'JPY', 100], ['15e-1', 'KWD', 1.5], ['1.005', 'KWD', 1.005], ['0.0001', 'CLF', 0.0001],
-    ['100000000000000000000e-20', 'USD', 1], ['0.000000000000000000000000000001e30', 'USD', 1],
+    ['10', 'USD', 10],
+    ['10.00', 'USD', 10],
+    ['10.000', 'USD', 10],
+    ['1e2', 'USD', 100],
+    ['1.005e1', 'USD', 10.05],
+    ['1005e-2', 'USD', 10.05],
+    ['1E+2', 'USD', 100],
+    ['0.01', 'USD', 0.01],
+    ['0.1', 'USD', 0.1],
+    ['1.0000000000000000000000000000', 'USD', 1],
+    ['100', 'JPY', 100],
+    ['100.0', 'JPY', 100],
+    ['15e-1', 'KWD', 1.5],
+    ['1.005', 'KWD', 1.005],
+    ['0.0001', 'CLF', 0.0001],
+    ['100000000000000000000e-20', 'USD', 1],
+    ['0.000000000000000000000000000001e30', 'USD', 1],
   ])('%s %s is %d', async (text, currency, value) => {
     for (const named of [true, false]) {
       const answer = await deposit(text, currency, named);
@@ -36,30 +53,54 @@ describe('Money: the exact decimal value counts, not how it is written', () => {
 
 describe('Money: ISO 4217 digits are enforced on the source text', () => {
   it.each([
-    ['10.005', 'USD'], ['1.5', 'JPY'], ['100.00000000000000001', 'USD'], ['0.1', 'JPY'], ['1.0005', 'KWD'], ['0.00001', 'CLF'], ['1e-3', 'USD'], ['0.30000000000000004', 'USD'], ['9.999999999999999999', 'USD'],
+    ['10.005', 'USD'],
+    ['1.5', 'JPY'],
+    ['100.00000000000000001', 'USD'],
+    ['0.1', 'JPY'],
+    ['1.0005', 'KWD'],
+    ['0.00001', 'CLF'],
+    ['1e-3', 'USD'],
+    ['0.30000000000000004', 'USD'],
+    ['9.999999999999999999', 'USD'],
     ['10.0000000000000000000000000000000001', 'USD'],
   ])('%s %s is invalid_amount_precision', async (text, currency) => {
-    for (const named of [true, false]) expectError(await deposit(text, currency, named), 400, 'invalid_amount_precision');
+    for (const named of [true, false])
+      expectError(await deposit(text, currency, named), 400, 'invalid_amount_precision');
   });
 
   it.each(['0', '-0', '0.00', '-0.0', '0e5', '-1', '-0.01', '-1e2'])('%s is invalid_amount', async (text) => {
     expectError(await deposit(text), 400, 'invalid_amount');
   });
 
-  it.each(['"10"', '"10.00"', 'true', '[10]', '{"value":10}', '""'])('no number: %s is invalid_amount', async (text) => {
-    expectError(await deposit(text), 400, 'invalid_amount');
-  });
+  it.each(['"10"', '"10.00"', 'true', '[10]', '{"value":10}', '""'])(
+    'no number: %s is invalid_amount',
+    async (text) => {
+      expectError(await deposit(text), 400, 'invalid_amount');
+    },
+  );
 
   it.each(['null', ''])('%s is missing or malformed', async (text) => {
     const answer = await deposit(text === '' ? 'null' : text);
     expectError(answer, 400, 'validation_failed');
   });
 
-  it.each(['01', '+1', '.5', '1.', '0x10', 'NaN', 'Infinity', '1e', '1_000', '1,000', "'1'"])('not JSON: %s is malformed_json', async (text) => {
-    expectError(await deposit(text), 400, 'malformed_json');
-  });
+  it.each(['01', '+1', '.5', '1.', '0x10', 'NaN', 'Infinity', '1e', '1_000', '1,000', "'1'"])(
+    'not JSON: %s is malformed_json',
+    async (text) => {
+      expectError(await deposit(text), 400, 'malformed_json');
+    },
+  );
 
-  it.each(['1e31', '1e-31', '1e999999999', '1e-999999999', `1${'0'.repeat(40)}`, `0.${'0'.repeat(38)}1`, `1.${'0'.repeat(39)}`, `${'9'.repeat(5000)}`])('refused without being expanded: %s', async (text) => {
+  it.each([
+    '1e31',
+    '1e-31',
+    '1e999999999',
+    '1e-999999999',
+    `1${'0'.repeat(40)}`,
+    `0.${'0'.repeat(38)}1`,
+    `1.${'0'.repeat(39)}`,
+    `${'9'.repeat(5000)}`,
+  ])('refused without being expanded: %s', async (text) => {
     const answer = await deposit(text);
     expect(answer.status).toBe(400);
     expect(['invalid_amount', 'invalid_amount_precision', 'amount_too_large']).toContain(answer.error.code);
@@ -67,9 +108,15 @@ describe('Money: ISO 4217 digits are enforced on the source text', () => {
 });
 
 describe('Money: largest amount and balance', () => {
-  it.each([['9999999999999.99', 'USD'], ['999999999999999', 'JPY'], ['999999999999.999', 'KWD']])('10^15 - 1 minor units: %s %s, and one more is too large', async (text, currency) => {
+  it.each([
+    ['9999999999999.99', 'USD'],
+    ['999999999999999', 'JPY'],
+    ['999999999999.999', 'KWD'],
+  ])('10^15 - 1 minor units: %s %s, and one more is too large', async (text, currency) => {
     const account = await api.newAccount({ currency });
-    const body = (amount: string) => ({ raw: `{"account_id":"${account.account_id}","transaction_type":"Deposit","amount":${amount}}` });
+    const body = (amount: string) => ({
+      raw: `{"account_id":"${account.account_id}","transaction_type":"Deposit","amount":${amount}}`,
+    });
     const answer = await api.send('POST', '/transactions', body(text));
     expect(answer.text).toContain(`"amount":${text}`);
     expect((await api.get(`/accounts/${account.account_id}`)).text).toContain(`"balance":${text}`);
@@ -77,7 +124,11 @@ describe('Money: largest amount and balance', () => {
     expect((await api.get(`/accounts/${account.account_id}/entries`)).text).toContain(`"balance_after":${text}`);
     const step = { USD: '0.01', JPY: '1', KWD: '0.001' }[currency] ?? '';
     expectError(await api.send('POST', '/transactions', body(step)), 400, 'balance_limit_exceeded');
-    expectError(await api.send('POST', '/transactions', body(text.replace(/\d/g, '0').replace(/^0/, '10'))), 400, 'amount_too_large');
+    expectError(
+      await api.send('POST', '/transactions', body(text.replace(/\d/g, '0').replace(/^0/, '10'))),
+      400,
+      'amount_too_large',
+    );
   });
 
   it('the cap is not for Vault and Teller: they hold more, and show every digit', async () => {
@@ -111,7 +162,11 @@ describe('Money: JSON', () => {
   });
 
   it('bytes that are not UTF-8: malformed_json', async () => {
-    const raw = Buffer.concat([Buffer.from(body('"amount":1,"description":"').raw.slice(0, -1)), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
+    const raw = Buffer.concat([
+      Buffer.from(body('"amount":1,"description":"').raw.slice(0, -1)),
+      Buffer.from([0xff, 0xfe]),
+      Buffer.from('"}'),
+    ]);
     expectError(await api.send('POST', '/transactions', { raw }), 400, 'malformed_json');
   });
 

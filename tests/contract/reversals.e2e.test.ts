@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { expectError, newKey, type RestTransaction, unknownId } from '../support/client.ts';
+import { expectError, newKey, type RestTransaction, type RestTransfer, unknownId } from '../support/client.ts';
 import { together, useBank } from '../support/world.ts';
 
 /** The contract: POST /transactions/:transaction_id/reversal. */
@@ -25,26 +25,51 @@ async function flowOf(transactionId: string): Promise<string[]> {
   return rows.map(({ flow }) => flow).sort();
 }
 
-const turned = (flow: string[]) => flow.map((entry) => entry.replace(/(credit|debit) (CR|DR)/, (_, direction, side) => `${direction === 'credit' ? 'debit' : 'credit'} ${side === 'CR' ? 'DR' : 'CR'}`)).sort();
+const turned = (flow: string[]) =>
+  flow
+    .map((entry) =>
+      entry.replace(
+        /(credit|debit) (CR|DR)/,
+        (_, direction, side) => `${direction === 'credit' ? 'debit' : 'credit'} ${side === 'CR' ? 'DR' : 'CR'}`,
+      ),
+    )
+    .sort();
 
 async function withCash(amount: number) {
   return api.newAccount({ initial_deposit: amount });
 }
 
 describe('Reversal', () => {
-  it.each([['Deposit', 'credit', 'debit', 10], ['Withdrawal', 'debit', 'credit', 10]] as const)('of a %s: entries turned, same type, other direction, linked', async (type, direction, other, balance) => {
-    const { account_id } = await withCash(10);
-    const original = await api.transact(account_id, type, 4, { reference: 'R-1' });
-    expect(original.direction).toBe(direction);
-    const answer = await reverse(original.transaction_id);
-    const reversal = answer.data<RestTransaction>();
-    expect(reversal).toMatchObject({ transaction_type: type, direction: other, amount: 4, currency: 'USD', account_id, status: 'Completed', reverses_transaction_id: original.transaction_id });
-    expect(answer.header('location')).toContain(`/transactions/${reversal.transaction_id}`);
-    expect(await transactionOf(original.transaction_id)).toEqual({ ...original, reversed_by_transaction_id: reversal.transaction_id });
-    expect(await transactionOf(reversal.transaction_id)).toEqual(reversal);
-    expect(await api.balance(account_id)).toBe(balance);
-    expect(await flowOf(reversal.transaction_id)).toEqual(turned(await flowOf(original.transaction_id)));
-  });
+  it.each([
+    ['Deposit', 'credit', 'debit', 10],
+    ['Withdrawal', 'debit', 'credit', 10],
+  ] as const)(
+    'of a %s: entries turned, same type, other direction, linked',
+    async (type, direction, other, balance) => {
+      const { account_id } = await withCash(10);
+      const original = await api.transact(account_id, type, 4, { reference: 'R-1' });
+      expect(original.direction).toBe(direction);
+      const answer = await reverse(original.transaction_id);
+      const reversal = answer.data<RestTransaction>();
+      expect(reversal).toMatchObject({
+        transaction_type: type,
+        direction: other,
+        amount: 4,
+        currency: 'USD',
+        account_id,
+        status: 'Completed',
+        reverses_transaction_id: original.transaction_id,
+      });
+      expect(answer.header('location')).toContain(`/transactions/${reversal.transaction_id}`);
+      expect(await transactionOf(original.transaction_id)).toEqual({
+        ...original,
+        reversed_by_transaction_id: reversal.transaction_id,
+      });
+      expect(await transactionOf(reversal.transaction_id)).toEqual(reversal);
+      expect(await api.balance(account_id)).toBe(balance);
+      expect(await flowOf(reversal.transaction_id)).toEqual(turned(await flowOf(original.transaction_id)));
+    },
+  );
 
   it.each(['debit', 'credit'])('of the %s leg of a transfer: both are turned', async (leg) => {
     const [from, to] = [await withCash(10), await withCash(1)];
@@ -52,12 +77,35 @@ describe('Reversal', () => {
     const legs = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
     const chosen = legs.find(({ direction }) => direction === leg);
     const reversal = await reversed(chosen?.transaction_id ?? '');
-    expect(reversal).toMatchObject({ transaction_type: 'Transfer', account_id: chosen?.account_id, reverses_transaction_id: chosen?.transaction_id });
+    expect(reversal).toMatchObject({
+      transaction_type: 'Transfer',
+      account_id: chosen?.account_id,
+      reverses_transaction_id: chosen?.transaction_id,
+    });
     expect([await api.balance(from.account_id), await api.balance(to.account_id)]).toEqual([10, 1]);
+    const undoing = (await api.get(`/transfers/${reversal.transfer_id}`)).data<RestTransfer>();
+    expect(undoing).toMatchObject({
+      from_account_id: to.account_id,
+      to_account_id: from.account_id,
+      amount: 6,
+      status: 'Completed',
+      reverses_transfer_id: transfer_id,
+    });
+    const listed = await api.all<RestTransfer>(`/transfers?account_id=${from.account_id}`);
+    expect(listed).toEqual([
+      undoing,
+      expect.objectContaining({ transfer_id, reversed_by_transfer_id: undoing.transfer_id }),
+    ]);
     for (const original of legs) {
       const now = await transactionOf(original.transaction_id);
       const itsReversal = await transactionOf(now.reversed_by_transaction_id ?? '');
-      expect(itsReversal).toMatchObject({ account_id: original.account_id, amount: 6, reverses_transaction_id: original.transaction_id, status: 'Completed' });
+      expect(itsReversal).toMatchObject({
+        transfer_id: reversal.transfer_id,
+        account_id: original.account_id,
+        amount: 6,
+        reverses_transaction_id: original.transaction_id,
+        status: 'Completed',
+      });
       expect(itsReversal.direction).not.toBe(original.direction);
       expectError(await reverse(original.transaction_id), 400, 'already_reversed');
     }
@@ -68,7 +116,10 @@ describe('Reversal', () => {
     const [payer, loan] = [await withCash(50), await api.newAccount({ account_type: 'Loan', initial_deposit: 30 })];
     const { transfer_id } = await api.transfer(payer.account_id, loan.account_id, 30);
     const [leg] = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
-    expect(await reversed(leg?.transaction_id ?? '')).toMatchObject({ transaction_type: 'Loan Payment', direction: 'credit' });
+    expect(await reversed(leg?.transaction_id ?? '')).toMatchObject({
+      transaction_type: 'Loan Payment',
+      direction: 'credit',
+    });
     expect([await api.balance(payer.account_id), await api.balance(loan.account_id)]).toEqual([50, 30]);
   });
 
@@ -105,7 +156,9 @@ describe('Reversal', () => {
     const answers = await together(20, () => reverse(transaction_id));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
     const id = answers.find(({ status }) => status === 201)?.data<RestTransaction>().transaction_id;
-    for (const answer of answers) if (answer.status !== 201) expect(expectError(answer, 400, 'already_reversed').details).toEqual({ reversal_transaction_id: id });
+    for (const answer of answers)
+      if (answer.status !== 201)
+        expect(expectError(answer, 400, 'already_reversed').details).toEqual({ reversal_transaction_id: id });
     expect(await api.balance(account_id)).toBe(100);
   });
 
@@ -120,24 +173,43 @@ describe('Reversal', () => {
 
   it('a Failed transaction and a reversal are not_reversible', async () => {
     const { account_id } = await withCash(10);
-    const failed = expectError(await api.post('/transactions', { account_id, transaction_type: 'Withdrawal', amount: 11 }), 400, 'insufficient_funds');
+    const failed = expectError(
+      await api.post('/transactions', { account_id, transaction_type: 'Withdrawal', amount: 11 }),
+      400,
+      'insufficient_funds',
+    );
     expectError(await reverse(failed.details?.['transaction_id'] ?? ''), 400, 'not_reversible');
-    const nowhere = expectError(await api.post('/transactions', { account_id: unknownId('acc'), transaction_type: 'Deposit', amount: 11 }), 404, 'account_not_found');
-    const unreadable = expectError(await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1.001 }), 400, 'invalid_amount_precision');
-    for (const { details } of [nowhere, unreadable]) expectError(await reverse(details?.['transaction_id'] ?? ''), 400, 'not_reversible');
+    const nowhere = expectError(
+      await api.post('/transactions', { account_id: unknownId('acc'), transaction_type: 'Deposit', amount: 11 }),
+      404,
+      'account_not_found',
+    );
+    const unreadable = expectError(
+      await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1.001 }),
+      400,
+      'invalid_amount_precision',
+    );
+    for (const { details } of [nowhere, unreadable])
+      expectError(await reverse(details?.['transaction_id'] ?? ''), 400, 'not_reversible');
     const reversal = await reversed((await api.transact(account_id, 'Deposit', 1)).transaction_id);
     expectError(await reverse(reversal.transaction_id), 400, 'not_reversible');
   });
 
   it('unknown or malformed: 404 transaction_not_found', async () => {
-    for (const id of [unknownId('txn'), unknownId('trf'), 'x']) expectError(await reverse(id), 404, 'transaction_not_found');
+    for (const id of [unknownId('txn'), unknownId('trf'), 'x'])
+      expectError(await reverse(id), 404, 'transaction_not_found');
   });
 
   it('a reason is required', async () => {
     const { account_id } = await withCash(10);
     const { transaction_id } = await api.transact(account_id, 'Deposit', 1);
-    for (const body of [{}, { reason: '' }, { reason: null }, { reason: 'r'.repeat(256) }]) expectError(await api.post(`/transactions/${transaction_id}/reversal`, body), 400, 'validation_failed');
-    expectError(await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'x', amount: 1 }), 400, 'unknown_field');
+    for (const body of [{}, { reason: '' }, { reason: null }, { reason: 'r'.repeat(256) }])
+      expectError(await api.post(`/transactions/${transaction_id}/reversal`, body), 400, 'validation_failed');
+    expectError(
+      await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'x', amount: 1 }),
+      400,
+      'unknown_field',
+    );
   });
 
   it('status is checked, on both sides of a transfer', async () => {
@@ -163,7 +235,11 @@ describe('Reversal', () => {
     for (const id of [opening?.transaction_id ?? '', leg?.transaction_id ?? '']) {
       const error = expectError(await reverse(id), 400, 'insufficient_funds');
       const failed = await transactionOf(error.details?.['transaction_id'] ?? '');
-      expect(failed).toMatchObject({ status: 'Failed', failure_code: 'insufficient_funds', reverses_transaction_id: id });
+      expect(failed).toMatchObject({
+        status: 'Failed',
+        failure_code: 'insufficient_funds',
+        reverses_transaction_id: id,
+      });
       expect((await transactionOf(id)).reversed_by_transaction_id).toBeUndefined();
     }
   });

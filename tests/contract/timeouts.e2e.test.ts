@@ -8,21 +8,31 @@ import { messages, messageType } from '#libs/contracts/messages.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import { derivedBits, fingerprint } from '#services/gateway/api/ids.ts';
-import { type Answer, expectError, newKey, type RestAccount, type RestTransaction, type RestTransfer, retail, unknownId } from '../support/client.ts';
+import {
+  type Answer,
+  expectError,
+  newKey,
+  type RestAccount,
+  type RestTransaction,
+  type RestTransfer,
+  retail,
+  unknownId,
+} from '../support/client.ts';
 import { caughtUp, publish } from '../support/kafka.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** The contract: time-outs. A service is stopped as a busy or hanging one is: by SIGSTOP, or it is gone for a while. */
-const idempotencySecret = 'a secret that this test knows, too';
+const idempotencySecret = 'a secret that this test knows too';
 const world = useBank({ gateways: 2, env: { IDEMPOTENCY_SECRET: idempotencySecret } });
 const { api } = world;
 
 const isDone = (answer: Answer) => answer.status === 200 && answer.data<RestTransaction>().status !== 'Pending';
-const outcomeOf = <T>(path: string) => eventually(async () => {
-  const answer = await api.get(path);
-  expect(answer.status, answer.text).not.toBe(404);
-  return isDone(answer) && answer.data<T>();
-}, 20_000);
+const outcomeOf = <T>(path: string) =>
+  eventually(async () => {
+    const answer = await api.get(path);
+    expect(answer.status, answer.text).not.toBe(404);
+    return isDone(answer) && answer.data<T>();
+  }, 20_000);
 
 /** The service hangs while `use` runs. */
 async function whileHanging<T>(name: string, use: () => Promise<T>): Promise<T> {
@@ -53,12 +63,22 @@ describe('Time-outs: the ledger does not answer', () => {
   let waitedMs = 0;
 
   beforeAll(async () => {
-    [account, other, frozen] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount(), await api.newAccount({ status: 'Frozen' })];
+    [account, other, frozen] = [
+      await api.newAccount({ initial_deposit: 100 }),
+      await api.newAccount(),
+      await api.newAccount({ status: 'Frozen' }),
+    ];
     await whileHanging('ledger', async () => {
       const begun = Date.now();
       const { account_id } = account;
       const [deposit, transfer, refused, unknown, opening, first, second] = await Promise.all([
-        api.once(key, '/transactions', { account_id, transaction_type: 'Deposit', amount: 5, description: 'late', reference: 'R' }),
+        api.once(key, '/transactions', {
+          account_id,
+          transaction_type: 'Deposit',
+          amount: 5,
+          description: 'late',
+          reference: 'R',
+        }),
         api.post('/transfers', { from_account_id: account_id, to_account_id: other.account_id, amount: 7 }),
         api.post('/transactions', { account_id: frozen.account_id, transaction_type: 'Deposit', amount: 5 }),
         api.post('/transfers', { from_account_id: account_id, to_account_id: unknownId('acc'), amount: 7 }),
@@ -70,8 +90,11 @@ describe('Time-outs: the ledger does not answer', () => {
       Object.assign(made, { deposit, transfer, refused, unknown, opening, first, second });
       const { transaction_id } = deposit.body as RestTransaction;
       const [own, foreign, balance, list, one] = await Promise.all([
-        world.gateway(0).get(`/transactions/${transaction_id}`), world.gateway(1).get(`/transactions/${transaction_id}`),
-        api.get(`/accounts/number/${account.account_number}/balance`), api.get('/accounts'), api.get(`/accounts/${account_id}`),
+        world.gateway(0).get(`/transactions/${transaction_id}`),
+        world.gateway(1).get(`/transactions/${transaction_id}`),
+        api.get(`/accounts/number/${account.account_number}/balance`),
+        api.get('/accounts'),
+        api.get(`/accounts/${account_id}`),
       ]);
       Object.assign(asked, { own, foreign, balance, list, one });
     });
@@ -82,7 +105,14 @@ describe('Time-outs: the ledger does not answer', () => {
     const answer = made['deposit'] as Answer;
     expect(answer.status).toBe(202);
     const pending = answer.body as RestTransaction;
-    expect(pending).toMatchObject({ account_id: account.account_id, transaction_type: 'Deposit', amount: 5, description: 'late', reference: 'R', status: 'Pending' });
+    expect(pending).toMatchObject({
+      account_id: account.account_id,
+      transaction_type: 'Deposit',
+      amount: 5,
+      description: 'late',
+      reference: 'R',
+      status: 'Pending',
+    });
     expect(answer.header('location')).toContain(`/transactions/${pending.transaction_id}`);
     expect(Number(answer.header('retry-after'))).toBeGreaterThan(0);
     expect(waitedMs).toBeGreaterThan(4000);
@@ -92,7 +122,13 @@ describe('Time-outs: the ledger does not answer', () => {
   it('POST /transfers answers 202 with a Pending Transfer in data', () => {
     const answer = made['transfer'] as Answer;
     expect(answer.status).toBe(202);
-    expect(answer.data()).toMatchObject({ from_account_id: account.account_id, to_account_id: other.account_id, amount: 7, status: 'Pending', transfer_id: expect.stringMatching(/^trf_/) });
+    expect(answer.data()).toMatchObject({
+      from_account_id: account.account_id,
+      to_account_id: other.account_id,
+      amount: 7,
+      status: 'Pending',
+      transfer_id: expect.stringMatching(/^trf_/),
+    });
     expect(answer.header('location')).toContain(answer.data<RestTransfer>().transfer_id);
   });
 
@@ -123,44 +159,72 @@ describe('Time-outs: the ledger does not answer', () => {
 
   it('later GET gives the outcome: Pending → Completed, with the same created_at', async () => {
     const pending = (made['deposit'] as Answer).body as RestTransaction;
-    expect(await outcomeOf(`/transactions/${pending.transaction_id}`)).toEqual({ ...pending, status: 'Completed', currency: 'USD' });
+    expect(await outcomeOf(`/transactions/${pending.transaction_id}`)).toEqual({
+      ...pending,
+      status: 'Completed',
+      currency: 'USD',
+    });
     const transfer = (made['transfer'] as Answer).data<RestTransfer>();
-    expect(await outcomeOf(`/transfers/${transfer.transfer_id}`)).toEqual({ ...transfer, status: 'Completed', currency: 'USD' });
+    expect(await outcomeOf(`/transfers/${transfer.transfer_id}`)).toEqual({
+      ...transfer,
+      status: 'Completed',
+      currency: 'USD',
+    });
   });
 
   it('Pending → Failed, where it was refused', async () => {
     const { transaction_id } = (made['refused'] as Answer).body as RestTransaction;
-    expect(await outcomeOf(`/transactions/${transaction_id}`)).toMatchObject({ status: 'Failed', failure_code: 'inactive_account' });
+    expect(await outcomeOf(`/transactions/${transaction_id}`)).toMatchObject({
+      status: 'Failed',
+      failure_code: 'inactive_account',
+    });
   });
 
   it('account_not_found too is kept after a 202, as a Transfer with status Failed', async () => {
     const answer = made['unknown'] as Answer;
     expect(answer.status).toBe(202);
-    expect(await outcomeOf(`/transfers/${answer.data<RestTransfer>().transfer_id}`)).toMatchObject({ status: 'Failed', failure_code: 'account_not_found' });
+    expect(await outcomeOf(`/transfers/${answer.data<RestTransfer>().transfer_id}`)).toMatchObject({
+      status: 'Failed',
+      failure_code: 'account_not_found',
+    });
   });
 
   it('a repeat of a 202 gets the outcome once there is one', async () => {
     const pending = (made['deposit'] as Answer).body as RestTransaction;
     await outcomeOf(`/transactions/${pending.transaction_id}`);
-    const answer = await world.gateway(1).once(key, '/transactions', { account_id: account.account_id, transaction_type: 'Deposit', amount: 5, description: 'late', reference: 'R' });
+    const answer = await world.gateway(1).once(key, '/transactions', {
+      account_id: account.account_id,
+      transaction_type: 'Deposit',
+      amount: 5,
+      description: 'late',
+      reference: 'R',
+    });
     expect(answer.status).toBe(201);
     expect(answer.body).toEqual({ ...pending, status: 'Completed', currency: 'USD' });
     expect(answer.header('idempotent-replayed')).toBe('true');
   });
 
   it('a key used for two accounts while nobody could tell: one is booked, and neither id answers 404', async () => {
-    const ids = [made['first'], made['second']].map((answer) => ((answer as Answer).body as RestTransaction).transaction_id);
-    const answers = await Promise.all(ids.flatMap((id) => [0, 1].map((gateway) => world.gateway(gateway).get(`/transactions/${id}`))));
+    const ids = [made['first'], made['second']].map(
+      (answer) => ((answer as Answer).body as RestTransaction).transaction_id,
+    );
+    const answers = await Promise.all(
+      ids.flatMap((id) => [0, 1].map((gateway) => world.gateway(gateway).get(`/transactions/${id}`))),
+    );
     expect(answers.map(({ status }) => status)).not.toContain(404);
     expect(await api.all(`/transactions?idempotency_key=${crossed}&status=Completed`)).toHaveLength(1);
   });
 
   it('each was booked once', async () => {
-    const sent = await api.all<RestTransaction>(`/transactions?account_id=${account.account_id}&order=asc&status=Completed`);
-    expect(sent.map(({ transaction_type, amount }) => [transaction_type, amount]).slice(0, 1)).toEqual([['Deposit', 100]]);
+    const sent = await api.all<RestTransaction>(
+      `/transactions?account_id=${account.account_id}&order=asc&status=Completed`,
+    );
+    expect(sent.map(({ transaction_type, amount }) => [transaction_type, amount]).slice(0, 1)).toEqual([
+      ['Deposit', 100],
+    ]);
     expect(sent.filter(({ amount }) => amount === 5)).toHaveLength(1);
     expect(sent.filter(({ amount }) => amount === 7)).toHaveLength(1);
-    expect(await api.balance(other.account_id) + (await api.balance(account.account_id))).toBe(106);
+    expect((await api.balance(other.account_id)) + (await api.balance(account.account_id))).toBe(106);
   });
 });
 
@@ -172,8 +236,12 @@ describe('Time-outs: after a 202 no gateway says 404', () => {
   });
 
   it('a random well-formed id is 404 at both', async () => {
-    for (const [kind, path] of [['transaction', 'transactions/txn'], ['transfer', 'transfers/trf']] as const) {
-      for (const answer of await everywhere(`/${path}_${unknownId('txn').slice(4)}`)) expectError(answer, 404, `${kind}_not_found`);
+    for (const [kind, path] of [
+      ['transaction', 'transactions/txn'],
+      ['transfer', 'transfers/trf'],
+    ] as const) {
+      for (const answer of await everywhere(`/${path}_${unknownId('txn').slice(4)}`))
+        expectError(answer, 404, `${kind}_not_found`);
     }
   });
 
@@ -182,33 +250,73 @@ describe('Time-outs: after a 202 no gateway says 404', () => {
     const transfer_id = idOf('transfer', withBucket(unknownId('trf').slice(4), account_id));
     const now = Date.now();
     const headers = toHeaders({
-      message_id: transfer_id, type: messageType('create_transfer'), source: source.gateway, time: new Date(now).toISOString(), subject: account_id, request_id: 'lost', actor: 'key:x',
+      message_id: transfer_id,
+      type: messageType('create_transfer'),
+      source: source.gateway,
+      time: new Date(now).toISOString(),
+      subject: account_id,
+      request_id: 'lost',
+      actor: 'key:x',
       deadline: new Date(now + 30_000).toISOString(),
     });
-    const value = JSON.stringify({ transfer_id, from_account_id: account_id, to_account_id: to, amount: '7', currency: null, description: null });
-    await publish(world.bank, [{ topic: topicName(world.bank.topic_prefix, 'ledger.commands'), partition: commandPartition(bucketOf(account_id)), key: account_id, value, headers }]);
-    for (const answer of await everywhere(`/transfers/${transfer_id}`)) expect(answer.data()).toMatchObject({ to_account_id: to, status: 'Failed', failure_code: 'account_not_found' });
+    const value = JSON.stringify({
+      transfer_id,
+      from_account_id: account_id,
+      to_account_id: to,
+      amount: '7',
+      currency: null,
+      description: null,
+    });
+    await publish(world.bank, [
+      {
+        topic: topicName(world.bank.topic_prefix, 'ledger.commands'),
+        partition: commandPartition(bucketOf(account_id)),
+        key: account_id,
+        value,
+        headers,
+      },
+    ]);
+    for (const answer of await everywhere(`/transfers/${transfer_id}`))
+      expect(answer.data()).toMatchObject({ to_account_id: to, status: 'Failed', failure_code: 'account_not_found' });
   });
 
   it.each([
     ['redriven', { renew_deadline: true }, { status: 'Completed' }],
     ['dropped', {}, { status: 'Failed', failure_code: 'deadline_exceeded' }],
-  ] as const)('dead-lettered afterwards: 503 at both until it is %s, then the outcome', async (state, body, outcome) => {
-    await world.sql(`create function refuse_late() returns trigger language plpgsql as $$ begin
+  ] as const)(
+    'dead-lettered afterwards: 503 at both until it is %s, then the outcome',
+    async (state, body, outcome) => {
+      await world.sql(`create function refuse_late() returns trigger language plpgsql as $$ begin
       if new.description = 'poison' then raise exception 'no' using errcode = 'check_violation'; end if; return new; end $$`);
-    await world.sql('create trigger refuse_late before insert on transactions for each row execute function refuse_late()');
-    const pending = await whileHanging('ledger', () => api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3, description: 'poison' }));
-    expect(pending.status).toBe(202);
-    const path = pending.header('location') ?? '';
-    await untilAnswering();
-    const letter = await eventually(async () => (await api.all<DeadLetter>('/admin/dead-letters?state=open')).find(({ key }) => key === account_id), 20_000);
-    for (const answer of await everywhere(path)) expectError(answer, 503, 'service_unavailable', /looked into/);
-    await world.sql('drop trigger refuse_late on transactions');
-    await world.sql('drop function refuse_late');
-    expect((await api.post(`/admin/dead-letters/${letter.dead_letter_id}/${state === 'redriven' ? 'redrive' : 'drop'}`, body)).data()).toMatchObject({ state });
-    await eventually(async () => (await everywhere(path)).every(({ status }) => status === 200), 20_000);
-    for (const answer of await everywhere(path)) expect(answer.data()).toMatchObject({ account_id, amount: 3, ...outcome });
-  });
+      await world.sql(
+        'create trigger refuse_late before insert on transactions for each row execute function refuse_late()',
+      );
+      const pending = await whileHanging('ledger', () =>
+        api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3, description: 'poison' }),
+      );
+      expect(pending.status).toBe(202);
+      const path = pending.header('location') ?? '';
+      await untilAnswering();
+      const letter = await eventually(
+        async () => (await api.all<DeadLetter>('/admin/dead-letters?state=open')).find(({ key }) => key === account_id),
+        20_000,
+      );
+      for (const answer of await everywhere(path)) expectError(answer, 503, 'service_unavailable', /looked into/);
+      await world.sql('drop trigger refuse_late on transactions');
+      await world.sql('drop function refuse_late');
+      expect(
+        (
+          await api.post(
+            `/admin/dead-letters/${letter.dead_letter_id}/${state === 'redriven' ? 'redrive' : 'drop'}`,
+            body,
+          )
+        ).data(),
+      ).toMatchObject({ state });
+      await eventually(async () => (await everywhere(path)).every(({ status }) => status === 200), 20_000);
+      for (const answer of await everywhere(path))
+        expect(answer.data()).toMatchObject({ account_id, amount: 3, ...outcome });
+    },
+  );
 });
 
 describe('Time-outs: accounts does not answer', () => {
@@ -228,7 +336,9 @@ describe('Time-outs: accounts does not answer', () => {
     const account = await api.newAccount();
     await whileHanging('accounts', async () => {
       await api.transact(account.account_id, 'Deposit', 1);
-      expect((await api.get(`/accounts/number/${account.account_number}/balance`)).data()).toMatchObject({ balance: 1 });
+      expect((await api.get(`/accounts/number/${account.account_number}/balance`)).data()).toMatchObject({
+        balance: 1,
+      });
     });
     await untilAnswering();
   });
@@ -239,15 +349,32 @@ describe('Deadline', () => {
   const at = (ms: number) => new Date(accepted + ms).toISOString();
 
   /** Publishes a command as a gateway would have a minute ago, for this bank's own API key and an Idempotency-Key. */
-  async function publishLate(name: 'create_transaction' | 'create_client', route: string, key: string, body: unknown, of: (bits: string) => { id: string; subject: string; data: object }): Promise<string> {
+  async function publishLate(
+    name: 'create_transaction' | 'create_client',
+    route: string,
+    key: string,
+    body: unknown,
+    of: (bits: string) => { id: string; subject: string; data: object },
+  ): Promise<string> {
     const actor = `key:${parseApiKey(world.bank.api_key)?.key_id}`;
     const { id, subject, data } = of(derivedBits(idempotencySecret, actor, route, key));
     const headers = toHeaders({
-      message_id: id, type: messageType(name), source: source.gateway, time: at(0), subject, request_id: 'late', actor, deadline: at(30_000), reply_by: at(5000), idempotency_key: key,
+      message_id: id,
+      type: messageType(name),
+      source: source.gateway,
+      time: at(0),
+      subject,
+      request_id: 'late',
+      actor,
+      deadline: at(30_000),
+      reply_by: at(5000),
+      idempotency_key: key,
       fingerprint: fingerprint({}, body),
     });
     const topic = topicName(world.bank.topic_prefix, messages[name].topic);
-    await publish(world.bank, [{ topic, partition: commandPartition(bucketOf(subject)), key: subject, value: JSON.stringify(data), headers }]);
+    await publish(world.bank, [
+      { topic, partition: commandPartition(bucketOf(subject)), key: subject, value: JSON.stringify(data), headers },
+    ]);
     return id;
   }
 
@@ -258,9 +385,17 @@ describe('Deadline', () => {
     const parsed = bodies.createTransaction.parse({ ...body, amount: new NumberText('5') });
     const id = await publishLate('create_transaction', 'POST /transactions', key, parsed, (bits) => {
       const transaction_id = idOf('transaction', withBucket(bits, account_id));
-      return { id: transaction_id, subject: account_id, data: { ...parsed, transaction_id, description: null, reference: null } };
+      return {
+        id: transaction_id,
+        subject: account_id,
+        data: { ...parsed, transaction_id, description: null, reference: null },
+      };
     });
-    expect(await outcomeOf(`/transactions/${id}`)).toMatchObject({ status: 'Failed', failure_code: 'deadline_exceeded', created_at: at(0) });
+    expect(await outcomeOf(`/transactions/${id}`)).toMatchObject({
+      status: 'Failed',
+      failure_code: 'deadline_exceeded',
+      created_at: at(0),
+    });
     const answer = await api.once(key, '/transactions', { ...body, amount: 5 });
     expectError(answer, 409, 'deadline_exceeded');
     expect(answer.header('idempotent-replayed')).toBe('true');

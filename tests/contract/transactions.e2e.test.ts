@@ -1,27 +1,43 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { expectError, newKey, type RestAccount, type RestTransaction, type RestTransfer, unknownId } from '../support/client.ts';
+import {
+  expectError,
+  newKey,
+  type RestAccount,
+  type RestTransaction,
+  type RestTransfer,
+  unknownId,
+} from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
 /** The contract: transactions and transfers. */
 const world = useBank();
 const { api } = world;
 
-const transact = (account_id: string, transaction_type: string, amount: number, rest: object = {}) => api.post('/transactions', { account_id, transaction_type, amount, ...rest });
-const transfer = (from_account_id: string, to_account_id: string, amount: number, rest: object = {}) => api.post('/transfers', { from_account_id, to_account_id, amount, ...rest });
+const transact = (account_id: string, transaction_type: string, amount: number, rest: object = {}) =>
+  api.post('/transactions', { account_id, transaction_type, amount, ...rest });
+const transfer = (from_account_id: string, to_account_id: string, amount: number, rest: object = {}) =>
+  api.post('/transfers', { from_account_id, to_account_id, amount, ...rest });
 const transactionOf = async (id: string) => (await api.get(`/transactions/${id}`)).data<RestTransaction>();
-const transactionsOf = (accountId: string, filter = '') => api.all<RestTransaction>(`/transactions?account_id=${accountId}${filter}`);
+const transactionsOf = (accountId: string, filter = '') =>
+  api.all<RestTransaction>(`/transactions?account_id=${accountId}${filter}`);
 
 describe('Transactions and transfers: POST /transactions', () => {
   it('transaction_type is Deposit or Withdrawal', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 10 });
-    for (const type of ['Transfer', 'Loan Payment', 'deposit', '', 'Refund']) expectError(await transact(account_id, type, 1), 400, 'invalid_transaction_type');
+    for (const type of ['Transfer', 'Loan Payment', 'deposit', '', 'Refund'])
+      expectError(await transact(account_id, type, 1), 400, 'invalid_transaction_type');
   });
 
   it('currency is optional: the default is that of the account, another one is currency_mismatch', async () => {
     const { account_id } = await api.newAccount({ currency: 'EUR', initial_deposit: 10 });
     expect(await api.transact(account_id, 'Deposit', 1)).toMatchObject({ currency: 'EUR' });
     expect(await api.transact(account_id, 'Deposit', 1, { currency: 'EUR' })).toMatchObject({ currency: 'EUR' });
-    expectError(await transact(account_id, 'Deposit', 1, { currency: 'USD' }), 400, 'currency_mismatch', /^Currency Mismatch/);
+    expectError(
+      await transact(account_id, 'Deposit', 1, { currency: 'USD' }),
+      400,
+      'currency_mismatch',
+      /^Currency Mismatch/,
+    );
     expectError(await transact(account_id, 'Deposit', 1, { currency: 'eur' }), 400, 'unsupported_currency');
   });
 
@@ -31,38 +47,58 @@ describe('Transactions and transfers: POST /transactions', () => {
     expect(await api.transact(account_id, 'Deposit', 1, long)).toMatchObject(long);
     expect(await api.transact(account_id, 'Deposit', 1, long)).toMatchObject(long);
     expect(await api.transact(account_id, 'Deposit', 1)).toMatchObject({ description: null, reference: null });
-    for (const fields of [{ description: 'd'.repeat(256) }, { reference: 'r'.repeat(101) }, { reference: 5 }]) expectError(await transact(account_id, 'Deposit', 1, fields), 400, 'validation_failed');
+    for (const fields of [{ description: 'd'.repeat(256) }, { reference: 'r'.repeat(101) }, { reference: 5 }])
+      expectError(await transact(account_id, 'Deposit', 1, fields), 400, 'validation_failed');
     expectError(await transact(account_id, 'Deposit', 1, { status: 'Completed' }), 400, 'unknown_field');
   });
 
   it('an amount that has too many digits for the currency of the account shows in no list, and is kept under its id', async () => {
     const { account_id } = await api.newAccount({ currency: 'JPY', initial_deposit: 10 });
-    const { errors, details } = expectError(await transact(account_id, 'Deposit', 1.5), 400, 'invalid_amount_precision');
+    const { errors, details } = expectError(
+      await transact(account_id, 'Deposit', 1.5),
+      400,
+      'invalid_amount_precision',
+    );
     expect(errors).toMatchObject([{ field: 'amount', code: 'invalid_amount_precision' }]);
     expect(await transactionsOf(account_id, '&status=Failed')).toEqual([]);
-    expect(await transactionOf(details?.['transaction_id'] ?? '')).toMatchObject({ status: 'Failed', amount: 1.5, failure_code: 'invalid_amount_precision' });
+    expect(await transactionOf(details?.['transaction_id'] ?? '')).toMatchObject({
+      status: 'Failed',
+      amount: 1.5,
+      failure_code: 'invalid_amount_precision',
+    });
   });
 });
 
 describe('Transactions and transfers: POST /transfers', () => {
   it('same account 400; unknown account 404 naming which', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 10 });
-    expectError(await transfer(account_id, account_id, 1), 400, 'same_account');
+    const { details } = expectError(await transfer(account_id, account_id, 1), 400, 'same_account');
+    const kept = { transaction_id: details?.['transaction_id'], status: 'Failed', failure_code: 'same_account' };
+    expect(await transactionsOf(account_id, '&status=Failed')).toMatchObject([kept]);
     const unknown = unknownId('acc');
     expectError(await transfer(unknown, account_id, 1), 404, 'account_not_found', /from_account_id/);
     expectError(await transfer(account_id, unknown, 1), 404, 'account_not_found', /to_account_id/);
-    expect(await transactionsOf(account_id, '&status=Failed')).toEqual([]);
+    expect(await transactionsOf(account_id, '&status=Failed')).toMatchObject([kept]);
   });
 
   it('two currencies are currency_mismatch', async () => {
     const [usd, eur] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount({ currency: 'EUR' })];
     expectError(await transfer(usd.account_id, eur.account_id, 1), 400, 'currency_mismatch');
-    expectError(await transfer(usd.account_id, (await api.newAccount()).account_id, 1, { currency: 'EUR' }), 400, 'currency_mismatch');
+    expectError(
+      await transfer(usd.account_id, (await api.newAccount()).account_id, 1, { currency: 'EUR' }),
+      400,
+      'currency_mismatch',
+    );
   });
 
   it('Insufficient Funds names the source account and never its balance', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 987.65 }), await api.newAccount()];
-    const { message } = expectError(await transfer(from.account_id, to.account_id, 1000), 400, 'insufficient_funds', /^Insufficient Funds: .*source account/i);
+    const { message } = expectError(
+      await transfer(from.account_id, to.account_id, 1000),
+      400,
+      'insufficient_funds',
+      /^Insufficient Funds: .*source account/i,
+    );
     expect(message).toContain(from.account_id);
     // Ids may hold any digits.
     expect(message.replaceAll(from.account_id, '')).not.toMatch(/\d/);
@@ -72,12 +108,32 @@ describe('Transactions and transfers: POST /transfers', () => {
 
   it('shows in GET /transactions as two Transactions, one per account', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount()];
-    const { transfer_id, created_at } = await api.transfer(from.account_id, to.account_id, 4.5, { description: 'rent' });
-    const common = { transaction_type: 'Transfer', amount: 4.5, currency: 'USD', status: 'Completed', transfer_id, created_at, description: 'rent' };
+    const { transfer_id, created_at } = await api.transfer(from.account_id, to.account_id, 4.5, {
+      description: 'rent',
+    });
+    const common = {
+      transaction_type: 'Transfer',
+      amount: 4.5,
+      currency: 'USD',
+      status: 'Completed',
+      transfer_id,
+      created_at,
+      description: 'rent',
+    };
     const [debit] = await transactionsOf(from.account_id, '&transaction_type=Transfer');
     const [credit] = await transactionsOf(to.account_id);
-    expect(debit).toMatchObject({ ...common, account_id: from.account_id, direction: 'debit', counterparty_account_id: to.account_id });
-    expect(credit).toMatchObject({ ...common, account_id: to.account_id, direction: 'credit', counterparty_account_id: from.account_id });
+    expect(debit).toMatchObject({
+      ...common,
+      account_id: from.account_id,
+      direction: 'debit',
+      counterparty_account_id: to.account_id,
+    });
+    expect(credit).toMatchObject({
+      ...common,
+      account_id: to.account_id,
+      direction: 'credit',
+      counterparty_account_id: from.account_id,
+    });
     expect(await api.all(`/transactions?transfer_id=${transfer_id}`)).toHaveLength(2);
     for (const leg of [debit, credit]) expect(await transactionOf(leg?.transaction_id ?? '')).toEqual(leg);
   });
@@ -101,9 +157,22 @@ describe('Transactions and transfers: refusals', () => {
   it('a refusal on an existing account is kept as a Failed Transaction without entries', async () => {
     const { account_id } = await api.newAccount({ initial_deposit: 5 });
     const before = await api.entries(account_id);
-    const error = expectError(await transact(account_id, 'Withdrawal', 6, { description: 'too much', reference: 'R-9' }), 400, 'insufficient_funds');
+    const error = expectError(
+      await transact(account_id, 'Withdrawal', 6, { description: 'too much', reference: 'R-9' }),
+      400,
+      'insufficient_funds',
+    );
     const failed = await transactionOf(error.details?.['transaction_id'] ?? '');
-    expect(failed).toMatchObject({ account_id, transaction_type: 'Withdrawal', amount: 6, currency: 'USD', description: 'too much', reference: 'R-9', status: 'Failed', failure_code: 'insufficient_funds' });
+    expect(failed).toMatchObject({
+      account_id,
+      transaction_type: 'Withdrawal',
+      amount: 6,
+      currency: 'USD',
+      description: 'too much',
+      reference: 'R-9',
+      status: 'Failed',
+      failure_code: 'insufficient_funds',
+    });
     expect(await transactionsOf(account_id, '&status=Failed')).toEqual([failed]);
     expect(await api.entries(account_id)).toEqual(before);
   });
@@ -112,7 +181,13 @@ describe('Transactions and transfers: refusals', () => {
     const [from, to] = [await api.newAccount(), await api.newAccount()];
     const error = expectError(await transfer(from.account_id, to.account_id, 6), 400, 'insufficient_funds');
     const failed = await transactionOf(error.details?.['transaction_id'] ?? '');
-    expect(failed).toMatchObject({ account_id: from.account_id, transaction_type: 'Transfer', direction: 'debit', status: 'Failed', failure_code: 'insufficient_funds' });
+    expect(failed).toMatchObject({
+      account_id: from.account_id,
+      transaction_type: 'Transfer',
+      direction: 'debit',
+      status: 'Failed',
+      failure_code: 'insufficient_funds',
+    });
     expect(await transactionsOf(from.account_id)).toEqual([failed]);
     expect(await transactionsOf(to.account_id)).toEqual([]);
   });
@@ -122,10 +197,21 @@ describe('Transactions and transfers: refusals', () => {
     const { details } = expectError(await transfer(from.account_id, to.account_id, 6), 400, 'insufficient_funds');
     const done = await api.transfer(from.account_id, to.account_id, 1);
     const failed = (await api.get(`/transfers/trf_${details?.['transaction_id']?.slice(4)}`)).data<RestTransfer>();
-    expect(failed).toMatchObject({ from_account_id: from.account_id, to_account_id: to.account_id, amount: 6, status: 'Failed', failure_code: 'insufficient_funds' });
-    const list = async (query: string) => (await api.get(`/transfers?account_id=${from.account_id}${query}`)).list<RestTransfer>();
+    expect(failed).toMatchObject({
+      from_account_id: from.account_id,
+      to_account_id: to.account_id,
+      amount: 6,
+      status: 'Failed',
+      failure_code: 'insufficient_funds',
+    });
+    const list = async (query: string) =>
+      (await api.get(`/transfers?account_id=${from.account_id}${query}`)).list<RestTransfer>();
     expect(await list('')).toEqual([done, failed]);
-    expect([await list('&status=Failed'), await list('&status=Completed'), await list('&status=Pending')]).toEqual([[failed], [done], []]);
+    expect([await list('&status=Failed'), await list('&status=Completed'), await list('&status=Pending')]).toEqual([
+      [failed],
+      [done],
+      [],
+    ]);
     expect((await api.get('/transfers?status=Failed')).list()).toContainEqual(failed);
     expect((await api.get(`/transfers?account_id=${to.account_id}`)).list()).toEqual([done]);
     expectError(await api.get('/transfers?status=failed'), 400, 'validation_failed');
@@ -135,18 +221,44 @@ describe('Transactions and transfers: refusals', () => {
     const { account_id } = await api.newAccount({ initial_deposit: 5 });
     const [unknown, reference] = [unknownId('acc'), newKey()];
     const { details } = expectError(await transact(unknown, 'Deposit', 6, { reference }), 404, 'account_not_found');
-    expect(details).toEqual({ field: 'account_id', account_id: unknown, transaction_id: expect.stringMatching(/^txn_/) });
-    expect(await transactionOf(details?.['transaction_id'] ?? '')).toMatchObject({ account_id: unknown, amount: 6, currency: null, status: 'Failed', failure_code: 'account_not_found' });
-    const moved = expectError(await transfer(account_id, unknown, 6), 404, 'account_not_found').details?.['transaction_id'] ?? '';
-    expect((await api.get(`/transfers/trf_${moved.slice(4)}`)).data()).toMatchObject({ from_account_id: account_id, to_account_id: unknown, status: 'Failed', failure_code: 'account_not_found' });
-    const lists = [`/transactions?reference=${reference}`, `/transactions?account_id=${unknown}`, `/transfers?account_id=${account_id}`, `/transactions?account_id=${account_id}&status=Failed`];
+    expect(details).toEqual({
+      field: 'account_id',
+      account_id: unknown,
+      transaction_id: expect.stringMatching(/^txn_/),
+    });
+    expect(await transactionOf(details?.['transaction_id'] ?? '')).toMatchObject({
+      account_id: unknown,
+      amount: 6,
+      currency: null,
+      status: 'Failed',
+      failure_code: 'account_not_found',
+    });
+    const moved =
+      expectError(await transfer(account_id, unknown, 6), 404, 'account_not_found').details?.['transaction_id'] ?? '';
+    expect((await api.get(`/transfers/trf_${moved.slice(4)}`)).data()).toMatchObject({
+      from_account_id: account_id,
+      to_account_id: unknown,
+      status: 'Failed',
+      failure_code: 'account_not_found',
+    });
+    const lists = [
+      `/transactions?reference=${reference}`,
+      `/transactions?account_id=${unknown}`,
+      `/transfers?account_id=${account_id}`,
+      `/transactions?account_id=${account_id}&status=Failed`,
+    ];
     for (const path of lists) expect((await api.get(path)).list()).toEqual([]);
-    for (const path of ['/transactions', '/transfers']) expect((await api.get(`${path}?status=Failed&limit=500`)).text).not.toContain('account_not_found');
+    for (const path of ['/transactions', '/transfers'])
+      expect((await api.get(`${path}?status=Failed&limit=500`)).text).not.toContain('account_not_found');
   });
 
   it('validation errors keep nothing, and what is kept of an unknown account shows in no list', async () => {
     const { account_id } = await api.newAccount();
-    for (const body of [{ transaction_type: 'Deposit', amount: 0 }, { transaction_type: 'Deposit', amount: 1.001, currency: 'USD' }, { transaction_type: 'Nothing', amount: 1 }]) {
+    for (const body of [
+      { transaction_type: 'Deposit', amount: 0 },
+      { transaction_type: 'Deposit', amount: 1.001, currency: 'USD' },
+      { transaction_type: 'Nothing', amount: 1 },
+    ]) {
       expect((await api.post('/transactions', { account_id, ...body })).error.details).toBeUndefined();
     }
     await transfer(account_id, unknownId('acc'), 1);
@@ -158,7 +270,11 @@ describe('Transactions and transfers: refusals', () => {
     const id = (name: string) => accounts[name]?.account_id ?? name;
     beforeAll(async () => {
       const { client_id } = await api.client();
-      accounts['frozen loan'] = await api.account(client_id, { account_type: 'Loan', status: 'Frozen', initial_deposit: 10 });
+      accounts['frozen loan'] = await api.account(client_id, {
+        account_type: 'Loan',
+        status: 'Frozen',
+        initial_deposit: 10,
+      });
       accounts['loan'] = await api.account(client_id, { account_type: 'Loan', initial_deposit: 10 });
       accounts['frozen'] = await api.account(client_id, { status: 'Frozen' });
       accounts['frozen eur'] = await api.account(client_id, { status: 'Frozen', currency: 'EUR' });
@@ -166,7 +282,11 @@ describe('Transactions and transfers: refusals', () => {
       accounts['empty'] = await api.account(client_id);
       accounts['rich'] = await api.account(client_id, { initial_deposit: 100 });
       accounts['eur'] = await api.account(client_id, { currency: 'EUR' });
-      accounts['eur loan'] = await api.account(client_id, { account_type: 'Loan', currency: 'EUR', initial_deposit: 10 });
+      accounts['eur loan'] = await api.account(client_id, {
+        account_type: 'Loan',
+        currency: 'EUR',
+        initial_deposit: 10,
+      });
     });
 
     it.each([
@@ -207,9 +327,15 @@ describe('Transactions and transfers: GET /transactions filters', () => {
   it('reference, idempotency_key', async () => {
     const { account_id } = await api.newAccount();
     const [reference, key] = [newKey(), newKey()];
-    const answer = await api.once(key, '/transactions', { account_id, transaction_type: 'Deposit', amount: 1, reference });
+    const answer = await api.once(key, '/transactions', {
+      account_id,
+      transaction_type: 'Deposit',
+      amount: 1,
+      reference,
+    });
     await api.transact(account_id, 'Deposit', 1, { reference: 'other' });
-    for (const filter of [`reference=${reference}`, `idempotency_key=${key}`]) expect((await api.get(`/transactions?${filter}`)).list()).toEqual([answer.body]);
+    for (const filter of [`reference=${reference}`, `idempotency_key=${key}`])
+      expect((await api.get(`/transactions?${filter}`)).list()).toEqual([answer.body]);
     expect((await api.get(`/transactions?reference=${reference.slice(0, -1)}`)).list()).toEqual([]);
   });
 
@@ -218,7 +344,9 @@ describe('Transactions and transfers: GET /transactions filters', () => {
     const made: RestTransaction[] = [];
     for (const amount of [1, 2.5, 4]) {
       made.unshift(await api.transact(account_id, 'Deposit', amount));
-      await new Promise((resolve) => { setTimeout(resolve, 5); });
+      await new Promise((resolve) => {
+        setTimeout(resolve, 5);
+      });
     }
     const [third, second, first] = made as [RestTransaction, RestTransaction, RestTransaction];
     const filtered = (filter: string) => transactionsOf(account_id, `&${filter}`);
@@ -233,7 +361,15 @@ describe('Transactions and transfers: GET /transactions filters', () => {
     expect(await filtered('min_amount=2&max_amount=3')).toEqual([second]);
   });
 
-  it.each(['from=yesterday', 'to=2026-13-01', 'to=1700000000', 'min_amount=ten', 'max_amount=-1', 'status=completed', 'transaction_type=transfer'])('refused: %s', async (filter) => {
+  it.each([
+    'from=yesterday',
+    'to=2026-13-01',
+    'to=1700000000',
+    'min_amount=ten',
+    'max_amount=-1',
+    'status=completed',
+    'transaction_type=transfer',
+  ])('refused: %s', async (filter) => {
     const answer = await api.get(`/transactions?${filter}`);
     expect(answer.status).toBe(400);
     expect(answer.error.errors?.map(({ field }) => field)).toEqual([filter.split('=')[0]]);
@@ -242,22 +378,36 @@ describe('Transactions and transfers: GET /transactions filters', () => {
 
 describe('Transactions and transfers: Loan', () => {
   it('balance is the outstanding principal; a Loan Payment lowers it, both Transactions have that type', async () => {
-    const [payer, loan] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount({ account_type: 'Loan', initial_deposit: 60 })];
+    const [payer, loan] = [
+      await api.newAccount({ initial_deposit: 100 }),
+      await api.newAccount({ account_type: 'Loan', initial_deposit: 60 }),
+    ];
     const { transfer_id } = await api.transfer(payer.account_id, loan.account_id, 25);
     expect([await api.balance(payer.account_id), await api.balance(loan.account_id)]).toEqual([75, 35]);
     const legs = await api.all<RestTransaction>(`/transactions?transfer_id=${transfer_id}`);
-    expect(legs.map(({ transaction_type, direction, amount }) => [transaction_type, direction, amount])).toEqual([['Loan Payment', 'debit', 25], ['Loan Payment', 'debit', 25]]);
+    expect(legs.map(({ transaction_type, direction, amount }) => [transaction_type, direction, amount])).toEqual([
+      ['Loan Payment', 'debit', 25],
+      ['Loan Payment', 'debit', 25],
+    ]);
   });
 
   it('Deposit and Withdrawal on a Loan, and a transfer from one, are invalid_account_type', async () => {
     const [loan, other] = [await api.newAccount({ account_type: 'Loan', initial_deposit: 60 }), await api.newAccount()];
-    for (const type of ['Deposit', 'Withdrawal']) expectError(await transact(loan.account_id, type, 1), 400, 'invalid_account_type', /^Invalid Account Type/);
+    for (const type of ['Deposit', 'Withdrawal'])
+      expectError(await transact(loan.account_id, type, 1), 400, 'invalid_account_type', /^Invalid Account Type/);
     expectError(await transfer(loan.account_id, other.account_id, 1), 400, 'invalid_account_type');
-    expectError(await transfer(loan.account_id, (await api.newAccount({ account_type: 'Loan' })).account_id, 1), 400, 'invalid_account_type');
+    expectError(
+      await transfer(loan.account_id, (await api.newAccount({ account_type: 'Loan' })).account_id, 1),
+      400,
+      'invalid_account_type',
+    );
   });
 
   it('more than outstanding is amount_exceeds_outstanding; exactly that much pays it off', async () => {
-    const [payer, loan] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount({ account_type: 'Loan', initial_deposit: 60 })];
+    const [payer, loan] = [
+      await api.newAccount({ initial_deposit: 100 }),
+      await api.newAccount({ account_type: 'Loan', initial_deposit: 60 }),
+    ];
     expectError(await transfer(payer.account_id, loan.account_id, 60.01), 400, 'amount_exceeds_outstanding');
     await api.transfer(payer.account_id, loan.account_id, 60);
     expect(await api.balance(loan.account_id)).toBe(0);

@@ -7,7 +7,7 @@ import { useBank } from '../support/world.ts';
 
 /** Four eyes in the dashboard, as two people see it. A bank of its own: everything needs an approval in it. */
 describeInBrowser('approvals in the dashboard', () => {
-  const env = { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000' };
+  const env = { ...staffEnv, FOUR_EYES: 'all', FOUR_EYES_LIMITS: 'USD:1000', BANK_TIME_ZONE: 'Africa/Nairobi' };
   const clients = `${staffEnv.JWT_WHOLE_BANK_CLIENTS},${DASHBOARD_CLIENT}`;
   const world = useBank({ dashboard: true, env: { ...env, JWT_WHOLE_BANK_CLIENTS: clients } });
   const { ui, as } = useDashboard(world);
@@ -15,7 +15,7 @@ describeInBrowser('approvals in the dashboard', () => {
   /** The one approval that waits, found by its number in the navigation. */
   async function openWaiting(page: Page, count: number): Promise<void> {
     await page.goto(ui(''));
-    await page.getByRole('link', { name: `Approvals ${count}` }).click();
+    await page.getByRole('link', { name: `Approvals ${count}`, exact: true }).click();
     await page.locator('tbody').getByRole('link').first().click();
   }
 
@@ -36,14 +36,16 @@ describeInBrowser('approvals in the dashboard', () => {
       await openWaiting(manager.page, 1);
       await manager.page.getByRole('cell', { name: 'Frozen', exact: true }).waitFor();
       await manager.page.getByRole('cell', { name: 'Active', exact: true }).waitFor();
-      await manager.page.getByText('the owner <b>called</b>').waitFor();
+      await manager.page.getByText('the owner <b>called</b>', { exact: true }).waitFor();
+      const asked = manager.page.locator('dd time').first();
+      expect(await asked.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
       await expectFine(manager.page, 'approval');
       await manager.page.getByRole('button', { name: 'Reject' }).click();
       await manager.page.getByText('Some entries were not taken').waitFor();
       await manager.page.getByLabel('Reason').fill('spoke to the owner');
       await manager.page.getByRole('button', { name: 'Approve' }).click();
       await manager.page.getByText('It has been done.').waitFor();
-      await manager.page.goto(ui('/approvals?status=Approved'));
+      await manager.page.goto(ui('/approvals/all?status=Approved'));
       await expectFine(manager.page, 'approvals');
       expect((await world.api.get(`/accounts/${account_id}`)).data()).toMatchObject({ status: 'Active' });
       await officer.page.reload();
@@ -71,6 +73,69 @@ describeInBrowser('approvals in the dashboard', () => {
       await page.getByText('It was rejected').waitFor();
       expect(await world.api.balance(account.account_id)).toBe(250.5);
       expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('a large withdrawal at the counter', () => {
+    it('leads to its approval, which says that a second person decides; nothing is posted', async () => {
+      const account = await world.api.newAccount({ initial_deposit: 5000 });
+      const { page, complaints } = await as('officer');
+      await page.goto(ui(`/counter/${account.account_id}/withdrawal`));
+      await page.keyboard.type('2,000');
+      await page.keyboard.press('Enter');
+      await page.getByRole('button', { name: /Pay out/ }).click();
+      await page.getByText('Waiting for approval.').waitFor();
+      expect(await world.api.balance(account.account_id)).toBe(5000);
+      const manager = await as('manager');
+      await manager.page.goto(page.url());
+      await manager.page.getByRole('button', { name: 'Approve' }).click();
+      await manager.page.getByText('It has been done.').waitFor();
+      expect(await world.api.balance(account.account_id)).toBe(3000);
+      expect([...complaints, ...manager.complaints]).toEqual([]);
+    });
+  });
+
+  describe('a reversal and an erasure', () => {
+    it('wait, are found under what one has asked for, and are done once when approved', async () => {
+      const account = await world.api.newAccount({ initial_deposit: 100 });
+      const { transaction_id } = await world.api.transact(account.account_id, 'Deposit', 7);
+      const officer = await as('officer');
+      await officer.page.goto(ui(`/transactions/${transaction_id}`));
+      await officer.page.getByRole('button', { name: 'Reverse' }).click();
+      await officer.page.getByLabel('Reason').fill('typed <twice>');
+      await officer.page.keyboard.press('Enter');
+      await officer.page.getByRole('button', { name: 'Reverse this Deposit' }).click();
+      await officer.page.getByText('Waiting for approval.').waitFor();
+      await officer.page.goto(ui('/approvals'));
+      await officer.page.waitForURL(ui('/approvals/mine'));
+      const row = officer.page.getByRole('row', { name: /Reversal/ });
+      expect(plain(await row.innerText())).toContain('107.00 USD → 100.00 USD');
+      await expectFine(officer.page, 'approvals-mine');
+
+      const manager = await as('manager');
+      await openWaiting(manager.page, 1);
+      await manager.page.getByText('typed <twice>').first().waitFor();
+      await expectFine(manager.page, 'approval-reversal');
+      await manager.page.getByRole('button', { name: 'Approve' }).dblclick();
+      await manager.page.getByText('It has been done.').waitFor();
+      await manager.page.getByText('It has been done.').locator('..').getByRole('link').click();
+      await manager.page.getByRole('link', { name: transaction_id }).waitFor();
+      expect(await world.api.balance(account.account_id)).toBe(100);
+
+      const client = await world.api.client({ first_name: 'Forget', last_name: 'Me' });
+      await manager.page.goto(ui(`/clients/${client.client_id}/erasure`));
+      await manager.page.getByRole('checkbox').check();
+      await manager.page.getByRole('button', { name: 'Continue' }).click();
+      await manager.page.getByRole('button', { name: 'Erase this client for good' }).click();
+      await manager.page.getByText('Waiting for approval.').waitFor();
+      const admin = await as('admin');
+      await openWaiting(admin.page, 1);
+      await expectFine(admin.page, 'approval-erasure');
+      await admin.page.getByRole('button', { name: 'Approve' }).click();
+      await admin.page.getByText('It has been done.').waitFor();
+      await admin.page.goto(ui(`/clients/${client.client_id}`));
+      await admin.page.getByText('This client was erased').waitFor();
+      expect([...officer.complaints, ...manager.complaints, ...admin.complaints]).toEqual([]);
     });
   });
 

@@ -14,14 +14,27 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       const answer = await officer.page.goto(ui(`/clients/${client_id}`));
       const request_id = answer?.headers()['x-request-id'] ?? '';
       const { page, complaints } = await as('auditor');
-      await eventually(async () => (await api.all<AuditRecord>(`/admin/audit?resource_id=${client_id}&action=get_client`)).length > 0);
+      await eventually(
+        async () => (await api.all<AuditRecord>(`/admin/audit?resource_id=${client_id}&action=get_client`)).length > 0,
+      );
       await page.goto(ui(`/audit?resource_id=${client_id}&action=get_client`));
       const row = page.getByRole('row', { name: /officer from \S+ get_client/ });
       expect(await row.count()).toBe(1);
       expect(await row.innerText()).toContain(request_id);
-      expect(await row.getByRole('link', { name: client_id }).getAttribute('href')).toBe(`/admin/ui/clients/${client_id}`);
-      const told = await eventually(async () => (await readTopic(world.bank, 'audit')).map(({ value }) => JSON.parse(String(value)) as AuditRecord).find((record) => record.request_id === request_id));
-      expect(told).toMatchObject({ actor: `jwt:${world.bank.issuer}|officer`, action: 'get_client', resource_id: client_id, outcome: 'success' });
+      expect(await row.getByRole('link', { name: client_id }).getAttribute('href')).toBe(
+        `/admin/ui/clients/${client_id}`,
+      );
+      const told = await eventually(async () =>
+        (await readTopic(world.bank, 'audit'))
+          .map(({ value }) => JSON.parse(String(value)) as AuditRecord)
+          .find((record) => record.request_id === request_id),
+      );
+      expect(told).toMatchObject({
+        actor: `jwt:${world.bank.issuer}|officer`,
+        action: 'get_client',
+        resource_id: client_id,
+        outcome: 'success',
+      });
       expect(complaints).toEqual([]);
     });
 
@@ -30,7 +43,9 @@ export function testAudit({ world, ui, as }: Dashboard): void {
       await page.goto(ui('/audit'));
       await page.getByRole('link', { name: 'create_client' }).first().click();
       await page.waitForURL('**/admin/ui/audit?action=create_client');
-      expect(new Set(await page.locator('tbody td:nth-child(3) a').allInnerTexts())).toEqual(new Set(['create_client']));
+      expect(new Set(await page.locator('tbody td:nth-child(3) a').allInnerTexts())).toEqual(
+        new Set(['create_client']),
+      );
       await page.getByRole('link', { name: 'key bootstrap' }).first().click();
       await page.waitForURL('**/admin/ui/audit?actor=key**');
       await page.getByLabel('To (day)').fill('2020-01-01');

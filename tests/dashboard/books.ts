@@ -11,12 +11,16 @@ export function testBooks({ world, ui, as }: Dashboard): void {
       await page.goto(ui(''));
       await page.getByRole('link', { name: 'Books', exact: true }).first().click();
       await page.getByText('The books balance').waitFor();
-      const vault = (await world.api.get('/admin/system-accounts')).list<SystemAccount>().find(({ account_number }) => account_number === 'VLT-USD');
-      expect(plain(await page.getByRole('row', { name: /VLT-USD/ }).innerText())).toContain(Number(vault?.balance).toFixed(2));
+      const vault = (await world.api.get('/admin/system-accounts'))
+        .list<SystemAccount>()
+        .find(({ account_number }) => account_number === 'VLT-USD');
+      expect(plain(await page.getByRole('row', { name: /VLT-USD/ }).innerText())).toContain(
+        Number(vault?.balance).toFixed(2),
+      );
       await page.getByRole('button', { name: 'Check every entry now' }).click();
       await eventually(async () => {
         await page.goto(ui('/books'));
-        return await page.getByText('Every rule of the books holds.').isVisible();
+        return await page.getByText('Every rule that was checked holds.').isVisible();
       });
       await expectFine(page, 'books-verified');
       expect(complaints).toEqual([]);
@@ -42,7 +46,9 @@ export function testBooks({ world, ui, as }: Dashboard): void {
       await page.getByRole('button', { name: 'Show' }).click();
       await page.waitForURL('**/books/postings?**unit=minute');
       await page.locator('#postings canvas').waitFor();
-      expect(await page.getByRole('region', { name: 'Postings over time' }).locator('tbody tr').count()).toBeGreaterThan(0);
+      expect(
+        await page.getByRole('region', { name: 'Postings over time' }).locator('tbody tr').count(),
+      ).toBeGreaterThan(0);
       await expectFine(page, 'postings');
       expect(complaints).toEqual([]);
     });

@@ -13,15 +13,23 @@ export function testFinding({ ui, as }: Dashboard, records: () => Records): void
       };
       await page.goto(ui(''));
       const cases: [string, string][] = [
-        ['hedda hø', `/clients/${client.client_id}`], ['+47 9900 0001', `/clients/${client.client_id}`], [account.account_number, `/accounts/${account.account_id}`],
-        ['INVOICE 77', `/transactions/${deposit.transaction_id}`], [key, `/transactions/${deposit.transaction_id}`], [deposit.transaction_id, `/transactions/${deposit.transaction_id}`], [transfer.transfer_id, `/transfers/${transfer.transfer_id}`],
+        ['hedda hø', `/clients/${client.client_id}`],
+        ['+47 9900 0001', `/clients/${client.client_id}`],
+        [account.account_number, `/accounts/${account.account_id}`],
+        ['INVOICE 77', `/transactions/${deposit.transaction_id}`],
+        [key, `/transactions/${deposit.transaction_id}`],
+        [deposit.transaction_id, `/transactions/${deposit.transaction_id}`],
+        [transfer.transfer_id, `/transfers/${transfer.transfer_id}`],
       ];
       for (const [q, path] of cases) {
         await find(q);
         await page.waitForURL(ui(path));
       }
       await find(transfer.transfer_id.replace('trf_', 'opr_'));
-      await page.getByRole('link', { name: /^Transfer/ }).first().waitFor();
+      await page
+        .getByRole('link', { name: /^Transfer/ })
+        .first()
+        .waitFor();
       await find('nothing is called so');
       await page.getByText('Nothing was found').waitFor();
       expect(complaints).toEqual([]);
@@ -36,14 +44,20 @@ export function testTransaction({ ui, as }: Dashboard, records: () => Records): 
       const { page, complaints } = await as('auditor');
       await page.goto(ui(`/transactions/${deposit.transaction_id}`));
       expect(plain(await heading(page))).toBe('Deposit 1234.50 USD');
-      for (const title of ['Request', 'Command', 'Entries', 'Events']) await page.getByRole('heading', { level: 3, name: title }).waitFor();
+      for (const title of ['Request', 'Command', 'Entries', 'Events'])
+        await page.getByRole('heading', { level: 3, name: title }).waitFor();
       await page.getByText('the very request').waitFor();
-      const kinds = await page.getByRole('region', { name: 'Entries of the operation' }).locator('tbody td:nth-child(2)').allInnerTexts();
+      const kinds = await page
+        .getByRole('region', { name: 'Entries of the operation' })
+        .locator('tbody td:nth-child(2)')
+        .allInnerTexts();
       expect(kinds).toEqual(['Vault', 'Teller', 'Teller', 'Savings']);
       await page.getByText('corebanking.transaction.completed.v1').waitFor();
       await page.goto(ui(`/transfers/${transfer.transfer_id}`));
       await page.getByRole('heading', { level: 3, name: 'Events' }).waitFor();
-      expect(await page.getByRole('link', { name: account.account_number }).first().getAttribute('href')).toBe(`/admin/ui/accounts/${account.account_id}`);
+      expect(await page.getByRole('link', { name: account.account_number }).first().getAttribute('href')).toBe(
+        `/admin/ui/accounts/${account.account_id}`,
+      );
       expect(complaints).toEqual([]);
       const officer = await as('officer');
       await officer.page.goto(ui(`/transactions/${deposit.transaction_id}`));

@@ -5,8 +5,10 @@ import type { RestKey } from '../support/client.ts';
 import { eventually } from '../support/world.ts';
 
 export function testKeys({ world, ui, as }: Dashboard): void {
-  const statusWith = async (apiKey: string, gateway: number) => (await world.gateway(gateway).withKey(apiKey).get('/')).status;
-  const keysNamed = async (wanted: string) => (await world.api.all<RestKey>('/admin/api-keys')).filter(({ name }) => name === wanted);
+  const statusWith = async (apiKey: string, gateway: number) =>
+    (await world.gateway(gateway).withKey(apiKey).get('/')).status;
+  const keysNamed = async (wanted: string) =>
+    (await world.api.all<RestKey>('/admin/api-keys')).filter(({ name }) => name === wanted);
 
   async function createKey(page: Page, name: string): Promise<string> {
     await page.goto(ui('/api-keys'));
@@ -27,7 +29,10 @@ export function testKeys({ world, ui, as }: Dashboard): void {
       await page.getByRole('button', { name: 'Copy' }).click();
       await page.getByText('Copied.').waitFor();
       expect(await page.evaluate('navigator.clipboard.readText()')).toBe(apiKey);
-      await eventually(async () => (await statusWith(apiKey, 0)) === 200 && (await statusWith(apiKey, 1)) === 200, 2000);
+      await eventually(
+        async () => (await statusWith(apiKey, 0)) === 200 && (await statusWith(apiKey, 1)) === 200,
+        2000,
+      );
 
       await page.getByRole('button', { name: 'I have copied it' }).click();
       expect(await page.content()).not.toContain(apiKey);
@@ -36,14 +41,23 @@ export function testKeys({ world, ui, as }: Dashboard): void {
       await page.getByRole('button', { name: 'Rotate' }).click();
       const rotated = await page.getByLabel('API key', { exact: true }).inputValue();
       expect(rotated).not.toBe(apiKey);
-      await eventually(async () => (await statusWith(rotated, 1)) === 200 && (await statusWith(apiKey, 1)) === 200, 2000);
+      await eventually(
+        async () => (await statusWith(rotated, 1)) === 200 && (await statusWith(apiKey, 1)) === 200,
+        2000,
+      );
 
       await page.getByRole('button', { name: 'I have copied it' }).click();
-      await page.getByRole('link', { name: /^Revoke Reporting/ }).first().click();
+      await page
+        .getByRole('link', { name: /^Revoke Reporting/ })
+        .first()
+        .click();
       await expectFine(page, 'key-revocation');
       await page.getByRole('button', { name: 'Revoke the key' }).click();
       await page.getByText('The key is revoked').waitFor();
-      await eventually(async () => (await statusWith(rotated, 0)) === 401 && (await statusWith(rotated, 1)) === 401, 2000);
+      await eventually(
+        async () => (await statusWith(rotated, 0)) === 401 && (await statusWith(rotated, 1)) === 401,
+        2000,
+      );
       await page.getByRole('link', { name: 'Reporting <b>tool</b>', exact: true }).first().click();
       await expectFine(page, 'key');
       expect(complaints).toEqual([]);

@@ -21,7 +21,8 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
       await page.locator('th[aria-sort="ascending"]').waitFor();
       expect(plain(await page.locator('tbody tr').first().innerText())).toContain('1000.00');
 
-      const amounts = async () => (await page.locator('tbody td:nth-child(5)').allInnerTexts()).map((text) => Number.parseFloat(plain(text)));
+      const amounts = async () =>
+        (await page.locator('tbody td:nth-child(5)').allInnerTexts()).map((text) => Number.parseFloat(plain(text)));
       const shown = await amounts();
       await page.getByRole('button', { name: 'In', exact: true }).focus();
       await page.keyboard.press('Enter');
@@ -32,14 +33,15 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
       expect(await page.locator('th[aria-sort]').allInnerTexts()).toEqual([expect.stringContaining('In')]);
       await expectFine(page, 'transactions-sorted');
 
-      await page.getByText('Filter and order').click();
       await page.getByLabel('Amount from').fill('52');
       await page.getByRole('button', { name: 'Filter', exact: true }).click();
       await page.waitForURL('**min_amount=52**');
       expect(await rows()).toBe(2);
       const file = await context.request.get(ui(`/accounts/${many.account_id}/transactions.csv`));
       expect((await file.text()).trimEnd().split('\r\n')).toHaveLength(55);
-      expect((await (await context.request.get(ui(`/accounts/${account.account_id}/transactions.csv`))).text())).toContain(`,"INVOICE 77","'=1+1",`);
+      expect(
+        await (await context.request.get(ui(`/accounts/${account.account_id}/transactions.csv`))).text(),
+      ).toContain(`,"INVOICE 77","'=1+1",`);
       expect(complaints).toEqual([]);
     });
   });
@@ -47,8 +49,8 @@ export function testLists({ world, ui, as }: Dashboard, records: () => Records):
 
 export function testStatement({ world, ui, as }: Dashboard, records: () => Records): void {
   describe('a statement', () => {
-    it('adds up, and prints without what is for the screen', async () => {
-      const { page, complaints } = await as('auditor');
+    it('adds up, prints without what is for the screen, and is had as a PDF', async () => {
+      const { page, context, complaints } = await as('auditor');
       const { account } = records();
       await page.goto(ui(`/accounts/${account.account_id}/statement`));
       const { closing_balance } = (await world.api.get(`/accounts/${account.account_id}/statement`)).data<Statement>();
@@ -56,6 +58,10 @@ export function testStatement({ world, ui, as }: Dashboard, records: () => Recor
       expect(await page.locator('dl.facts').innerText()).toContain('Hedda Høpper');
       expect(await page.locator('tbody tr').count()).toBe(3);
       await page.getByRole('button', { name: 'Print' }).waitFor();
+      const pdf = await page.getByRole('link', { name: 'PDF' }).getAttribute('href');
+      const file = await context.request.get(new URL(pdf ?? '', page.url()).href);
+      expect([file.status(), file.headers()['content-type']]).toEqual([200, 'application/pdf']);
+      expect((await file.body()).toString('latin1', 0, 5)).toBe('%PDF-');
       await page.emulateMedia({ media: 'print' });
       await look(page, 'statement-printed');
       expect(await page.getByRole('navigation').count()).toBe(0);

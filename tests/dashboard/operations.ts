@@ -10,7 +10,16 @@ export function testOperations({ world, ui, as }: Dashboard): void {
   /** Messages that nothing can read, and the dead letters that they become. */
   async function poison(requestIds: string[]): Promise<DeadLetter[]> {
     const headers = { ce_type: messageType('create_transaction'), ce_id: 'x' };
-    await publish(world.bank, requestIds.map((id) => ({ topic: topicName(world.bank.topic_prefix, 'ledger.commands'), partition: 0, key: 'acc_x', value: '{"no": "<JSON>', headers: { ...headers, 'request-id': id } })));
+    await publish(
+      world.bank,
+      requestIds.map((id) => ({
+        topic: topicName(world.bank.topic_prefix, 'ledger.commands'),
+        partition: 0,
+        key: 'acc_x',
+        value: '{"no": "<JSON>',
+        headers: { ...headers, 'request-id': id },
+      })),
+    );
     return eventually(async () => {
       const found = await world.api.all<DeadLetter>('/admin/dead-letters');
       return requestIds.every((id) => found.some(({ request_id }) => request_id === id)) && found;
@@ -50,7 +59,11 @@ export function testOperations({ world, ui, as }: Dashboard): void {
         const found = await world.api.all<DeadLetter>('/admin/dead-letters');
         return found.length === 3 && found;
       });
-      expect(letters.map(({ request_id, state }) => `${request_id} ${state}`).toSorted()).toEqual(['poison-1 dropped', 'poison-2 open', 'poison-2 redriven']);
+      expect(letters.map(({ request_id, state }) => `${request_id} ${state}`).toSorted()).toEqual([
+        'poison-1 dropped',
+        'poison-2 open',
+        'poison-2 redriven',
+      ]);
       expect(complaints).toEqual([]);
     });
 

@@ -25,14 +25,39 @@ export function testPages({ world, ui, as }: Dashboard): void {
       const { transaction_id } = await api.transact(account.account_id, 'Deposit', 1234.5);
       const of = `/accounts/${account.account_id}`;
       await expectAllFine({
-        clients: '/clients', client: `/clients/${client.client_id}`, contact: `/clients/${client.client_id}/contact`, accounts: '/accounts', account: of, entries: `${of}/entries`, history: `${of}/history`, statement: `${of}/statement`,
-        'account-new': '/accounts/new', freezing: `${of}/freezing`, transaction: `/transactions/${transaction_id}`, transfer: `/transfers/${transfer_id}`, find: '/find?q=Grace',
+        clients: '/clients',
+        client: `/clients/${client.client_id}`,
+        contact: `/clients/${client.client_id}/contact`,
+        accounts: '/accounts',
+        account: of,
+        entries: `${of}/entries`,
+        history: `${of}/history`,
+        statement: `${of}/statement`,
+        'account-new': '/accounts/new',
+        'account-holds': `${of}/holds`,
+        'hold-new': `${of}/holds/new`,
+        'reversal-form': `/transactions/${transaction_id}/reversal`,
+        'client-erasure': `/clients/${client.client_id}/erasure`,
+        'batches-start': '/counter/batches',
+        freezing: `${of}/freezing`,
+        transaction: `/transactions/${transaction_id}`,
+        transfer: `/transfers/${transfer_id}`,
+        find: '/find?q=Grace',
       });
     });
 
     it('of administration too', async () => {
       await api.post('/admin/api-keys', { name: 'Partner bank, nightly statements', scopes: [...scopes] });
-      await expectAllFine({ home: '', keys: '/api-keys', audit: '/audit', operations: '/operations', 'not-found': '/nothing' });
+      await expectAllFine({
+        home: '',
+        keys: '/api-keys',
+        'approvals-waiting': '/approvals',
+        'approvals-own': '/approvals/mine',
+        'approvals-all': '/approvals/all',
+        audit: '/audit',
+        operations: '/operations',
+        'not-found': '/nothing',
+      });
     });
 
     it('works without scripts', async () => {

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import type { BrowserContext } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { createAuthority } from '../support/certificates.ts';
 import { type Dashboard, enterPassword, expectFine, heading, look, signIn } from '../support/browser.ts';
+import { createAuthority } from '../support/certificates.ts';
 import { startTlsFront } from '../support/tls-front.ts';
 import { eventually } from '../support/world.ts';
 
-const cookieOf = async (context: BrowserContext) => (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+const cookieOf = async (context: BrowserContext) =>
+  (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
 
 export function testSignIn({ world, ui, open, as }: Dashboard): void {
   describe('sign-in', () => {
@@ -25,37 +26,82 @@ export function testSignIn({ world, ui, open, as }: Dashboard): void {
       await page.waitForURL('**/admin/ui/api-keys');
       expect(await heading(page)).toBe('API keys');
       const cookies = (await context.cookies()).filter(({ name }) => name.startsWith('bank_'));
-      expect(cookies).toEqual([expect.objectContaining({ name: 'bank_session', httpOnly: true, sameSite: 'Lax', path: '/' })]);
+      expect(cookies).toEqual([
+        expect.objectContaining({ name: 'bank_session', httpOnly: true, sameSite: 'Lax', path: '/' }),
+      ]);
       expect(await page.evaluate('document.cookie')).toBe('');
       expect(complaints).toEqual([]);
     });
 
     it('an answer of the issuer to nobody is a page that says what to do, and is audited', async () => {
       const { page } = await open();
-      const answer = await page.goto(`${world.bank.base_urls[0]}/admin/callback?code=made-up&state=made-up&iss=${encodeURIComponent(world.bank.issuer)}`);
+      const answer = await page.goto(
+        `${world.bank.base_urls[0]}/admin/callback?code=made-up&state=made-up&iss=${encodeURIComponent(world.bank.issuer)}`,
+      );
       expect(await heading(page)).toBe('Sign-in did not work');
       const request_id = answer?.headers()['x-request-id'] ?? '';
-      const record = await eventually(async () => (await world.api.all<AuditRecord>(`/admin/audit?request_id=${request_id}`))[0]);
-      expect(record).toMatchObject({ actor: 'unauthenticated', action: 'sign_in', outcome: 'invalid_credentials', address: '127.0.0.1' });
+      const record = await eventually(
+        async () => (await world.api.all<AuditRecord>(`/admin/audit?request_id=${request_id}`))[0],
+      );
+      expect(record).toMatchObject({
+        actor: 'unauthenticated',
+        action: 'sign_in',
+        outcome: 'invalid_credentials',
+        address: '127.0.0.1',
+      });
       await page.getByRole('button', { name: 'Sign in' }).click();
       await page.getByLabel('User name').waitFor();
     });
 
     it.each([
-      ['admin', ['Home', 'Clients', 'Accounts', 'Approvals', 'Books', 'Operations', 'API keys', 'Audit']],
-      ['officer', ['Home', 'Clients', 'Accounts', 'Approvals']],
-      ['manager', ['Home', 'Clients', 'Accounts', 'Approvals', 'Books', 'Operations', 'API keys', 'Audit']],
-      ['auditor', ['Home', 'Clients', 'Accounts', 'Books', 'Operations', 'Audit']],
+      [
+        'admin',
+        [
+          'Home',
+          'Counter',
+          'Clients',
+          'Accounts',
+          'Transactions',
+          'Approvals',
+          'Books',
+          'Operations',
+          'API keys',
+          'Audit',
+        ],
+      ],
+      ['officer', ['Home', 'Counter', 'Clients', 'Accounts', 'Transactions', 'Approvals']],
+      [
+        'manager',
+        [
+          'Home',
+          'Counter',
+          'Clients',
+          'Accounts',
+          'Transactions',
+          'Approvals',
+          'Books',
+          'Operations',
+          'API keys',
+          'Audit',
+        ],
+      ],
+      ['auditor', ['Home', 'Clients', 'Accounts', 'Transactions', 'Books', 'Operations', 'Audit']],
     ] as const)('%s sees what their scopes allow', async (user, sections) => {
       const { page, complaints } = await as(user);
       await page.goto(ui(''));
       await look(page, `home-${user}`);
-      expect(await page.getByRole('navigation', { name: 'Sections' }).getByRole('link').allInnerTexts()).toEqual(sections);
+      expect(await page.getByRole('navigation', { name: 'Sections' }).getByRole('link').allInnerTexts()).toEqual(
+        sections,
+      );
       expect(complaints).toEqual([]);
       if (user === 'admin' || user === 'manager') return;
       await page.goto(ui('/api-keys/new'));
       expect(await heading(page)).toBe('You may not do this');
-      const refused = await eventually(async () => (await world.api.all<AuditRecord>('/admin/audit?action=page:api-keys/new')).find(({ actor }) => actor.endsWith(`|${user}`)));
+      const refused = await eventually(async () =>
+        (await world.api.all<AuditRecord>('/admin/audit?action=page:api-keys/new')).find(({ actor }) =>
+          actor.endsWith(`|${user}`),
+        ),
+      );
       expect(refused.outcome).toBe('insufficient_scope');
     });
   });
@@ -66,7 +112,8 @@ export function testSignOut({ world, open }: Dashboard): void {
   const front = () => world.bank.base_urls[0] ?? '';
 
   /** The page of the dashboard as a copied cookie gets it: its status without following redirects. */
-  const statusOfCopy = async (cookie: string, gateway: number): Promise<number> => (await fetch(`${world.bank.base_urls[gateway]}/admin/ui`, { headers: { cookie }, redirect: 'manual' })).status;
+  const statusOfCopy = async (cookie: string, gateway: number): Promise<number> =>
+    (await fetch(`${world.bank.base_urls[gateway]}/admin/ui`, { headers: { cookie }, redirect: 'manual' })).status;
 
   describe('sign-out', () => {
     it('ends the session on every gateway within 2 s, for a copied cookie too, also on one that starts later; both ends are audited', async () => {
@@ -83,11 +130,48 @@ export function testSignOut({ world, open }: Dashboard): void {
         const found = await world.api.all<AuditRecord>('/admin/audit?action=sign_out');
         return found.length > 0 && found;
       });
-      expect(out).toMatchObject({ actor: `jwt:${world.bank.issuer}|auditor`, outcome: 'success', address: '127.0.0.1' });
+      expect(out).toMatchObject({
+        actor: `jwt:${world.bank.issuer}|auditor`,
+        outcome: 'success',
+        address: '127.0.0.1',
+      });
       const session = await world.api.all<AuditRecord>(`/admin/audit?resource_id=${out?.resource_id}`);
       expect(session.map(({ action }) => action)).toEqual(['sign_out', 'sign_in']);
       await world.bank.process('gateway-2').restart();
       expect(await statusOfCopy(cookie, 1)).toBe(303);
+    });
+  });
+
+  describe('a form that is sent when its session has ended', () => {
+    it('is given back after signing in, and sent by one key', async () => {
+      const { page, context, complaints } = await open();
+      await signIn(page, front(), 'officer');
+      const cookie = await cookieOf(context);
+      await page.goto(`${front()}/admin/ui/clients/new`);
+      for (const [label, text] of [
+        ['First name', 'Kept'],
+        ['Last name', 'Form'],
+        ['E-mail', 'kept@form.example'],
+        ['Phone', '+254 700 123 987'],
+      ] as const)
+        await page.locator('main').getByLabel(label).first().fill(text);
+      // Signing in anywhere else ends the session here.
+      const elsewhere = await open();
+      await signIn(elsewhere.page, front(), 'officer');
+      await eventually(async () => (await statusOfCopy(cookie, 0)) === 303);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
+      await page.getByRole('button', { name: 'Sign in' }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByLabel('User name').waitFor();
+      await enterPassword(page, 'officer');
+      await page.getByText('Nothing has been done yet.').waitFor();
+      await expectFine(page, 'kept-form');
+      await page.getByRole('button', { name: 'Send it now' }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByText('The client is opened.').waitFor();
+      expect(await heading(page)).toBe('Kept Form');
+      expect(complaints).toEqual([]);
     });
   });
 
@@ -97,13 +181,26 @@ export function testSignOut({ world, open }: Dashboard): void {
       const dir = mkdtempSync(join(tmpdir(), 'core-banking-front-'));
       const gateway = world.bank.process('gateway-2');
       await gateway.startWith({ PUBLIC_URL: publicUrl });
-      const stop = await startTlsFront({ port: Number(new URL(publicUrl).port), target: world.bank.base_urls[1] ?? '', ...createAuthority(dir).sign('front', ['DNS:bank.localhost']) });
+      const stop = await startTlsFront({
+        port: Number(new URL(publicUrl).port),
+        target: world.bank.base_urls[1] ?? '',
+        ...createAuthority(dir).sign('front', ['DNS:bank.localhost']),
+      });
       try {
         await eventually(async () => (await fetch(gateway.health_url)).ok);
         const { page, context, complaints } = await open([publicUrl]);
         await signIn(page, publicUrl, 'auditor');
         const cookies = (await context.cookies()).filter(({ name }) => name.includes('bank_'));
-        expect(cookies).toEqual([expect.objectContaining({ name: '__Host-bank_session', domain: 'bank.localhost', path: '/', secure: true, httpOnly: true, sameSite: 'Lax' })]);
+        expect(cookies).toEqual([
+          expect.objectContaining({
+            name: '__Host-bank_session',
+            domain: 'bank.localhost',
+            path: '/',
+            secure: true,
+            httpOnly: true,
+            sameSite: 'Lax',
+          }),
+        ]);
         const answer = await page.goto(`${publicUrl}/admin/ui/books`);
         expect(answer?.headers()['strict-transport-security']).toContain('max-age=');
         await page.getByRole('button', { name: 'Check every entry now' }).click();

@@ -12,45 +12,73 @@ import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { readMessage } from '#libs/kafka/consume/read-message.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import { signedForTest, testMacSecrets } from '#libs/service/test/keys.ts';
-import { type BankSettings, createTopics, makeApiKey, migrateService, newKeyPair, type ServiceKind, startService } from '../../tools/local/bank.ts';
+import { kafkaAcls } from '../../tools/generate/kafka-rights.ts';
+import {
+  type BankSettings,
+  createTopics,
+  makeApiKey,
+  migrateService,
+  newKeyPair,
+  type ServiceKind,
+  startService,
+} from '../../tools/local/bank.ts';
 import type { Child } from '../../tools/local/child.ts';
 import { chooseKafkaWay } from '../../tools/local/infra.ts';
 import { startKafka } from '../../tools/local/kafka.ts';
 import { logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { awaitReady } from '../../tools/local/ready.ts';
-import { kafkaAcls } from '../../tools/generate/kafka-rights.ts';
 import { Api, type RestTransaction } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** A bank at a broker that enforces deploy/kafka/acls.sh: each service does its work with a user of its own, and no user more. */
+/**
+ * A bank at a broker that enforces deploy/kafka/acls.sh: each service does its work with a user of
+ * its own, and no user more.
+ */
 const secret = () => randomBytes(24).toString('hex');
-const names = ['gateway', 'ledger', 'accounts', 'topics', 'consumer'] as const;
-const passwords = Object.fromEntries(['admin', ...names.map((name) => `core-banking-${name}`)].map((user) => [user, secret()]));
+const names = ['gateway', 'ledger', 'accounts', 'webhooks', 'topics', 'consumer'] as const;
+const passwords = Object.fromEntries(
+  ['admin', ...names.map((name) => `core-banking-${name}`)].map((user) => [user, secret()]),
+);
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-rights-'));
 const children: Child[] = [];
 let database: TestDatabase;
 let settings: BankSettings;
 let api: Api;
 
-const sasl = (user: string) => ({ mechanism: 'scram-sha-512' as const, username: user, password: passwords[user] ?? '' });
-const kafkaAs = (user: string): KafkaClient => createKafka({ brokers: [settings.brokers], client_id: 'test', sasl: sasl(user) }, silent);
-const as = (user: string): BankSettings => ({ ...settings, env: { KAFKA_SASL_MECHANISM: 'scram-sha-512', KAFKA_SASL_USERNAME: user, KAFKA_SASL_PASSWORD: passwords[user] ?? '' } });
+const sasl = (user: string) => ({
+  mechanism: 'scram-sha-512' as const,
+  username: user,
+  password: passwords[user] ?? '',
+});
+const kafkaAs = (user: string): KafkaClient =>
+  createKafka({ brokers: [settings.brokers], client_id: 'test', sasl: sasl(user) }, silent);
+const as = (user: string): BankSettings => ({
+  ...settings,
+  env: { KAFKA_SASL_MECHANISM: 'scram-sha-512', KAFKA_SASL_USERNAME: user, KAFKA_SASL_PASSWORD: passwords[user] ?? '' },
+});
 
 async function startBroker(): Promise<string> {
   const [client, broker, controller] = await Promise.all([freePort(), freePort(), freePort()]);
-  children.push(await startKafka({
-    dir: join(dir, 'kafka'), log: join(dir, 'kafka.log'), ports: { client, broker, controller }, way: 'java', users: passwords,
-    settings: {
-      'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
-      // The broker itself, on the listeners that no client reaches.
-      'super.users': 'User:admin;User:ANONYMOUS',
-      'listener.security.protocol.map': 'CLIENT:SASL_PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT',
-      'sasl.enabled.mechanisms': 'SCRAM-SHA-512',
-      'listener.name.client.scram-sha-512.sasl.jaas.config': 'org.apache.kafka.common.security.scram.ScramLoginModule required;',
-      'broker.session.timeout.ms': '18000',
-    },
-  }));
+  children.push(
+    await startKafka({
+      dir: join(dir, 'kafka'),
+      log: join(dir, 'kafka.log'),
+      ports: { client, broker, controller },
+      way: 'java',
+      users: passwords,
+      settings: {
+        'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+        // The broker itself, on the listeners that no client reaches.
+        'super.users': 'User:admin;User:ANONYMOUS',
+        'listener.security.protocol.map': 'CLIENT:SASL_PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT',
+        'sasl.enabled.mechanisms': 'SCRAM-SHA-512',
+        'listener.name.client.scram-sha-512.sasl.jaas.config':
+          'org.apache.kafka.common.security.scram.ScramLoginModule required;',
+        'broker.session.timeout.ms': '18000',
+      },
+    }),
+  );
   return `127.0.0.1:${client}`;
 }
 
@@ -58,14 +86,26 @@ async function startBroker(): Promise<string> {
 async function grantRights(kafka: KafkaClient): Promise<void> {
   const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafka.kafkajs;
   const constant = (text: string) => text.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
-  const acl = kafkaAcls().split('\n').filter((line) => line.startsWith('kafka-acls.sh')).flatMap((line) => {
-    const [, principal = '', type = '', resourceName = ''] = /--allow-principal "([^"]+)".* --(topic|group) '([^']+)'/.exec(line) ?? [];
-    const resourcePatternType = line.endsWith('--resource-pattern-type prefixed') ? ResourcePatternTypes.PREFIXED : ResourcePatternTypes.LITERAL;
-    const resourceType = type === 'topic' ? AclResourceTypes.TOPIC : AclResourceTypes.GROUP;
-    return [...line.matchAll(/--operation (\w+)/g)].map(([, operation = '']) => (
-      { resourceType, resourceName, resourcePatternType, principal, host: '*', operation: AclOperationTypes[constant(operation) as keyof typeof AclOperationTypes], permissionType: AclPermissionTypes.ALLOW }
-    ));
-  });
+  const acl = kafkaAcls()
+    .split('\n')
+    .filter((line) => line.startsWith('kafka-acls.sh'))
+    .flatMap((line) => {
+      const [, principal = '', type = '', resourceName = ''] =
+        /--allow-principal "([^"]+)".* --(topic|group) '([^']+)'/.exec(line) ?? [];
+      const resourcePatternType = line.endsWith('--resource-pattern-type prefixed')
+        ? ResourcePatternTypes.PREFIXED
+        : ResourcePatternTypes.LITERAL;
+      const resourceType = type === 'topic' ? AclResourceTypes.TOPIC : AclResourceTypes.GROUP;
+      return [...line.matchAll(/--operation (\w+)/g)].map(([, operation = '']) => ({
+        resourceType,
+        resourceName,
+        resourcePatternType,
+        principal,
+        host: '*',
+        operation: AclOperationTypes[constant(operation) as keyof typeof AclOperationTypes],
+        permissionType: AclPermissionTypes.ALLOW,
+      }));
+    });
   await kafka.withAdmin((admin) => admin.createAcls({ acl }));
 }
 
@@ -74,7 +114,9 @@ async function startOne(kind: ServiceKind, port?: number): Promise<void> {
   const log = join(dir, `${kind}.log`);
   const child = startService({ kind, name: kind, healthPort, log, port }, as(`core-banking-${kind}`));
   children.push(child);
-  await awaitReady({ url: `http://127.0.0.1:${healthPort}/readyz` }, 60_000, () => (child.running() ? undefined : `${kind} died`)).catch((error: Error) => {
+  await awaitReady({ url: `http://127.0.0.1:${healthPort}/readyz` }, 60_000, () =>
+    child.running() ? undefined : `${kind} died`,
+  ).catch((error: Error) => {
     throw new Error(`${error.message}\n${logTail(log, 20)}`);
   });
 }
@@ -84,14 +126,35 @@ beforeAll(async () => {
   expect(chooseKafkaWay(), 'the broker of this test needs Java').toBe('java');
   database = await createTestDatabase();
   settings = {
-    brokers: await startBroker(), topicPrefix: '', ownerUrl: database.url, rolePasswords: { ledger: secret(), accounts: secret() }, issuer: 'http://127.0.0.1:9',
-    apiKeyPepper: secret(), idempotencySecret: secret(), signing: { mac: testMacSecrets, keyPair: newKeyPair() },
+    brokers: await startBroker(),
+    topicPrefix: '',
+    ownerUrl: database.url,
+    rolePasswords: { ledger: secret(), accounts: secret(), webhooks: secret() },
+    issuer: 'http://127.0.0.1:9',
+    apiKeyPepper: secret(),
+    idempotencySecret: secret(),
+    webhookSecretKey: secret(),
+    signing: { mac: testMacSecrets, keyPair: newKeyPair() },
   };
   await grantRights(kafkaAs('admin'));
-  await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(as('core-banking-topics'))]);
+  await Promise.all([
+    migrateService('ledger', settings),
+    migrateService('accounts', settings),
+    migrateService('webhooks', settings),
+    createTopics(as('core-banking-topics')),
+  ]);
   const port = await freePort();
-  const [key] = await Promise.all([makeApiKey(settings), startOne('ledger'), startOne('accounts'), startOne('gateway', port)]);
-  api = new Api(() => `http://127.0.0.1:${port}`, () => ({ 'x-api-key': key }));
+  const [key] = await Promise.all([
+    makeApiKey(settings),
+    startOne('ledger'),
+    startOne('accounts'),
+    startOne('webhooks'),
+    startOne('gateway', port),
+  ]);
+  api = new Api(
+    () => `http://127.0.0.1:${port}`,
+    () => ({ 'x-api-key': key }),
+  );
   await awaitReady({ url: `http://127.0.0.1:${port}/`, headers: { 'x-api-key': key } }, 30_000);
 }, 240_000);
 
@@ -102,7 +165,11 @@ afterAll(async () => {
 });
 
 /** Writes a message without the publisher, which would wait and try again. */
-async function write(kafka: KafkaClient, topic: TopicName, message: { key: string | null; value: string | null; headers?: Record<string, string>; partition?: number }): Promise<void> {
+async function write(
+  kafka: KafkaClient,
+  topic: TopicName,
+  message: { key: string | null; value: string | null; headers?: Record<string, string>; partition?: number },
+): Promise<void> {
   const { client, close } = kafka.newProducer();
   try {
     await client.connect();
@@ -130,12 +197,34 @@ describe('Each service does its work', () => {
     const { account_id } = await api.newAccount();
     const transaction_id = idOf('transaction', withBucket(randomBytes(16).toString('hex'), account_id));
     const headers = toHeaders({
-      message_id: transaction_id, type: messageType('create_transaction'), source: source.gateway, time: new Date().toISOString(), subject: account_id, request_id: transaction_id, actor: 'test',
-      reply_topic: 'nowhere', correlation_id: 'c', reply_partition: 0,
+      message_id: transaction_id,
+      type: messageType('create_transaction'),
+      source: source.gateway,
+      time: new Date().toISOString(),
+      subject: account_id,
+      request_id: transaction_id,
+      actor: 'test',
+      reply_topic: 'nowhere',
+      correlation_id: 'c',
+      reply_partition: 0,
     });
-    const value = JSON.stringify({ transaction_id, account_id, transaction_type: 'Deposit', amount: '5', currency: null, description: null, reference: null });
-    await write(kafkaAs('core-banking-gateway'), 'ledger.commands', { ...signedForTest({ headers, value }), key: account_id, partition: commandPartition(bucketOf(account_id)) });
-    const letter = await eventually(async () => (await api.all<DeadLetter>('/admin/dead-letters')).find(({ request_id }) => request_id === transaction_id));
+    const value = JSON.stringify({
+      transaction_id,
+      account_id,
+      transaction_type: 'Deposit',
+      amount: '5',
+      currency: null,
+      description: null,
+      reference: null,
+    });
+    await write(kafkaAs('core-banking-gateway'), 'ledger.commands', {
+      ...signedForTest({ headers, value }),
+      key: account_id,
+      partition: commandPartition(bucketOf(account_id)),
+    });
+    const letter = await eventually(async () =>
+      (await api.all<DeadLetter>('/admin/dead-letters')).find(({ request_id }) => request_id === transaction_id),
+    );
     expect((await api.post(`/admin/dead-letters/${letter.dead_letter_id}/redrive`)).status).toBe(200);
     const done = await eventually(async () => {
       const answer = await api.get(`/transactions/${transaction_id}`);
@@ -146,28 +235,49 @@ describe('Each service does its work', () => {
 });
 
 describe('And nothing else', () => {
-  test.each(['gateway', 'ledger', 'accounts', 'consumer'] as const)('%s writes no topic that is not its own', async (name) => {
-    const kafka = kafkaAs(`core-banking-${name}`);
-    const others = (Object.keys(topics) as TopicName[]).filter((topic) => name === 'consumer' || !topics[topic].writers.includes(name));
-    expect(others).toContain(name === 'accounts' ? 'transactions' : 'api-keys');
-    const outcomes = await Promise.all(others.map(async (topic) => `${topic}: ${await write(kafka, topic, { key: 'k', value: 'forged' }).then(() => 'written', (error: Error) => error.message)}`));
-    expect(outcomes.filter((outcome) => !/authoriz/i.test(outcome))).toEqual([]);
-  });
+  test.each(['gateway', 'ledger', 'accounts', 'webhooks', 'consumer'] as const)(
+    '%s writes no topic that is not its own',
+    async (name) => {
+      const kafka = kafkaAs(`core-banking-${name}`);
+      const others = (Object.keys(topics) as TopicName[]).filter(
+        (topic) => name === 'consumer' || !topics[topic].writers.includes(name),
+      );
+      expect(others).toContain(name === 'accounts' ? 'transactions' : 'api-keys');
+      const outcomes = await Promise.all(
+        others.map(
+          async (topic) =>
+            `${topic}: ${await write(kafka, topic, { key: 'k', value: 'forged' }).then(
+              () => 'written',
+              (error: Error) => error.message,
+            )}`,
+        ),
+      );
+      expect(outcomes.filter((outcome) => !/authoriz/i.test(outcome))).toEqual([]);
+    },
+  );
 
   test('a consumer reads events, and neither commands nor keys; it joins and sees no group of a service', async () => {
     const kafka = kafkaAs('core-banking-consumer');
     const read = (topic: TopicName) => readMessage(kafka, { topic, partition: 0, offset: 0n }, 3_000);
     expect(await read('audit')).toMatchObject({ topic: 'audit' });
-    for (const topic of ['ledger.commands', 'api-keys', 'replies'] as const) await expect(read(topic), topic).rejects.toThrow(/authoriz/i);
+    for (const topic of ['ledger.commands', 'api-keys', 'replies'] as const)
+      await expect(read(topic), topic).rejects.toThrow(/authoriz/i);
     // kafkajs goes on asking for a coordinator that it is not told.
-    const offsetsOf = (groupId: string) => kafka.withAdmin((admin) => admin.fetchOffsets({ groupId, topics: ['audit'] }), 5_000);
+    const offsetsOf = (groupId: string) =>
+      kafka.withAdmin((admin) => admin.fetchOffsets({ groupId, topics: ['audit'] }), 5_000);
     expect(await offsetsOf('core-banking-consumer-1')).toMatchObject([{ topic: 'audit' }]);
     await expect(offsetsOf('ledger')).rejects.toThrow();
   });
 
   test('nobody reads the topics of another one', async () => {
-    const read = (name: string, topic: TopicName) => readMessage(kafkaAs(`core-banking-${name}`), { topic, partition: 0, offset: 0n }, 3_000);
-    for (const [name, topic] of [['gateway', 'ledger.commands'], ['gateway', 'audit'], ['ledger', 'api-keys'], ['accounts', 'ledger.commands']] as const) {
+    const read = (name: string, topic: TopicName) =>
+      readMessage(kafkaAs(`core-banking-${name}`), { topic, partition: 0, offset: 0n }, 3_000);
+    for (const [name, topic] of [
+      ['gateway', 'ledger.commands'],
+      ['gateway', 'audit'],
+      ['ledger', 'api-keys'],
+      ['accounts', 'ledger.commands'],
+    ] as const) {
       await expect(read(name, topic), `${name} ${topic}`).rejects.toThrow(/authoriz/i);
     }
   });

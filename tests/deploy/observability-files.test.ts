@@ -1,12 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { describeMetrics } from '../../tools/generate/metrics.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
-import { alerts, rules } from '../support/rules.ts';
+import { describeMetrics } from '../../tools/generate/metrics.ts';
 import { readScrape } from '../support/metrics.ts';
+import { alerts, rules } from '../support/rules.ts';
 
-/** Alerts and dashboards speak of metrics and labels that exist; tests/deploy/observability.e2e.test.ts compares those with a running bank. */
+/**
+ * Alerts and dashboards speak of metrics and labels that exist;
+ * tests/deploy/observability.e2e.test.ts compares those with a running bank.
+ */
 const root = join(import.meta.dirname, '..', '..');
 const dashboards = join(root, 'deploy/observability/grafana/dashboards');
 
@@ -16,9 +19,11 @@ async function known(): Promise<Map<string, Set<string>>> {
   const labels = new Map<string, Set<string>>();
   for (const { name, type, labels: own } of describeMetrics()) {
     const suffixes = type === 'histogram' ? ['_bucket', '_count', '_sum'] : [''];
-    for (const suffix of suffixes) labels.set(name + suffix, new Set([...common, ...own, ...(suffix === '_bucket' ? ['le'] : [])]));
+    for (const suffix of suffixes)
+      labels.set(name + suffix, new Set([...common, ...own, ...(suffix === '_bucket' ? ['le'] : [])]));
   }
-  for (const { name, labels: own } of readScrape(await createMetrics('test').text()).series) if (!labels.has(name)) labels.set(name, new Set([...common, ...Object.keys(own)]));
+  for (const { name, labels: own } of readScrape(await createMetrics('test').text()).series)
+    if (!labels.has(name)) labels.set(name, new Set([...common, ...Object.keys(own)]));
   for (const { record } of rules) if (record !== undefined) labels.set(record, new Set());
   return labels;
 }
@@ -31,18 +36,29 @@ function wrongNames(expression: string): string[] {
   const names = [...expression.matchAll(/\b(?:corebanking[_:]|nodejs_|process_)[\w:]*/g)].map(([name]) => name);
   if (names.length === 0) wrong.push('it names no metric');
   for (const name of names) if (!metrics.has(name)) wrong.push(`no metric ${name}`);
-  for (const [, name = '', selector = ''] of expression.matchAll(/\b((?:corebanking|nodejs|process)[\w:]*)\{([^}]*)\}/g)) {
-    for (const [, label = ''] of selector.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)) if (!metrics.get(name)?.has(label)) wrong.push(`${name} has no label ${label}`);
+  for (const [, name = '', selector = ''] of expression.matchAll(
+    /\b((?:corebanking|nodejs|process)[\w:]*)\{([^}]*)\}/g,
+  )) {
+    for (const [, label = ''] of selector.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g))
+      if (!metrics.get(name)?.has(label)) wrong.push(`${name} has no label ${label}`);
   }
   const all = new Set(names.flatMap((name) => [...(metrics.get(name) ?? [])]));
   for (const [, list = ''] of expression.matchAll(/\b(?:by|on)\s*\(([^)]*)\)/g)) {
-    for (const label of list.split(',').map((part) => part.trim())) if (label !== '' && !all.has(label) && !expression.includes(`"${label}", "$1"`)) wrong.push(`nothing here has a label ${label}`);
+    for (const label of list.split(',').map((part) => part.trim()))
+      if (label !== '' && !all.has(label) && !expression.includes(`"${label}", "$1"`))
+        wrong.push(`nothing here has a label ${label}`);
   }
   return wrong;
 }
 
 test('the check of names finds wrong ones', () => {
-  expect(wrongNames('sum by (colour) (rate(corebanking_commands_total{shape="x"}[5m])) / corebanking_nothing')).toEqual(['no metric corebanking_nothing', 'corebanking_commands_total has no label shape', 'nothing here has a label colour']);
+  expect(wrongNames('sum by (colour) (rate(corebanking_commands_total{shape="x"}[5m])) / corebanking_nothing')).toEqual(
+    [
+      'no metric corebanking_nothing',
+      'corebanking_commands_total has no label shape',
+      'nothing here has a label colour',
+    ],
+  );
 });
 
 describe('rules', () => {
@@ -50,37 +66,52 @@ describe('rules', () => {
     expect(wrongNames(expr)).toEqual([]);
   });
 
-  test.each(alerts.map((alert) => [alert.name, alert]))('%s has a severity, a summary and a runbook of its own', (name, { severity, summary, runbook }) => {
-    expect(['page', 'ticket']).toContain(severity);
-    expect(summary).toMatch(/\w/);
-    expect(runbook).toBe(`docs/runbooks/${name}.md`);
-    const page = readFileSync(join(root, runbook), 'utf8');
-    expect(page.split('\n')[0]).toBe(`# ${name}`);
-    for (const part of ['## What it means', '## Look here', '## Do this']) expect(page).toContain(`\n${part}\n`);
-  });
+  test.each(alerts.map((alert) => [alert.name, alert]))(
+    '%s has a severity, a summary and a runbook of its own',
+    (name, { severity, summary, runbook }) => {
+      expect(['page', 'ticket']).toContain(severity);
+      expect(summary).toMatch(/\w/);
+      expect(runbook).toBe(`docs/runbooks/${name}.md`);
+      const page = readFileSync(join(root, runbook), 'utf8');
+      expect(page.split('\n')[0]).toBe(`# ${name}`);
+      for (const part of ['## What it means', '## Look here', '## Do this']) expect(page).toContain(`\n${part}\n`);
+    },
+  );
 
   test('no runbook is left over', () => {
-    expect(readdirSync(join(root, 'docs/runbooks')).toSorted()).toEqual([...alerts.map(({ name }) => `${name}.md`), 'README.md'].toSorted());
+    expect(readdirSync(join(root, 'docs/runbooks')).toSorted()).toEqual(
+      [...alerts.map(({ name }) => `${name}.md`), 'README.md', 'missing-payment.md'].toSorted(),
+    );
   });
 });
 
 describe('dashboards', () => {
   type Dashboard = { uid: string; title: string; panels: { title: string; targets: { expr: string }[] }[] };
-  const files = readdirSync(dashboards).map((file) => [file, JSON.parse(readFileSync(join(dashboards, file), 'utf8')) as Dashboard] as const);
+  const files = readdirSync(dashboards).map(
+    (file) => [file, JSON.parse(readFileSync(join(dashboards, file), 'utf8')) as Dashboard] as const,
+  );
 
   test('there are four, each with an id of its own', () => {
     expect(files.map(([file]) => file)).toEqual(['books.json', 'golden-signals.json', 'kafka.json', 'ledger.json']);
     expect(new Set(files.map(([, { uid }]) => uid)).size).toBe(4);
   });
 
-  test.each(files.flatMap(([file, { panels }]) => panels.map((panel) => [`${file}: ${panel.title}`, panel] as const)))('%s', (_name, { targets }) => {
-    expect(targets.length).toBeGreaterThan(0);
-    for (const { expr } of targets) expect(wrongNames(expr), expr).toEqual([]);
-  });
+  test.each(files.flatMap(([file, { panels }]) => panels.map((panel) => [`${file}: ${panel.title}`, panel] as const)))(
+    '%s',
+    (_name, { targets }) => {
+      expect(targets.length).toBeGreaterThan(0);
+      for (const { expr } of targets) expect(wrongNames(expr), expr).toEqual([]);
+    },
+  );
 });
 
 test('every file that Prometheus, Grafana and the collector are given is there', () => {
-  for (const file of ['prometheus.yml', 'otel-collector.yaml', 'grafana/provisioning/datasources/datasources.yaml', 'grafana/provisioning/dashboards/dashboards.yaml']) {
+  for (const file of [
+    'prometheus.yml',
+    'otel-collector.yaml',
+    'grafana/provisioning/datasources/datasources.yaml',
+    'grafana/provisioning/dashboards/dashboards.yaml',
+  ]) {
     expect(existsSync(join(root, 'deploy/observability', file)), file).toBe(true);
   }
 });

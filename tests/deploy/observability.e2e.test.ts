@@ -4,9 +4,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { topicName } from '#libs/contracts/topics.ts';
 import { metricPrefix } from '#libs/service/metrics.ts';
 import { describeMetrics } from '../../tools/generate/metrics.ts';
-import { startCollector } from '../support/collector.ts';
-import type { SentSpan } from '../support/collector.ts';
 import { expectError, newKey, retail } from '../support/client.ts';
+import type { SentSpan } from '../support/collector.ts';
+import { startCollector } from '../support/collector.ts';
 import { again, caughtUp, publish, readTopic } from '../support/kafka.ts';
 import { scrape } from '../support/metrics.ts';
 import { eventually, useBank } from '../support/world.ts';
@@ -14,10 +14,10 @@ import { eventually, useBank } from '../support/world.ts';
 /** What SREs see of a running bank: its metrics say what was done, and what is wrong. */
 const collector = await startCollector();
 afterAll(() => collector.stop());
-const world = useBank({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
+const world = useBank({ webhooks: 1, env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
 const { api } = world;
 
-const look = (name: 'gateway' | 'ledger' | 'accounts') => scrape(world.bank.process(name));
+const look = (name: 'gateway' | 'ledger' | 'accounts' | 'webhooks') => scrape(world.bank.process(name));
 const outcomes = async (service: 'ledger' | 'accounts', name: string) => {
   const { series } = await look(service);
   const counted = series.filter((one) => one.name === 'corebanking_commands_total' && one.labels['name'] === name);
@@ -38,32 +38,56 @@ describe('Metrics', () => {
     expect((await api.get(`/accounts/${account_id}`)).status).toBe(200);
     expect((await api.with({}).get(`/accounts/${account_id}`)).status).toBe(401);
 
-    expect(await outcomes('ledger', 'create_transaction')).toEqual({ done: 4, insufficient_funds: 2, replayed: 2, idempotency_key_reused: 1 });
+    expect(await outcomes('ledger', 'create_transaction')).toEqual({
+      done: 4,
+      insufficient_funds: 2,
+      replayed: 2,
+      idempotency_key_reused: 1,
+    });
     expect(await outcomes('ledger', 'open_ledger_account')).toEqual({ done: 1 });
     expect(await outcomes('accounts', 'create_client')).toEqual({ done: 2, replayed: 1 });
     expect(await outcomes('accounts', 'open_account')).toEqual({ begun: 1, done: 1 });
     const [gateway, ledger] = await Promise.all([look('gateway'), look('ledger')]);
-    const answers = (endpoint: string, status: number) => gateway.value('corebanking_gateway_requests_total', { endpoint, status: String(status) });
+    const answers = (endpoint: string, status: number) =>
+      gateway.value('corebanking_gateway_requests_total', { endpoint, status: String(status) });
     expect([201, 400, 422].map((status) => answers('create_transaction', status))).toEqual([6, 2, 1]);
-    expect([answers('get_account', 200), gateway.value('corebanking_gateway_refusals_total', { code: 'missing_credentials' })]).toEqual([1, 1]);
-    expect(gateway.value('corebanking_gateway_request_duration_seconds_count', { endpoint: 'create_transaction' })).toBe(9);
+    expect([
+      answers('get_account', 200),
+      gateway.value('corebanking_gateway_refusals_total', { code: 'missing_credentials' }),
+    ]).toEqual([1, 1]);
+    expect(
+      gateway.value('corebanking_gateway_request_duration_seconds_count', { endpoint: 'create_transaction' }),
+    ).toBe(9);
     expect(gateway.value('corebanking_gateway_reply_wait_seconds_count', { message: 'create_transaction' })).toBe(9);
     expect(gateway.value('corebanking_gateway_pending_replies')).toBe(0);
     expect(ledger.value('corebanking_ledger_batch_commands_sum')).toBe(10);
-    expect(ledger.value('corebanking_ledger_lock_wait_seconds_count')).toBe(ledger.value('corebanking_ledger_batch_duration_seconds_count'));
+    expect(ledger.value('corebanking_ledger_lock_wait_seconds_count')).toBe(
+      ledger.value('corebanking_ledger_batch_duration_seconds_count'),
+    );
   });
 
   it('are those of docs/metrics.md, in each service', async () => {
-    for (const service of ['gateway', 'ledger', 'accounts'] as const) {
+    for (const service of ['gateway', 'ledger', 'accounts', 'webhooks'] as const) {
       const { families, series } = await look(service);
       const documented = describeMetrics().filter((metric) => metric.services.includes(service));
-      const said = [...families].filter(([name]) => name.startsWith(metricPrefix)).map(([name, { type, help }]) => ({ name, type, help }));
-      expect(said.toSorted((a, b) => (a.name < b.name ? -1 : 1))).toEqual(documented.map(({ name, type, help }) => ({ name, type, help })));
+      const said = [...families]
+        .filter(([name]) => name.startsWith(metricPrefix))
+        .map(([name, { type, help }]) => ({ name, type, help }));
+      expect(said.toSorted((a, b) => (a.name < b.name ? -1 : 1))).toEqual(
+        documented.map(({ name, type, help }) => ({ name, type, help })),
+      );
       const own = series.filter(({ name }) => name.startsWith(metricPrefix));
-      for (const { name, labels } of own) expect([...(documented.find((metric) => name.startsWith(metric.name))?.labels ?? []), 'service', 'le'], name).toEqual(expect.arrayContaining(Object.keys(labels)));
+      for (const { name, labels } of own)
+        expect(
+          [...(documented.find((metric) => name.startsWith(metric.name))?.labels ?? []), 'service', 'le'],
+          name,
+        ).toEqual(expect.arrayContaining(Object.keys(labels)));
       expect(new Set(series.map(({ labels }) => labels['service']))).toEqual(new Set([service]));
       expect(series.some(({ name }) => name === 'nodejs_eventloop_lag_p99_seconds')).toBe(true);
-      expect(series.find(({ name }) => name === 'corebanking_build_info')?.labels).toMatchObject({ version: expect.stringMatching(/^\d/), node_version: process.version });
+      expect(series.find(({ name }) => name === 'corebanking_build_info')?.labels).toMatchObject({
+        version: expect.stringMatching(/^\d/),
+        node_version: process.version,
+      });
     }
   });
 
@@ -74,27 +98,48 @@ describe('Metrics', () => {
     await client.query('begin');
     await client.query('select from accounts where account_id = $1::uuid for update', [account_id.slice(4)]);
     const waiting = api.transact(account_id, 'Deposit', 1);
-    await eventually(async () => (await world.sql("select from pg_locks l join pg_stat_activity a using (pid) where not l.granted and a.application_name like 'ledger%' and datname = current_database()")).length > 0);
+    await eventually(
+      async () =>
+        (
+          await world.sql(
+            "select from pg_locks l join pg_stat_activity a using (pid) where not l.granted and a.application_name like 'ledger%' and datname = current_database()",
+          )
+        ).length > 0,
+    );
     const sleep = 300;
     await client.query('select pg_sleep($1)', [sleep / 1000]);
     await client.query('commit');
     client.release();
     await waiting;
-    expect((await look('ledger')).value('corebanking_ledger_lock_wait_seconds_sum')).toBeGreaterThan(locked + sleep / 1000);
+    expect((await look('ledger')).value('corebanking_ledger_lock_wait_seconds_sum')).toBeGreaterThan(
+      locked + sleep / 1000,
+    );
 
     const [good] = await readTopic(world.bank, 'ledger.commands');
     const poison = { ...again(good!), value: 'no JSON' };
-    await publish(world.bank, [poison, { ...poison, topic: topicName(world.bank.topic_prefix, 'accounts.commands') }, poison]);
+    await publish(world.bank, [
+      poison,
+      { ...poison, topic: topicName(world.bank.topic_prefix, 'accounts.commands') },
+      poison,
+    ]);
     await eventually(async () => (await look('accounts')).value('corebanking_dead_letters_open') === 3);
-    expect((await look('ledger')).value('corebanking_dead_letters_total', { topic: 'ledger.commands', code: 'malformed_json' })).toBe(2);
+    expect(
+      (await look('ledger')).value('corebanking_dead_letters_total', {
+        topic: 'ledger.commands',
+        code: 'malformed_json',
+      }),
+    ).toBe(2);
     expect((await look('accounts')).value('corebanking_dead_letters_total', { topic: 'accounts.commands' })).toBe(1);
   });
 
   it('tell of an outbox that nobody publishes, and of books that do not balance', async () => {
     const { account_id } = await api.newAccount();
     const rows = async () => (await look('ledger')).value('corebanking_outbox_rows');
-    // Not by the metric, which is a look of up to a second ago: what is published, but not marked yet, would be counted below.
-    await eventually(async () => (await world.sql('select from outbox_batches where published_at is null')).length === 0);
+    // Not by the metric, which is a look of up to a second ago: what is published, but not marked
+    // yet, would be counted below.
+    await eventually(
+      async () => (await world.sql('select from outbox_batches where published_at is null')).length === 0,
+    );
     await world.sql("update outbox_lease set holder = 'test', expires_at = clock_timestamp() + interval '1 hour'");
     await eventually(async () => (await look('ledger')).value('corebanking_outbox_relay_active') === 0);
     const published = (await look('ledger')).value('corebanking_outbox_published_total') ?? 0;
@@ -107,13 +152,19 @@ describe('Metrics', () => {
     expect((await look('ledger')).value('corebanking_outbox_published_total')).toBe(published + 2);
 
     expect((await look('ledger')).value('corebanking_books_difference_minor', { currency: 'USD' })).toBe(0);
-    await world.sql("update accounts set balance_minor = balance_minor + 7 where account_type = 'Vault' and currency = 'USD'");
+    await world.sql(
+      "update accounts set balance_minor = balance_minor + 7 where account_type = 'Vault' and currency = 'USD'",
+    );
     // A new process has looked at nothing yet.
     await world.bank.process('ledger').restart();
-    await eventually(async () => (await look('ledger')).value('corebanking_books_difference_minor', { currency: 'USD' }) === 7);
+    await eventually(
+      async () => (await look('ledger')).value('corebanking_books_difference_minor', { currency: 'USD' }) === 7,
+    );
     expect((await api.post('/admin/verifications')).status).toBeLessThan(300);
     await eventually(async () => ((await look('ledger')).value('corebanking_books_findings') ?? 0) > 0);
-    await world.sql("update accounts set balance_minor = balance_minor - 7 where account_type = 'Vault' and currency = 'USD'");
+    await world.sql(
+      "update accounts set balance_minor = balance_minor - 7 where account_type = 'Vault' and currency = 'USD'",
+    );
   });
 
   it('tell of a service that is gone: its lag, who waits, the breaker, late replies', async () => {
@@ -125,43 +176,86 @@ describe('Metrics', () => {
     // Longer than the three seconds of vain waits that open the breaker.
     const waiting = Array.from({ length: 5 }, async (_, i) => {
       await new Promise((resolve) => setTimeout(resolve, 1000 * i));
-      return (await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }, { 'x-request-id': randomUUID() })).status;
+      return (
+        await api.post(
+          '/transactions',
+          { account_id, transaction_type: 'Deposit', amount: 1 },
+          { 'x-request-id': randomUUID() },
+        )
+      ).status;
     });
     await eventually(async () => ((await look('gateway')).value('corebanking_gateway_pending_replies') ?? 0) > 0);
     expect(await Promise.all(waiting)).toEqual(Array(5).fill(202));
-    await eventually(async () => (await look('gateway')).value('corebanking_consumer_lag_messages', { group: 'ledger' }) === 5);
-    await eventually(async () => (await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'ledger' }) === 1);
+    await eventually(
+      async () => (await look('gateway')).value('corebanking_consumer_lag_messages', { group: 'ledger' }) === 5,
+    );
+    await eventually(
+      async () => (await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'ledger' }) === 1,
+    );
     expect((await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'accounts' })).toBe(0);
     await ledger.restart();
     // The gateway's own looks at the bank's clock come late too.
-    await eventually(async () => ((await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0) >= late + 5);
-    await eventually(async () => (await api.get(`/accounts/${account_id}`)).status === 200 && (await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'ledger' }) === 0);
+    await eventually(
+      async () => ((await look('gateway')).value('corebanking_gateway_late_replies_total') ?? 0) >= late + 5,
+    );
+    await eventually(
+      async () =>
+        (await api.get(`/accounts/${account_id}`)).status === 200 &&
+        (await look('gateway')).value('corebanking_gateway_breaker_open', { target: 'ledger' }) === 0,
+    );
   });
 });
 
 describe('Logs', () => {
   const lines = (name: string) => readFileSync(world.bank.process(name).log, 'utf8').trim().split('\n');
-  const logged = (name: string, msg: string) => lines(name).map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['msg'] === msg);
+  const logged = (name: string, msg: string) =>
+    lines(name)
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter((line) => line['msg'] === msg);
 
   it('are JSON, each line with its time, level, service and instance', () => {
-    for (const name of ['gateway', 'ledger', 'accounts']) {
+    for (const name of ['gateway', 'ledger', 'accounts', 'webhooks']) {
       for (const line of lines(name)) {
-        expect(JSON.parse(line)).toMatchObject({ time: expect.stringMatching(/Z$/), level: expect.stringMatching(/^(info|warn|error)$/), service: name, instance: name, msg: expect.any(String) });
+        expect(JSON.parse(line)).toMatchObject({
+          time: expect.stringMatching(/Z$/),
+          level: expect.stringMatching(/^(info|warn|error)$/),
+          service: name,
+          instance: name,
+          msg: expect.any(String),
+        });
       }
     }
   });
 
   it('name the request and its command where a line is about one', () => {
     const command = { request_id: expect.stringMatching(/./), command_id: expect.stringMatching(/^\w+_[0-9a-f]{32}$/) };
-    expect(logged('gateway', 'no reply').filter(({ message }) => message === 'create_transaction')).toEqual(Array(5).fill(expect.objectContaining({ ...command, stage: 'no_reply' })));
-    expect(logged('ledger', 'dead-lettered')).toEqual(Array(2).fill(expect.objectContaining({ ...command, code: 'malformed_json', topic: topicName(world.bank.topic_prefix, 'ledger.commands') })));
+    expect(logged('gateway', 'no reply').filter(({ message }) => message === 'create_transaction')).toEqual(
+      Array(5).fill(expect.objectContaining({ ...command, stage: 'no_reply' })),
+    );
+    expect(logged('ledger', 'dead-lettered')).toEqual(
+      Array(2).fill(
+        expect.objectContaining({
+          ...command,
+          code: 'malformed_json',
+          topic: topicName(world.bank.topic_prefix, 'ledger.commands'),
+        }),
+      ),
+    );
     expect(logged('accounts', 'dead-lettered')).toEqual([expect.objectContaining(command)]);
-    expect(logged('ledger', 'the books do not balance')).toEqual([expect.objectContaining({ request_id: command.request_id, verification_id: expect.stringMatching(/^ver_/) })]);
+    expect(logged('ledger', 'the books do not balance')).toEqual([
+      expect.objectContaining({ request_id: command.request_id, verification_id: expect.stringMatching(/^ver_/) }),
+    ]);
   });
 
   it('hold no credentials and nothing personal', () => {
-    const all = ['gateway', 'ledger', 'accounts'].flatMap(lines).join('\n');
-    for (const secret of [world.bank.api_key, ...Object.entries(retail()).filter(([name]) => name !== 'client_type').map(([, value]) => String(value))]) expect(all).not.toContain(secret);
+    const all = ['gateway', 'ledger', 'accounts', 'webhooks'].flatMap(lines).join('\n');
+    for (const secret of [
+      world.bank.api_key,
+      ...Object.entries(retail())
+        .filter(([name]) => name !== 'client_type')
+        .map(([, value]) => String(value)),
+    ])
+      expect(all).not.toContain(secret);
   });
 });
 
@@ -182,19 +276,32 @@ describe('Traces', () => {
   it('one spans a posting from HTTP over command, batch and SQL to reply and event', async () => {
     const { account_id } = await api.newAccount();
     const trace = newTrace();
-    const posted = await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3 }, { traceparent: traceparent(trace), 'x-request-id': trace });
+    const posted = await api.post(
+      '/transactions',
+      { account_id, transaction_type: 'Deposit', amount: 3 },
+      { traceparent: traceparent(trace), 'x-request-id': trace },
+    );
     expect(posted.status).toBe(201);
     const spans = await eventually(async () => collector.of(trace).length >= 9 && collector.of(trace));
     const http = 'gateway: POST /transactions';
     const asked = `${http} > gateway: request create_transaction`;
     const batch = `${asked} > ledger: process create_transaction > ledger: batch`;
-    expect(tree(spans)).toEqual([
-      http, asked,
-      `${asked} > ledger: process create_transaction`, batch, `${batch} > ledger: SQL lock and read`, `${batch} > ledger: SQL write and commit`, `${batch} > ledger: decide`,
-      `${asked} > ledger: publish replies`, `${asked} > ledger: publish transactions`,
-    ].toSorted());
+    expect(tree(spans)).toEqual(
+      [
+        http,
+        asked,
+        `${asked} > ledger: process create_transaction`,
+        batch,
+        `${batch} > ledger: SQL lock and read`,
+        `${batch} > ledger: SQL write and commit`,
+        `${batch} > ledger: decide`,
+        `${asked} > ledger: publish replies`,
+        `${asked} > ledger: publish transactions`,
+      ].toSorted(),
+    );
     expect(spans.find(({ name }) => name === 'POST /transactions')?.parentSpanId).toBe('c'.repeat(16));
-    for (const span of spans) expect(BigInt(span.endTimeUnixNano), span.name).toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
+    for (const span of spans)
+      expect(BigInt(span.endTimeUnixNano), span.name).toBeGreaterThanOrEqual(BigInt(span.startTimeUnixNano));
     const event = (await readTopic(world.bank, 'transactions')).find(({ headers }) => headers['request-id'] === trace);
     expect(event?.headers['traceparent']?.split('-')[1]).toBe(trace);
   });
@@ -202,8 +309,26 @@ describe('Traces', () => {
   it('one spans a saga over both services and back', async () => {
     const { client_id } = await api.client();
     const trace = newTrace();
-    expect((await api.post('/accounts', { client_id, account_type: 'Savings', currency: 'USD' }, { traceparent: traceparent(trace) })).status).toBe(201);
-    const names = ['gateway: POST /accounts', 'gateway: request open_account', 'accounts: process open_account', 'accounts: publish ledger.commands', 'ledger: process open_ledger_account', 'ledger: publish accounts.commands', 'accounts: process ledger_reply', 'accounts: publish replies', 'accounts: publish accounts'];
+    expect(
+      (
+        await api.post(
+          '/accounts',
+          { client_id, account_type: 'Savings', currency: 'USD' },
+          { traceparent: traceparent(trace) },
+        )
+      ).status,
+    ).toBe(201);
+    const names = [
+      'gateway: POST /accounts',
+      'gateway: request open_account',
+      'accounts: process open_account',
+      'accounts: publish ledger.commands',
+      'ledger: process open_ledger_account',
+      'ledger: publish accounts.commands',
+      'accounts: process ledger_reply',
+      'accounts: publish replies',
+      'accounts: publish accounts',
+    ];
     await eventually(async () => names.every((name) => collector.of(trace).some((span) => shown(span) === name)));
     expect(collector.of(trace).map(shown)).toEqual(expect.arrayContaining(names));
   });
@@ -215,24 +340,45 @@ describe('Traces', () => {
     await client.query('select from accounts where account_id = $1::uuid for update', [account_id.slice(4)]);
     const traces = Array.from({ length: 4 }, newTrace);
     // The first one waits for the lock; what comes meanwhile is one batch.
-    const posted = traces.map((trace) => api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 1 }, { traceparent: traceparent(trace) }));
-    await eventually(async () => (await look('gateway')).value('corebanking_gateway_pending_replies') === traces.length);
+    const posted = traces.map((trace) =>
+      api.post(
+        '/transactions',
+        { account_id, transaction_type: 'Deposit', amount: 1 },
+        { traceparent: traceparent(trace) },
+      ),
+    );
+    await eventually(
+      async () => (await look('gateway')).value('corebanking_gateway_pending_replies') === traces.length,
+    );
     await client.query('commit');
     client.release();
     expect((await Promise.all(posted)).map(({ status }) => status)).toEqual([201, 201, 201, 201]);
-    const processed = () => traces.flatMap((trace) => collector.of(trace).filter(({ name }) => name === 'process create_transaction'));
+    const processed = () =>
+      traces.flatMap((trace) => collector.of(trace).filter(({ name }) => name === 'process create_transaction'));
     await eventually(async () => processed().length === traces.length);
     const batches = () => traces.flatMap((trace) => collector.of(trace).filter(({ name }) => name === 'batch'));
     const linked = processed().flatMap(({ links }) => links ?? []);
     expect(batches().length + linked.length).toBe(traces.length);
-    for (const { traceId, spanId } of linked) expect(batches()).toContainEqual(expect.objectContaining({ traceId, spanId }));
+    for (const { traceId, spanId } of linked)
+      expect(batches()).toContainEqual(expect.objectContaining({ traceId, spanId }));
   });
 
   it('nothing is sent of what its caller does not sample, and its event says so', async () => {
     const { account_id } = await api.newAccount();
     const [dark, light] = [newTrace(), newTrace()];
-    for (const [trace, flags] of [[dark, '00'], [light, '01']] as const) {
-      expect((await api.post('/transactions', { account_id, transaction_type: 'Deposit', amount: 3 }, { traceparent: traceparent(trace, flags), 'x-request-id': trace })).status).toBe(201);
+    for (const [trace, flags] of [
+      [dark, '00'],
+      [light, '01'],
+    ] as const) {
+      expect(
+        (
+          await api.post(
+            '/transactions',
+            { account_id, transaction_type: 'Deposit', amount: 3 },
+            { traceparent: traceparent(trace, flags), 'x-request-id': trace },
+          )
+        ).status,
+      ).toBe(201);
     }
     await eventually(async () => collector.of(light).length >= 9);
     expect(collector.of(dark)).toEqual([]);

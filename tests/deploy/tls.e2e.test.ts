@@ -8,10 +8,17 @@ import { createPool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { testMacSecrets } from '#libs/service/test/keys.ts';
 import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
-import { createTopics, makeApiKey, migrateService, newKeyPair, signingEnvironment, startService } from '../../tools/local/bank.ts';
 import type { BankSettings, ServiceKind } from '../../tools/local/bank.ts';
-import { runToEnd } from '../../tools/local/child.ts';
+import {
+  createTopics,
+  makeApiKey,
+  migrateService,
+  newKeyPair,
+  signingEnvironment,
+  startService,
+} from '../../tools/local/bank.ts';
 import type { Child } from '../../tools/local/child.ts';
+import { runToEnd } from '../../tools/local/child.ts';
 import { chooseKafkaWay } from '../../tools/local/infra.ts';
 import { startKafka } from '../../tools/local/kafka.ts';
 import { logTail } from '../../tools/local/log-file.ts';
@@ -22,8 +29,9 @@ import { createAuthority } from '../support/certificates.ts';
 import { Api } from '../support/client.ts';
 
 /**
- * A bank as in production, but for its single broker, over a broker that speaks SASL over TLS only (SCRAM-SHA-512) and a Postgres with TLS, both of this
- * file's own and with certificates of a CA of its own, for the address 127.0.0.1 and no name.
+ * A bank as in production, but for its single broker, over a broker that speaks SASL over TLS only
+ * (SCRAM-SHA-512) and a Postgres with TLS, both of this file's own and with certificates of a CA of
+ * its own, for the address 127.0.0.1 and no name.
  */
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-tls-'));
 const secret = () => randomBytes(24).toString('base64url');
@@ -45,17 +53,30 @@ async function startServers(): Promise<{ kafka: number; postgres: number }> {
   const [kafka, broker, controller, postgres] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
   const started = await Promise.all([
     startKafka({
-      dir: join(dir, 'kafka'), log: log('kafka'), ports: { client: kafka, broker, controller }, way: 'java', users: { [user.name]: user.password },
+      dir: join(dir, 'kafka'),
+      log: log('kafka'),
+      ports: { client: kafka, broker, controller },
+      way: 'java',
+      users: { [user.name]: user.password },
       settings: {
         'listener.security.protocol.map': 'CLIENT:SASL_SSL,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT',
         'sasl.enabled.mechanisms': 'SCRAM-SHA-512',
-        'listener.name.client.scram-sha-512.sasl.jaas.config': 'org.apache.kafka.common.security.scram.ScramLoginModule required;',
+        'listener.name.client.scram-sha-512.sasl.jaas.config':
+          'org.apache.kafka.common.security.scram.ScramLoginModule required;',
         'broker.session.timeout.ms': '18000',
         'ssl.keystore.type': 'PEM',
         'ssl.keystore.location': both,
       },
     }),
-    startPostgres({ dir: join(dir, 'postgres'), log: log('postgres'), port: postgres, superuserPassword: secret(), owner, durable: false, settings: { ssl: 'on', ssl_cert_file: cert, ssl_key_file: key } }),
+    startPostgres({
+      dir: join(dir, 'postgres'),
+      log: log('postgres'),
+      port: postgres,
+      superuserPassword: secret(),
+      owner,
+      durable: false,
+      settings: { ssl: 'on', ssl_cert_file: cert, ssl_key_file: key },
+    }),
   ]);
   children.push(...started);
   return { kafka, postgres };
@@ -63,9 +84,14 @@ async function startServers(): Promise<{ kafka: number; postgres: number }> {
 
 async function startOne(kind: ServiceKind): Promise<void> {
   const healthPort = await freePort();
-  const child = startService({ kind, name: kind, healthPort, log: log(kind), ...(kind === 'gateway' ? { port: gatewayPort } : {}) }, settings);
+  const child = startService(
+    { kind, name: kind, healthPort, log: log(kind), ...(kind === 'gateway' ? { port: gatewayPort } : {}) },
+    settings,
+  );
   children.push(child);
-  await awaitReady({ url: `http://127.0.0.1:${healthPort}/readyz` }, 60_000, () => (child.running() ? undefined : `${kind} died`)).catch((error: Error) => {
+  await awaitReady({ url: `http://127.0.0.1:${healthPort}/readyz` }, 60_000, () =>
+    child.running() ? undefined : `${kind} died`,
+  ).catch((error: Error) => {
     throw new Error(`${error.message}\n${logTail(logs[kind] ?? '', 20)}`);
   });
 }
@@ -79,10 +105,11 @@ beforeAll(async () => {
     brokers: `127.0.0.1:${ports.kafka}`,
     topicPrefix: '',
     ownerUrl: databaseUrl,
-    rolePasswords: { ledger: secret(), accounts: secret() },
+    rolePasswords: { ledger: secret(), accounts: secret(), webhooks: secret() },
     issuer: '',
     apiKeyPepper: secret(),
     idempotencySecret: secret(),
+    webhookSecretKey: secret(),
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
     env: {
       // A single broker cannot keep three replicas, which production asks for.
@@ -99,7 +126,12 @@ beforeAll(async () => {
   };
   gatewayPort = await freePort();
   await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)]);
-  await Promise.all([startOne('ledger'), startOne('accounts'), startOne('gateway'), makeApiKey(settings).then((key) => (apiKey = key))]);
+  await Promise.all([
+    startOne('ledger'),
+    startOne('accounts'),
+    startOne('gateway'),
+    makeApiKey(settings).then((key) => (apiKey = key)),
+  ]);
   await awaitReady({ url: `http://127.0.0.1:${gatewayPort}/`, headers: { 'x-api-key': apiKey } }, 30_000);
 }, 240_000);
 
@@ -110,20 +142,30 @@ afterAll(async () => {
 });
 
 test('a whole bank runs over TLS: an account, a deposit, a transfer, and books in order', async () => {
-  const api = new Api(() => `http://127.0.0.1:${gatewayPort}`, () => ({ 'x-api-key': apiKey }));
+  const api = new Api(
+    () => `http://127.0.0.1:${gatewayPort}`,
+    () => ({ 'x-api-key': apiKey }),
+  );
   const from = await api.newAccount({ initial_deposit: 100 });
   const to = await api.newAccount();
   await api.transact(from.account_id, 'Deposit', 20.5);
   await api.transfer(from.account_id, to.account_id, 120.5);
   expect([await api.balance(from.account_id), await api.balance(to.account_id)]).toEqual([0, 120.5]);
-  const pool = createPool({ url: databaseUrl, application_name: 'test', schema: 'ledger', max: 3 }, pino({ level: 'silent' }));
+  const pool = createPool(
+    { url: databaseUrl, application_name: 'test', schema: 'ledger', max: 3 },
+    pino({ level: 'silent' }),
+  );
   try {
     expect(await verifyBooks(pool)).toEqual([]);
-    const { rows } = await pool.query<{ plain: bigint }>("select count(*) as plain from pg_stat_ssl join pg_stat_activity using (pid) where backend_type = 'client backend' and not ssl");
+    const { rows } = await pool.query<{ plain: bigint }>(
+      "select count(*) as plain from pg_stat_ssl join pg_stat_activity using (pid) where backend_type = 'client backend' and not ssl",
+    );
     expect(rows).toEqual([{ plain: 0n }]);
     // Several queries on the wire at once, over TLS.
     const ask = (n: number) => `select ${n} as n`;
-    const answers = await transaction(pool, (client) => Promise.all([1, 2].map((n) => client.query<{ n: number }>(ask(n)))));
+    const answers = await transaction(pool, (client) =>
+      Promise.all([1, 2].map((n) => client.query<{ n: number }>(ask(n)))),
+    );
     const seen = answers.map(({ rows: [row] }) => row?.n);
     expect(seen).toEqual([1, 2]);
   } finally {
@@ -133,8 +175,25 @@ test('a whole bank runs over TLS: an account, a deposit, a transfer, and books i
 
 /** What a service writes when it cannot start. */
 async function failureOf(kind: ServiceKind, env: Record<string, string>, url = databaseUrl): Promise<string> {
-  const base: Record<string, string | undefined> = { ...process.env, ...settings.env, ...signingEnvironment(kind, settings.signing), NODE_ENV: 'production', KAFKA_BROKERS: settings.brokers, HEALTH_PORT: '0', PORT: '0', LOG_LEVEL: 'error', DATABASE_URL: url, API_KEY_PEPPER: settings.apiKeyPepper, IDEMPOTENCY_SECRET: settings.idempotencySecret };
-  const { code, stdout, stderr } = await runToEnd(process.execPath, [`services/${kind}/main.ts`], { cwd: join(import.meta.dirname, '..', '..'), env: { ...base, ...env } as Record<string, string>, timeoutMs: 60_000 });
+  const base: Record<string, string | undefined> = {
+    ...process.env,
+    ...settings.env,
+    ...signingEnvironment(kind, settings.signing),
+    NODE_ENV: 'production',
+    KAFKA_BROKERS: settings.brokers,
+    HEALTH_PORT: '0',
+    PORT: '0',
+    LOG_LEVEL: 'error',
+    DATABASE_URL: url,
+    API_KEY_PEPPER: settings.apiKeyPepper,
+    IDEMPOTENCY_SECRET: settings.idempotencySecret,
+    WEBHOOK_SECRET_KEYS: settings.webhookSecretKey,
+  };
+  const { code, stdout, stderr } = await runToEnd(process.execPath, [`services/${kind}/main.ts`], {
+    cwd: join(import.meta.dirname, '..', '..'),
+    env: { ...base, ...env } as Record<string, string>,
+    timeoutMs: 60_000,
+  });
   expect(code).toBe(1);
   return stdout + stderr;
 }
@@ -147,20 +206,71 @@ const withUrl = (change: (url: URL) => void): string => {
 
 describe('what cannot be trusted, or is not trusted, ends the start with the name of the setting and without a secret', () => {
   test.each<[string, ServiceKind, () => Record<string, string>, RegExp]>([
-    ['a CA that did not sign the broker', 'gateway', () => ({ KAFKA_SSL_CA_FILE: stranger.ca }), /gateway cannot start: KAFKA_SSL_CA: the certificate of the broker is not to be trusted/],
-    ['a name that the broker does not have', 'ledger', () => ({ KAFKA_BROKERS: settings.brokers.replace('127.0.0.1', 'localhost') }), /ledger cannot start: KAFKA_BROKERS: .* for another name/],
-    ['a wrong password at the broker', 'accounts', () => ({ KAFKA_SASL_PASSWORD: `${user.password}x` }), /accounts cannot start: KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker refuses/],
-    ['a log-in that the broker does not have', 'gateway', () => ({ KAFKA_SASL_MECHANISM: 'plain' }), /gateway cannot start: KAFKA_SASL_MECHANISM/],
-    ['a CA that did not sign the database', 'ledger', () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslrootcert', stranger.ca)) }), /ledger cannot start: DATABASE_URL: .* not to be trusted .*sslrootcert/],
-    ['a name that the database does not have', 'accounts', () => ({ DATABASE_URL: withUrl((url) => (url.hostname = 'localhost')) }), /accounts cannot start: DATABASE_URL: .* for another name/],
-    ['a wrong password at the database', 'ledger', () => ({ DATABASE_URL: withUrl((url) => (url.password = 'wrongwrongwrong7Zk')) }), /ledger cannot start: DATABASE_URL: the database refuses the log-in/],
-    ['a single copy of what was acknowledged', 'ledger', () => ({ ALLOW_UNREPLICATED: 'true' }), /is not valid:\n {2}ALLOW_UNREPLICATED: must not be true[^\n]*\n*$/],
-    ['nobody who logs in', 'accounts', () => ({ KAFKA_SASL_MECHANISM: '', KAFKA_SASL_USERNAME: '', KAFKA_SASL_PASSWORD: '' }), /KAFKA_SASL_MECHANISM: must be set/],
+    [
+      'a CA that did not sign the broker',
+      'gateway',
+      () => ({ KAFKA_SSL_CA_FILE: stranger.ca }),
+      /gateway cannot start: KAFKA_SSL_CA: the certificate of the broker is not to be trusted/,
+    ],
+    [
+      'a name that the broker does not have',
+      'ledger',
+      () => ({ KAFKA_BROKERS: settings.brokers.replace('127.0.0.1', 'localhost') }),
+      /ledger cannot start: KAFKA_BROKERS: .* for another name/,
+    ],
+    [
+      'a wrong password at the broker',
+      'accounts',
+      () => ({ KAFKA_SASL_PASSWORD: `${user.password}x` }),
+      /accounts cannot start: KAFKA_SASL_USERNAME or KAFKA_SASL_PASSWORD: the broker refuses/,
+    ],
+    [
+      'a log-in that the broker does not have',
+      'gateway',
+      () => ({ KAFKA_SASL_MECHANISM: 'plain' }),
+      /gateway cannot start: KAFKA_SASL_MECHANISM/,
+    ],
+    [
+      'a CA that did not sign the database',
+      'ledger',
+      () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslrootcert', stranger.ca)) }),
+      /ledger cannot start: DATABASE_URL: .* not to be trusted .*sslrootcert/,
+    ],
+    [
+      'a name that the database does not have',
+      'accounts',
+      () => ({ DATABASE_URL: withUrl((url) => (url.hostname = 'localhost')) }),
+      /accounts cannot start: DATABASE_URL: .* for another name/,
+    ],
+    [
+      'a wrong password at the database',
+      'ledger',
+      () => ({ DATABASE_URL: withUrl((url) => (url.password = 'wrongwrongwrong7Zk')) }),
+      /ledger cannot start: DATABASE_URL: the database refuses the log-in/,
+    ],
+    [
+      'a single copy of what was acknowledged',
+      'ledger',
+      () => ({ ALLOW_UNREPLICATED: 'true' }),
+      /is not valid:\n {2}ALLOW_UNREPLICATED: must not be true[^\n]*\n*$/,
+    ],
+    [
+      'nobody who logs in',
+      'accounts',
+      () => ({ KAFKA_SASL_MECHANISM: '', KAFKA_SASL_USERNAME: '', KAFKA_SASL_PASSWORD: '' }),
+      /KAFKA_SASL_MECHANISM: must be set/,
+    ],
     ['plain text', 'gateway', () => ({ KAFKA_SSL: 'false', KAFKA_SSL_CA_FILE: '' }), /KAFKA_SSL: must be true/],
-    ['a database that need not prove itself', 'accounts', () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslmode', 'require')) }), /DATABASE_URL: must have \?sslmode=verify-full/],
+    [
+      'a database that need not prove itself',
+      'accounts',
+      () => ({ DATABASE_URL: withUrl((url) => url.searchParams.set('sslmode', 'require')) }),
+      /DATABASE_URL: must have \?sslmode=verify-full/,
+    ],
   ])('%s', async (_what, kind, env, expected) => {
     const output = await failureOf(kind, env());
     expect(output).toMatch(expected);
-    for (const hidden of [user.password, owner.password, 'wrongwrong', settings.apiKeyPepper]) expect(output).not.toContain(hidden);
+    for (const hidden of [user.password, owner.password, 'wrongwrong', settings.apiKeyPepper])
+      expect(output).not.toContain(hidden);
   });
 });

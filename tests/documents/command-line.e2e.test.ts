@@ -1,23 +1,40 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { extractText, getDocumentProxy } from 'unpdf';
 import { describe, expect, it } from 'vitest';
 import { unknownId } from '../support/client.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /** Every command of `npm run bank --`, as a process, against one bank. */
-const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'reverse' } });
+const world = useBank({ webhooks: 1, env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 
 const script = join(import.meta.dirname, '../../cli/bank.ts');
 const environment = (changes: Record<string, string> = {}) => ({
-  ...process.env, NODE_COMPILE_CACHE: join(import.meta.dirname, '../../node_modules/.cache/node-compile-cache'), BANK_URL: api.baseUrl, BANK_API_KEY: world.bank.api_key, KAFKA_BROKERS: world.bank.kafka_brokers, TOPIC_PREFIX: world.bank.topic_prefix, ...changes,
+  ...process.env,
+  NODE_COMPILE_CACHE: join(import.meta.dirname, '../../node_modules/.cache/node-compile-cache'),
+  BANK_URL: api.baseUrl,
+  BANK_API_KEY: world.bank.api_key,
+  KAFKA_BROKERS: world.bank.kafka_brokers,
+  TOPIC_PREFIX: world.bank.topic_prefix,
+  ...changes,
 });
 
-function bank(parameters: string, changes?: Record<string, string>): Promise<{ code: number; out: string; err: string }> {
+function bank(
+  parameters: string,
+  changes?: Record<string, string>,
+): Promise<{ code: number; out: string; err: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [script, ...parameters.split(' ')], { env: environment(changes), timeout: 60_000, maxBuffer: 2 ** 24 }, (error, out, err) => resolve({ code: error ? Number(error.code) : 0, out, err }));
+    execFile(
+      process.execPath,
+      [script, ...parameters.split(' ')],
+      { env: environment(changes), timeout: 60_000, maxBuffer: 2 ** 24 },
+      (error, out, err) => resolve({ code: error ? Number(error.code) : 0, out, err }),
+    );
   });
 }
 
@@ -28,39 +45,209 @@ async function done<T>(parameters: string): Promise<T> {
   return JSON.parse(out) as T;
 }
 
-const countOf = async (table: string) => (await world.sql<{ count: number }>(`select count(*)::int as count from ${table}`))[0]?.count;
+const countOf = async (table: string) =>
+  (await world.sql<{ count: number }>(`select count(*)::int as count from ${table}`))[0]?.count;
 
 describe('bank', () => {
   it('seed: the same bank again adds nothing', async () => {
     const counts = await done<Record<string, number>>('seed --clients 12 --days 40 --seed 7');
     expect(counts).toMatchObject({ clients: 12, accounts: expect.any(Number), operations: expect.any(Number) });
-    const before = [await countOf('transactions'), await countOf('accounts.clients'), await countOf('accounts.accounts'), await countOf('accounts.status_transitions')];
+    const before = [
+      await countOf('transactions'),
+      await countOf('accounts.clients'),
+      await countOf('accounts.accounts'),
+      await countOf('accounts.status_transitions'),
+    ];
     expect(before.slice(1, 3)).toEqual([12, counts['accounts']]);
     const { code, out, err } = await bank('seed --clients 12 --days 40 --seed 7');
-    expect([code, out]).toEqual([0, expect.stringMatching(/^12 clients, \d+ accounts, \d+ operations, of which \d+ were refused as meant/)]);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/^12 clients, \d+ accounts, \d+ operations, of which \d+ were refused as meant/),
+    ]);
     expect(err).toContain(`operations: ${counts['operations']} of ${counts['operations']}`);
-    expect([await countOf('transactions'), await countOf('accounts.clients'), await countOf('accounts.accounts'), await countOf('accounts.status_transitions')]).toEqual(before);
+    expect([
+      await countOf('transactions'),
+      await countOf('accounts.clients'),
+      await countOf('accounts.accounts'),
+      await countOf('accounts.status_transitions'),
+    ]).toEqual(before);
   });
 
   it('demo: each scene with its entries, which balance, and its events', async () => {
-    type Scene = { title: string; refused?: string; entries: { side: string; amount: number }[]; events: { headers: Record<string, string> }[] };
+    type Scene = {
+      title: string;
+      refused?: string;
+      entries: { side: string; amount: number }[];
+      events: { headers: Record<string, string> }[];
+    };
     const scenes = await done<Scene[]>('demo');
     expect(scenes.map(({ entries, events, refused }) => [entries.length, events.length, refused])).toEqual([
-      [4, 2, undefined], [0, 1, undefined], [4, 1, undefined], [4, 1, undefined], [2, 3, undefined], [0, 1, 'insufficient_funds'],
-      [0, 1, undefined], [0, 1, 'inactive_account'], [0, 1, undefined], [4, 2, undefined], [2, 3, undefined],
+      [4, 2, undefined],
+      [0, 1, undefined],
+      [4, 1, undefined],
+      [4, 1, undefined],
+      [2, 3, undefined],
+      [0, 1, 'insufficient_funds'],
+      [0, 1, undefined],
+      [0, 1, 'inactive_account'],
+      [0, 1, undefined],
+      [4, 2, undefined],
+      [2, 3, undefined],
+      [0, 1, undefined],
+      [4, 2, undefined],
+      [4, 6, undefined],
     ]);
-    for (const { entries, title } of scenes) expect(entries.reduce((sum, { side, amount }) => sum + (side === 'DR' ? amount : -amount), 0), title).toBe(0);
+    for (const { entries, title } of scenes)
+      expect(
+        entries.reduce((sum, { side, amount }) => sum + (side === 'DR' ? amount : -amount), 0),
+        title,
+      ).toBe(0);
     expect(scenes[6]?.events[0]?.headers['ce_type']).toBe('corebanking.account.status_changed.v1');
+  });
+
+  it('client, account, deposit, withdraw, transfer, show, statement, reverse: what the API can, by account number', async () => {
+    const { client_id } = await done<{ client_id: string }>(
+      'client open --first-name Amina --last-name Otieno --email amina@example.org --phone +254700000001',
+    );
+    type Opened = { account_id: string; account_number: string };
+    const [savings, checking] = [
+      await done<Opened>(`account open ${client_id} --currency KES --initial-deposit 1500`),
+      await done<Opened>(`account open ${client_id} --type Checking --currency KES --number CHK-${Date.now()}`),
+    ];
+    const deposit = await bank(`deposit ${savings.account_number} 250.75 --description Cash --reference R-1`);
+    expect(deposit).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(
+        new RegExp(
+          `^txn_\\w+  \\S+Z  Completed  Deposit  credit 250\\.75 KES  Cash\n${savings.account_number}  balance 1750\\.75 KES\n$`,
+        ),
+      ),
+    });
+    await done(`withdraw ${savings.account_id} 50.25`);
+    const once = [
+      await done<{ transfer_id: string }>(
+        `transfer ${savings.account_number} ${checking.account_number} 100 --key rent-${client_id}`,
+      ),
+      await done<{ transfer_id: string }>(
+        `transfer ${savings.account_number} ${checking.account_number} 100 --key rent-${client_id}`,
+      ),
+    ];
+    expect(once[1]).toEqual(once[0]);
+    expect((await bank(`show ${savings.account_number}`)).out).toMatch(
+      /^acc_\w+ {2}SAV-\d+ {2}Savings {2}Active {2}1600\.50 KES\n {2}txn_/,
+    );
+    expect((await bank(`show ${client_id}`)).out.split('\n')).toEqual([
+      expect.stringContaining('Amina Otieno'),
+      expect.stringContaining('CHK-'),
+      expect.stringContaining('SAV-'),
+      '',
+    ]);
+    expect((await bank(`show ${once[0]?.transfer_id}`)).out).toContain(
+      `from ${savings.account_id} to ${checking.account_id}  100.00 KES`,
+    );
+    const statement = (await bank(`statement ${savings.account_number}`)).out.split('\n');
+    expect(statement.map((line) => line.trim().replace(/\s+/g, ' '))).toEqual([
+      `${savings.account_number} from its opening to now`,
+      'opening balance 0.00 KES',
+      expect.stringMatching(/\+1500\.00 KES 1500\.00 KES Deposit Initial deposit$/),
+      expect.stringMatching(/\+250\.75 KES 1750\.75 KES Deposit Cash$/),
+      expect.stringMatching(/-50\.25 KES 1700\.50 KES Withdrawal$/),
+      expect.stringMatching(new RegExp(`-100\\.00 KES 1600\\.50 KES Transfer ${checking.account_number}$`)),
+      'closing balance 1600.50 KES',
+      '',
+    ]);
+    const file = join(mkdtempSync(join(tmpdir(), 'statement-')), 'statement.pdf');
+    expect(await bank(`statement ${savings.account_number} --pdf ${file}`)).toMatchObject({ code: 0, out: '' });
+    const printed = await extractText(await getDocumentProxy(new Uint8Array(readFileSync(file))), { mergePages: true });
+    expect(printed.text.replace(/\s+/g, ' ')).toMatch(
+      /Core Banking Amina Otieno .* Closing balance 1,600\.50 KES .* Deposit Initial deposit 1,500\.00 1,500\.00 .* Page 1 of 1/,
+    );
+    expect(await bank(`statement ${savings.account_number} --pdf ${dirname(file)}`)).toMatchObject({
+      code: 2,
+      out: '',
+    });
+    expect(await done(`reverse ${once[0]?.transfer_id} --reason mistake`)).toMatchObject({
+      transaction_type: 'Transfer',
+      reverses_transaction_id: expect.any(String),
+    });
+    expect(await done(`show ${once[0]?.transfer_id}`)).toMatchObject({
+      reversed_by_transfer_id: expect.stringMatching(/^trf_/),
+    });
+    expect(await bank(`withdraw ${savings.account_number} 99999`)).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringMatching(/^400 insufficient_funds: Insufficient Funds: .*\n$/),
+    });
+    expect(await bank('deposit SAV-0000000000 1')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^404 account_not_found: .*SAV-0000000000/),
+    });
+    for (const wrong of ['1,5', '-1', '1e3', '1234567890123456', ''])
+      expect(await bank(`deposit ${savings.account_number} ${wrong}`)).toMatchObject({ code: 2, out: '' });
+    expect(await bank(`client open --first-name Amina --email x --phone y`)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/last_name is required.*email must be/),
+    });
+  });
+
+  it('hold: placed, captured in part to another account and in cash, released, shown', async () => {
+    const [savings, other] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
+    const placed = await bank(
+      `hold place ${savings.account_number} 60.50 --description Hotel --expires-at ${new Date(Date.now() + 3_600_000).toISOString()} --key hold-${savings.account_id}`,
+    );
+    expect(placed).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(
+        new RegExp(
+          `^hld_\\w+  \\S+Z  Active  60\\.50 USD  until \\S+Z  Hotel\n${savings.account_number}  balance 100\\.00 USD  available 39\\.50 USD\n$`,
+        ),
+      ),
+    });
+    const [hold = ''] = placed.out.split(' ');
+    expect(await bank(`withdraw ${savings.account_number} 50`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('insufficient_funds'),
+    });
+    expect(await done(`hold capture ${hold} 20 --to ${other.account_number} --keep-rest`)).toMatchObject({
+      hold: { status: 'Active', captured_amount: 20 },
+      transfer: { to_account_id: other.account_id, amount: 20, description: 'Hotel' },
+    });
+    expect((await bank(`hold capture ${hold} 10.5 --description Night --keep-rest`)).out.split('\n')).toEqual([
+      expect.stringMatching(/Active {2}60\.50 USD {2}captured 30\.50 USD/),
+      expect.stringMatching(/^txn_\w+ .*Withdrawal {2}debit 10\.50 USD {2}Night$/),
+      '',
+    ]);
+    expect(await bank(`hold capture ${hold} 30.01`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('400 amount_exceeds_hold'),
+    });
+    expect((await bank(`hold release ${hold}`)).out).toMatch(
+      /^hld_\w+ {2}\S+Z {2}Released {2}60\.50 USD {2}captured 30\.50 USD/,
+    );
+    expect(await done(`hold show ${hold}`)).toMatchObject({ hold_id: hold, status: 'Released' });
+    expect(await bank(`hold capture ${hold}`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('400 hold_not_active'),
+    });
+    expect(
+      await done(`hold capture ${(await done<{ hold_id: string }>(`hold place ${savings.account_id} 1`)).hold_id}`),
+    ).toMatchObject({ hold: { status: 'Captured' }, transaction: { amount: 1 } });
   });
 
   it('keys: made, used, replaced, ended', async () => {
     const made = await bank('keys create reporting --scopes accounts:read clients:read');
-    expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^cbk_live_\S+\n$/), err: expect.stringContaining('reporting') });
+    expect(made).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^cbk_live_\S+\n$/),
+      err: expect.stringContaining('reporting'),
+    });
     const caller = api.withKey(made.out.trim());
     expect((await caller.get('/accounts?limit=1')).status).toBe(200);
     const [key] = await done<{ key_id: string; name: string; scopes: string[] }[]>('keys list --limit 1');
     expect(key).toMatchObject({ name: 'reporting', scopes: ['accounts:read', 'clients:read'] });
-    const { api_key, key_id } = await done<{ api_key: string; key_id: string }>(`keys rotate ${key?.key_id} --overlap-seconds 600`);
+    const { api_key, key_id } = await done<{ api_key: string; key_id: string }>(
+      `keys rotate ${key?.key_id} --overlap-seconds 600`,
+    );
     expect((await api.withKey(api_key).get('/accounts?limit=1')).status).toBe(200);
     expect((await bank(`keys revoke ${key_id}`)).out).toBe(`${key_id} revoked\n`);
     await eventually(async () => (await api.withKey(api_key).get('/accounts?limit=1')).status === 401);
@@ -69,24 +256,41 @@ describe('bank', () => {
 
   it('approvals: listed, shown, approved and rejected, by a person', async () => {
     const { account_id } = await api.newAccount();
-    const asked = await Promise.all([5, 6].map(async (amount) => {
-      const { transaction_id } = await api.transact(account_id, 'Deposit', amount);
-      return (await api.withToken(staffToken(world.bank, 'alice')).post(`/transactions/${transaction_id}/reversal`, { reason: 'x' })).data<{ approval_id: string }>().approval_id;
-    }));
+    const asked = await Promise.all(
+      [5, 6].map(async (amount) => {
+        const { transaction_id } = await api.transact(account_id, 'Deposit', amount);
+        return (
+          await api
+            .withToken(staffToken(world.bank, 'alice'))
+            .post(`/transactions/${transaction_id}/reversal`, { reason: 'x' })
+        ).data<{ approval_id: string }>().approval_id;
+      }),
+    );
     const [first = '', second = ''] = asked;
     const bob = { BANK_TOKEN: staffToken(world.bank, 'bob') };
     expect((await bank('approvals list --status Waiting', bob)).out.split('\n')).toHaveLength(3);
-    expect((await bank(`approvals show ${first}`, bob)).out).toMatch(/^apr_\w+  Waiting .*\n  transaction txn_\w+: Completed -> reversed\n/);
+    expect((await bank(`approvals show ${first}`, bob)).out).toMatch(
+      /^apr_\w+ {2}Waiting .*\n {2}transaction txn_\w+: Completed -> reversed\n/,
+    );
     expect((await bank(`approvals approve ${first}`, bob)).out).toBe(`${first} Approved done\n`);
     expect((await bank(`approvals reject ${second} --reason no`, bob)).out).toBe(`${second} Rejected\n`);
-    expect(await bank(`approvals approve ${second}`, bob)).toMatchObject({ code: 1, err: expect.stringContaining('409 approval_decided') });
-    expect(await bank(`approvals approve ${second}`)).toMatchObject({ code: 1, err: expect.stringContaining('403 insufficient_scope') });
+    expect(await bank(`approvals approve ${second}`, bob)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('409 approval_decided'),
+    });
+    expect(await bank(`approvals approve ${second}`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('403 insufficient_scope'),
+    });
   });
 
   it('tail: events as they come, until it is told to stop; then the same ones, from a moment before them', async () => {
     const { account_id } = await api.newAccount();
     const before = new Date();
-    const child = spawn(process.execPath, [script, 'tail', 'transactions', '--account', account_id], { env: environment(), stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [script, 'tail', 'transactions', '--account', account_id], {
+      env: environment(),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let [out, err] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (out += String(chunk)));
     child.stderr.on('data', (chunk: Buffer) => (err += String(chunk)));
@@ -95,17 +299,50 @@ describe('bank', () => {
     await eventually(async () => out.includes('\n'));
     child.kill('SIGINT');
     expect((await once(child, 'exit'))[0]).toBe(0);
-    expect(out).toMatch(new RegExp(`^\\S+Z  transaction\\.completed   ${account_id}  Deposit 12\\.50 USD credit Completed 12\\.50\\n$`));
-    const tailed = await bank(`tail transactions --from ${before.toISOString()} --count 1 --account ${account_id} --json`);
-    expect(JSON.parse(tailed.out)).toMatchObject({ data: { transaction: { account_id, amount: '12.50' }, sequence: 1 } });
-    const [both, vague] = await Promise.all([bank(`tail transactions --from-beginning --from ${before.toISOString()}`), bank('tail transactions --from 2026-01-31')]);
+    expect(out).toMatch(
+      new RegExp(`^\\S+Z  transaction\\.completed   ${account_id}  Deposit 12\\.50 USD credit Completed 12\\.50\\n$`),
+    );
+    const tailed = await bank(
+      `tail transactions --from ${before.toISOString()} --count 1 --account ${account_id} --json`,
+    );
+    expect(JSON.parse(tailed.out)).toMatchObject({
+      data: { transaction: { account_id, amount: '12.50' }, sequence: 1 },
+    });
+    const [both, vague] = await Promise.all([
+      bank(`tail transactions --from-beginning --from ${before.toISOString()}`),
+      bank('tail transactions --from 2026-01-31'),
+    ]);
     expect(both).toMatchObject({ code: 2, err: expect.stringContaining('cannot be used with') });
     expect(vague).toMatchObject({ code: 2, err: expect.stringContaining('must be a time such as') });
   });
 
   it('load: so many a second, with their outcomes', async () => {
-    const [transfers, balances] = await Promise.all([done('load --seconds 1 --rate 40 --accounts 4'), done('load --seconds 1 --rate 40 --accounts 2 --kind balance')]);
-    for (const summary of [transfers, balances]) expect(summary).toMatchObject({ sent: 40, completed: 40, outcomes: { Completed: 40 }, p50_ms: expect.any(Number), p99_ms: expect.any(Number) });
+    const [transfers, balances] = await Promise.all([
+      done('load --seconds 1 --rate 40 --accounts 4'),
+      done('load --seconds 1 --rate 40 --accounts 2 --kind balance'),
+    ]);
+    for (const summary of [transfers, balances])
+      expect(summary).toMatchObject({
+        sent: 40,
+        completed: 40,
+        outcomes: { Completed: 40 },
+        p50_ms: expect.any(Number),
+        p99_ms: expect.any(Number),
+      });
+  });
+
+  it('webhooks listen: what comes, and no webhook behind it', async () => {
+    const listening = bank('webhooks listen --port 0 --types client.created --count 1 --json');
+    await eventually(async () => (await api.get('/webhooks')).list().length === 1);
+    const { client_id } = await api.client();
+    const { code, out, err } = await listening;
+    expect(code, err).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ type: 'corebanking.client.created.v1', data: { client_id } });
+    expect((await api.get('/webhooks')).list()).toEqual([]);
+    expect(await bank('webhooks listen --port 0 --types nothing')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('must be one of transaction.completed'),
+    });
   });
 
   it('verify-books: passed, in words and as JSON', async () => {
@@ -117,11 +354,17 @@ describe('bank', () => {
     const elsewhere = { BANK_URL: 'http://127.0.0.1:9' };
     const nowhere = { BANK_URL: '', BANK_API_KEY: '', LOCAL_DIR: '/nowhere' };
     const [revoke, scopes, count, events, noBank, silent, help] = await Promise.all([
-      bank(`keys revoke ${unknownId('key')}`), bank('keys create x --scopes everything'), bank('seed --clients many'), bank('tail transactions', { KAFKA_BROKERS: '' }),
-      bank('keys list', nowhere), bank('keys list', elsewhere), bank('seed --help'),
+      bank(`keys revoke ${unknownId('key')}`),
+      bank('keys create x --scopes everything'),
+      bank('seed --clients many'),
+      bank('tail transactions', { KAFKA_BROKERS: '' }),
+      bank('keys list', nowhere),
+      bank('keys list', elsewhere),
+      bank('seed --help'),
     ]);
     expect(revoke).toMatchObject({ code: 1, err: expect.stringContaining('404 api_key_not_found') });
-    for (const wrong of [scopes, count]) expect(wrong).toMatchObject({ code: 2, out: '', err: expect.stringContaining('--help tells more') });
+    for (const wrong of [scopes, count])
+      expect(wrong).toMatchObject({ code: 2, out: '', err: expect.stringContaining('--help tells more') });
     expect(events).toMatchObject({ code: 2, err: expect.stringContaining('KAFKA_BROKERS is not set') });
     expect(noBank).toMatchObject({ code: 2, err: expect.stringContaining('npm start') });
     expect(silent).toMatchObject({ code: 3, err: expect.stringContaining('no answer from http://127.0.0.1:9') });

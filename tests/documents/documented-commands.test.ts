@@ -19,10 +19,35 @@ const runBy: Record<string, string> = {
   'npm run bank -- seed --clients 200 --days 90 --seed 7': 'tests/documents/command-line.e2e.test.ts',
   'npm run bank -- tail transactions --from-beginning --count 10': 'tests/documents/command-line.e2e.test.ts',
   'npm run bank -- tail transactions --from 2026-01-31T00:00:00Z': 'tests/documents/command-line.e2e.test.ts',
+  'npm run bank -- client open --first-name Amina --last-name Otieno --email amina@example.org --phone +254700000001':
+    'tests/documents/command-line.e2e.test.ts',
   'npm run bank -- load --rate 200 --seconds 10': 'tests/documents/command-line.e2e.test.ts',
+  'npm run bank -- webhooks listen --port 4000': 'tests/documents/command-line.e2e.test.ts',
+  'npm run bank -- keys create moving-in --scopes clients:read clients:write accounts:read accounts:write accounts:import transactions:write books:read':
+    'tests/documents/moving-in.e2e.test.ts',
+  'npm run bank -- import --clients clients.csv --accounts accounts.csv --calling-code 254 --dry-run':
+    'tests/documents/moving-in.e2e.test.ts',
+  "sed -i 's/chidi.example/chidi@example/' clients.csv": 'tests/documents/moving-in.e2e.test.ts',
+  'npm run bank -- import --clients clients.csv --accounts accounts.csv --calling-code 254':
+    'tests/documents/moving-in.e2e.test.ts',
   'npm run bank -- verify-books': 'tests/documents/command-line.e2e.test.ts',
+  'curl -sS -G "$BANK_URL/admin/search" -H "x-api-key: $BANK_API_KEY" --data-urlencode "q=$GIVEN"':
+    'tests/documents/missing-payment.e2e.test.ts',
+  'curl -sS -G "$BANK_URL/transactions" -H "x-api-key: $BANK_API_KEY" -d "account_id=$ACCOUNT_ID" -d limit=20':
+    'tests/documents/missing-payment.e2e.test.ts',
+  'grep -F "\\"request_id\\":\\"$REQUEST_ID\\"" "$GATEWAY_LOG"': 'tests/documents/missing-payment.e2e.test.ts',
+  'curl -sS "$BANK_URL/admin/transactions/$TRANSACTION_ID/timeline" -H "x-api-key: $BANK_API_KEY"':
+    'tests/documents/missing-payment.e2e.test.ts',
+  'curl -sS "$BANK_URL/accounts/$ACCOUNT_ID/entries?limit=100" -H "x-api-key: $BANK_API_KEY"':
+    'tests/documents/missing-payment.e2e.test.ts',
+  'curl -sS "$BANK_URL/webhooks" -H "x-api-key: $BANK_API_KEY"': 'tests/documents/missing-payment.e2e.test.ts',
+  'curl -sS "$BANK_URL/webhooks/$WEBHOOK_ID/deliveries?limit=500" -H "x-api-key: $BANK_API_KEY" | grep -o "{\\"delivery_id\\":\\"[^\\"]*\\",\\"webhook_id\\":\\"[^\\"]*\\",\\"event_id\\":\\"$EVENT_ID\\".*" | head -c 1000':
+    'tests/documents/missing-payment.e2e.test.ts',
   'npm run --silent example notifier.ts': 'not here: the examples have tests of their own, which start them otherwise',
-  'npm run test:faults -- --quick': 'not by a test: it takes ten minutes and tests the whole bank itself (.ci/run runs a part of it)',
+  'openssl dgst -sha256 -verify release.pub -signature <(base64 -d SHA256SUMS.sig) SHA256SUMS && sha256sum -c SHA256SUMS':
+    'tools/release/release.int.test.ts',
+  'npm run test:faults -- --quick':
+    'not by a test: it takes ten minutes and tests the whole bank itself (.ci/run runs a part of it)',
   'npm run test:faults -- --self-test': 'not by a test: it runs the faults on banks of its own, for minutes',
   'npm run bench -- --quick': 'not by a test: it measures, and wants the machine for itself',
   'npm run test:planted': 'not by a test: it runs the tests twelve times',
@@ -32,10 +57,17 @@ const runBy: Record<string, string> = {
 /** Documents whose commands need what no test machine has. */
 const notHere: Record<string, string> = {
   'docs/kubernetes.md': 'a cluster; the chart itself is checked by the tests of deploy/helm',
+  'docs/install-on-kubernetes.md': 'a cluster and its operators; its files are checked by deploy/check/kubernetes.sh',
 };
 
 const documents = ['.', 'docs', 'clients', 'examples', 'deploy']
-  .flatMap((folder) => (existsSync(join(root, folder)) ? readdirSync(join(root, folder), { recursive: folder !== '.', encoding: 'utf8' }).map((name) => join(folder, name)) : []))
+  .flatMap((folder) =>
+    existsSync(join(root, folder))
+      ? readdirSync(join(root, folder), { recursive: folder !== '.', encoding: 'utf8' }).map((name) =>
+          join(folder, name),
+        )
+      : [],
+  )
   .filter((name) => name.endsWith('.md') && !name.includes('node_modules'))
   .map((name) => ({ name, text: readFileSync(join(root, name), 'utf8') }));
 
@@ -44,13 +76,19 @@ function commandsOf(text: string): string[] {
   const others = text.replace(/```sh\n[^`]*```\n```json\n[^`]*```/g, '');
   return [...others.matchAll(/```(\w*)\n([\s\S]*?)```/g)].flatMap(([, language = '', block = '']) => {
     const lines = block.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-    return ['sh', 'bash', 'console', 'shell'].includes(language) ? lines : lines.filter((line) => language === '' && /^(npm|npx|node|docker|kubectl|helm|curl|git)\b/.test(line));
+    return ['sh', 'bash', 'console', 'shell'].includes(language)
+      ? lines
+      : lines.filter((line) => language === '' && /^(npm|npx|node|docker|kubectl|helm|curl|git)\b/.test(line));
   });
 }
 
 it('every command that a document shows is run by a test, or it is said why not', () => {
   expect(documents.length).toBeGreaterThan(10);
-  const unknown = documents.flatMap(({ name, text }) => commandsOf(text).filter((command) => runBy[command] === undefined && notHere[name] === undefined).map((command) => `${name}: ${command}`));
+  const unknown = documents.flatMap(({ name, text }) =>
+    commandsOf(text)
+      .filter((command) => runBy[command] === undefined && notHere[name] === undefined)
+      .map((command) => `${name}: ${command}`),
+  );
   expect(unknown).toEqual([]);
   const shown = new Set(documents.flatMap(({ text }) => commandsOf(text)));
   expect(Object.keys(runBy).filter((command) => !shown.has(command))).toEqual([]);
@@ -58,10 +96,19 @@ it('every command that a document shows is run by a test, or it is said why not'
 });
 
 it('every npm script and every command of `bank` that a document names is there', () => {
-  const bank = readdirSync(join(root, 'cli')).map((file) => readFileSync(join(root, 'cli', file), 'utf8')).join('\n');
+  const bank = readdirSync(join(root, 'cli'))
+    .map((file) => readFileSync(join(root, 'cli', file), 'utf8'))
+    .join('\n');
   const missing = documents.flatMap(({ name, text }) => [
-    ...[...text.matchAll(/\bnpm run (?:--silent |-s )?([\w:-]+)/g)].filter(([, script = '']) => !(script in packageJson.scripts)).map(([command]) => `${name}: ${command}`),
-    ...[...text.matchAll(/\bbank -- ([a-z-]+)/g)].filter(([, command = '']) => command !== 'help' && !command.startsWith('-') && !bank.includes(`.command('${command}')`)).map(([command]) => `${name}: ${command}`),
+    ...[...text.matchAll(/\bnpm run (?:--silent |-s )?([\w:-]+)/g)]
+      .filter(([, script = '']) => !(script in packageJson.scripts))
+      .map(([command]) => `${name}: ${command}`),
+    ...[...text.matchAll(/\bbank -- ([a-z-]+)/g)]
+      .filter(
+        ([, command = '']) =>
+          command !== 'help' && !command.startsWith('-') && !bank.includes(`.command('${command}')`),
+      )
+      .map(([command]) => `${name}: ${command}`),
   ]);
   expect(missing).toEqual([]);
 });

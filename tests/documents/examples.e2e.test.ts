@@ -11,7 +11,10 @@ import type { RestAccount, RestEntry, RestTransaction } from '../support/client.
 import { caughtUp } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** The examples as their readers start them, against a bank on which things happen; statements are killed on the way. */
+/**
+ * The examples as their readers start them, against a bank on which things happen; statements are
+ * killed on the way.
+ */
 const world = useBank();
 const { api } = world;
 const root = join(import.meta.dirname, '..', '..');
@@ -30,11 +33,21 @@ class Example {
   constructor(command: string, args: string[], env: Record<string, string> = {}) {
     const { bank } = world;
     this.#child = spawn(command, args, {
-      cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, KAFKA_BROKERS: bank.kafka_brokers, TOPIC_PREFIX: bank.topic_prefix, DATABASE_URL: database.url, ...env },
+      cwd: root,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        KAFKA_BROKERS: bank.kafka_brokers,
+        TOPIC_PREFIX: bank.topic_prefix,
+        DATABASE_URL: database.url,
+        ...env,
+      },
     });
     createInterface({ input: this.#child.stdout as NodeJS.ReadableStream }).on('line', (line) => this.lines.push(line));
-    this.#child.stderr?.on('data', (data: Buffer) => { this.#errors += data.toString(); });
+    this.#child.stderr?.on('data', (data: Buffer) => {
+      this.#errors += data.toString();
+    });
     started.push(this);
   }
 
@@ -48,9 +61,11 @@ class Example {
   }
 }
 
-const node = (name: string, env?: Record<string, string>) => new Example(process.execPath, ['--disable-warning=TimeoutNegativeWarning', `examples/${name}`], env);
+const node = (name: string, env?: Record<string, string>) =>
+  new Example(process.execPath, ['--disable-warning=TimeoutNegativeWarning', `examples/${name}`], env);
 const id = (i: number) => accounts[i]?.account_id ?? '';
-const lines = async () => (await pool.query<{ count: number }>('select count(*)::int from statements.lines')).rows[0]?.count ?? 0;
+const lines = async () =>
+  (await pool.query<{ count: number }>('select count(*)::int from statements.lines')).rows[0]?.count ?? 0;
 const deposits = (count: number) => together(count, (i) => api.transact(id(i % 4), 'Deposit', 1.25));
 
 beforeAll(async () => {
@@ -77,15 +92,42 @@ describe.concurrent('examples', () => {
     const third = node('statement-builder.ts', { GROUP_ID: 'everything-again' });
     await load;
     await deposits(50);
-    await Promise.all(['statement-builder', 'everything-again'].map((group) => caughtUp(world.bank, group, 40_000, 'transactions')));
-    expect(await Promise.all([second.end('SIGTERM'), third.end('SIGTERM')])).toEqual([[0, ''], [0, '']]);
+    await Promise.all(
+      ['statement-builder', 'everything-again'].map((group) => caughtUp(world.bank, group, 40_000, 'transactions')),
+    );
+    expect(await Promise.all([second.end('SIGTERM'), third.end('SIGTERM')])).toEqual([
+      [0, ''],
+      [0, ''],
+    ]);
     const { rows } = await pool.query<Record<string, unknown>>(
       'select account_id, sequence::int, transaction_id, direction, amount::float, balance_after::float, booked_at from statements.lines where account_id = any($1) order by account_id, sequence',
       [accounts.slice(0, 4).map(({ account_id }) => account_id)],
     );
     const entries = (await Promise.all(accounts.slice(0, 4).map(({ account_id }) => api.entries(account_id)))).flat();
-    const booked = ({ account_id, sequence, transaction_id, direction, amount, balance_after, created_at }: RestEntry) => ({ account_id, sequence, transaction_id, direction, amount, balance_after, booked_at: created_at });
-    expect(rows).toEqual(entries.map(booked).sort((a, b) => (a.account_id === b.account_id ? a.sequence - b.sequence : a.account_id < b.account_id ? -1 : 1)));
+    const booked = ({
+      account_id,
+      sequence,
+      transaction_id,
+      direction,
+      amount,
+      balance_after,
+      created_at,
+    }: RestEntry) => ({
+      account_id,
+      sequence,
+      transaction_id,
+      direction,
+      amount,
+      balance_after,
+      booked_at: created_at,
+    });
+    expect(rows).toEqual(
+      entries
+        .map(booked)
+        .sort((a, b) =>
+          a.account_id === b.account_id ? a.sequence - b.sequence : a.account_id < b.account_id ? -1 : 1,
+        ),
+    );
   });
 
   it("notifier, by the guide's command: a line per transaction and frozen account; fraud-watcher: an alert per suspicion; both stop at SIGTERM", async () => {
@@ -96,31 +138,66 @@ describe.concurrent('examples', () => {
     const watcher = node('fraud-watcher.ts');
     await Promise.all([1, 2, 3].map(() => api.transact(id(4), 'Withdrawal', 5)));
     await api.transfer(id(5), id(6), 12_000);
-    expect((await api.post('/transactions', { account_id: id(7), transaction_type: 'Withdrawal', amount: 1_000_000 })).status).toBe(400);
+    expect(
+      (await api.post('/transactions', { account_id: id(7), transaction_type: 'Withdrawal', amount: 1_000_000 }))
+        .status,
+    ).toBe(400);
     await api.setStatus(id(7), 'Frozen', 'fraud');
-    const transactions = (await Promise.all(accounts.slice(4).map(({ account_id }) => api.all<RestTransaction>(`/transactions?account_id=${account_id}`)))).flat();
-    await eventually(async () => transactions.every(({ transaction_id }) => told().includes(transaction_id.slice(4))) && notifier.lines.some((line) => line.includes('frozen')) && watcher.lines.length >= 2, 40_000);
+    const transactions = (
+      await Promise.all(
+        accounts.slice(4).map(({ account_id }) => api.all<RestTransaction>(`/transactions?account_id=${account_id}`)),
+      )
+    ).flat();
+    await eventually(
+      async () =>
+        transactions.every(({ transaction_id }) => told().includes(transaction_id.slice(4))) &&
+        notifier.lines.some((line) => line.includes('frozen')) &&
+        watcher.lines.length >= 2,
+      40_000,
+    );
     expect(await watcher.end('SIGTERM')).toEqual([0, '']);
     await notifier.end('SIGTERM');
     const example = /```text\n([\s\S]*?)\n```/.exec(guide)?.[1]?.split('\n') ?? [];
     for (const line of [...notifier.lines, ...example]) expect(line).toMatch(shown);
-    for (const { transaction_id } of transactions) expect(told().filter((event) => event === transaction_id.slice(4))).toHaveLength(1);
+    for (const { transaction_id } of transactions)
+      expect(told().filter((event) => event === transaction_id.slice(4))).toHaveLength(1);
     expect(notifier.lines.filter((line) => line.includes('frozen: fraud'))).toHaveLength(1);
     const alerts = watcher.lines.map((line) => JSON.parse(line) as { rule: string; account_id: string });
-    expect(alerts.map(({ rule, account_id }) => [rule, account_id]).sort()).toEqual([['large_amount', id(5)], ['many_withdrawals', id(4)]]);
+    expect(alerts.map(({ rule, account_id }) => [rule, account_id]).sort()).toEqual([
+      ['large_amount', id(5)],
+      ['many_withdrawals', id(4)],
+    ]);
   });
 
-  it.runIf(haveJars())('Java: every completed transaction, each account gap-free', async () => {
-    const java = new Example('java', ['-cp', join(jarFolder(), '*'), 'examples/java/Consumer.java']);
-    const completed = (await Promise.all(accounts.map(({ account_id }) => api.all<RestTransaction>(`/transactions?account_id=${account_id}&status=Completed`)))).flat();
-    const printed = /^(acc_\w+) (\d+) ([A-Z]\w+) ([\d.]+) \[([0-9a-f-]+)\]$/;
-    const read = () => java.lines.map((line) => printed.exec(line)).filter((match) => match !== null);
-    await eventually(async () => completed.every(({ transaction_id }) => read().some((match) => match[5]?.replaceAll('-', '') === transaction_id.slice(4))), 80_000);
-    await java.end('SIGTERM');
-    for (const { account_id } of accounts) {
-      const sequences = read().filter((match) => match[1] === account_id).map((match) => Number(match[2]));
-      expect(sequences).toEqual(sequences.map((_, i) => i + 1));
-    }
-    expect(java.lines.filter((line) => line.includes('missing'))).toEqual([]);
-  }, 90_000);
+  it.runIf(haveJars())(
+    'Java: every completed transaction, each account gap-free',
+    async () => {
+      const java = new Example('java', ['-cp', join(jarFolder(), '*'), 'examples/java/Consumer.java']);
+      const completed = (
+        await Promise.all(
+          accounts.map(({ account_id }) =>
+            api.all<RestTransaction>(`/transactions?account_id=${account_id}&status=Completed`),
+          ),
+        )
+      ).flat();
+      const printed = /^(acc_\w+) (\d+) ([A-Z]\w+) ([\d.]+) \[([0-9a-f-]+)\]$/;
+      const read = () => java.lines.map((line) => printed.exec(line)).filter((match) => match !== null);
+      await eventually(
+        async () =>
+          completed.every(({ transaction_id }) =>
+            read().some((match) => match[5]?.replaceAll('-', '') === transaction_id.slice(4)),
+          ),
+        80_000,
+      );
+      await java.end('SIGTERM');
+      for (const { account_id } of accounts) {
+        const sequences = read()
+          .filter((match) => match[1] === account_id)
+          .map((match) => Number(match[2]));
+        expect(sequences).toEqual(sequences.map((_, i) => i + 1));
+      }
+      expect(java.lines.filter((line) => line.includes('missing'))).toEqual([]);
+    },
+    90_000,
+  );
 });

@@ -6,8 +6,9 @@ import { describeInBrowser, useDashboard } from '../support/browser.ts';
 import { useBank } from '../support/world.ts';
 
 /**
- * What a newcomer tries, tried: the requests of the quick start and of README in order, their answers compared with those
- * printed there (with UPDATE_README=1 it writes the answers instead); those of requests.http; and the pages at /docs.
+ * What a newcomer tries, tried: the requests of the quick start and of README in order, their
+ * answers compared with those printed there (with UPDATE_README=1 it writes the answers instead);
+ * those of requests.http; and the pages at /docs.
  */
 const root = join(import.meta.dirname, '..', '..');
 const example = /```sh\n([^`]*)```\n```json\n([^`]*)```/g;
@@ -27,16 +28,24 @@ function stable(value: unknown): unknown {
 /** What a reader would copy from an answer into a variable. */
 function remember(answer: Record<string, unknown>, variables: Record<string, string>): void {
   const data = (answer['data'] ?? {}) as Record<string, unknown>;
-  if (typeof data['account_type'] === 'string') variables[data['account_type'].toUpperCase()] = String(data['account_id']);
+  if (typeof data['account_type'] === 'string')
+    variables[data['account_type'].toUpperCase()] = String(data['account_id']);
   else if (typeof data['client_type'] === 'string') variables['CLIENT_ID'] = String(data['client_id']);
 }
 
-it.each([['docs/quick-start.md', 12], ['README.md', 1]])('gives the answers that %s shows', (name, count) => {
+it.each([
+  ['docs/quick-start.md', 12],
+  ['README.md', 1],
+])('gives the answers that %s shows', (name, count) => {
   const file = join(root, name);
   const variables: Record<string, string> = { BASE_URL: world.api.baseUrl, API_KEY: world.bank.api_key };
   let examples = 0;
   const updated = readFileSync(file, 'utf8').replace(example, (_, command: string, shown: string) => {
-    const output = execFileSync('bash', ['-c', command], { env: { ...process.env, ...variables }, encoding: 'utf8', timeout: 20_000 });
+    const output = execFileSync('bash', ['-c', command], {
+      env: { ...process.env, ...variables },
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
     const answer = JSON.parse(output) as Record<string, unknown>;
     remember(answer, variables);
     examples++;
@@ -49,32 +58,56 @@ it.each([['docs/quick-start.md', 12], ['README.md', 1]])('gives the answers that
 
 /** The requests of a file, as VS Code's REST Client reads it. */
 function requestsOf(text: string) {
-  return text.split(/^###.*$/m).slice(1).map((block) => {
-    const [, name] = /^# @name (\w+)$/m.exec(block) ?? [];
-    const [, expected] = /^# expect (\d{3})$/m.exec(block) ?? [];
-    const [head = '', ...rest] = block.replace(/^#.*\n/gm, '').trim().split(/\n\n/);
-    const [line = '', ...headers] = head.split('\n');
-    return { name, expected: Number(expected), line, headers: headers.map((header) => header.split(/:\s*(.*)/s).slice(0, 2) as [string, string]), body: rest.join('\n\n') };
-  });
+  return text
+    .split(/^###.*$/m)
+    .slice(1)
+    .map((block) => {
+      const [, name] = /^# @name (\w+)$/m.exec(block) ?? [];
+      const [, expected] = /^# expect (\d{3})$/m.exec(block) ?? [];
+      const [head = '', ...rest] = block
+        .replace(/^#.*\n/gm, '')
+        .trim()
+        .split(/\n\n/);
+      const [line = '', ...headers] = head.split('\n');
+      return {
+        name,
+        expected: Number(expected),
+        line,
+        headers: headers.map((header) => header.split(/:\s*(.*)/s).slice(0, 2) as [string, string]),
+        body: rest.join('\n\n'),
+      };
+    });
 }
 
 it('requests.http works from its top to its bottom', async () => {
   const text = readFileSync(join(root, 'requests.http'), 'utf8');
   const known: Record<string, string> = {
-    baseUrl: world.api.baseUrl, apiKey: world.bank.api_key, tokenEndpoint: `${world.bank.issuer}/token`, clientId: 'core-banking-local', clientSecret: process.env['TEST_CLIENT_SECRET'] ?? '',
+    baseUrl: world.api.baseUrl,
+    apiKey: world.bank.api_key,
+    tokenEndpoint: `${world.bank.issuer}/token`,
+    clientId: 'core-banking-local',
+    clientSecret: process.env['TEST_CLIENT_SECRET'] ?? '',
   };
   expect([...text.matchAll(/^@(\w+) = /gm)].map(([, name]) => name)).toEqual(Object.keys(known));
   const bodies: Record<string, unknown> = {};
-  const filled = (part: string) => part.replace(/\{\{(\w+)(?:\.response\.body\.\$\.([\w.]+))?\}\}/g, (_, name: string, path: string | undefined) => {
-    const value = path === undefined ? known[name] : path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], bodies[name]);
-    expect(value, part).toBeTypeOf('string');
-    return String(value);
-  });
+  const filled = (part: string) =>
+    part.replace(/\{\{(\w+)(?:\.response\.body\.\$\.([\w.]+))?\}\}/g, (_, name: string, path: string | undefined) => {
+      const value =
+        path === undefined
+          ? known[name]
+          : path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], bodies[name]);
+      expect(value, part).toBeTypeOf('string');
+      return String(value);
+    });
   const answers: string[] = [];
   const requests = requestsOf(text);
   for (const { name, line, headers, body } of requests) {
     const [method = '', url = ''] = filled(line).split(' ');
-    const response = await fetch(url, { method, headers: headers.map(([header, value]) => [header, filled(value)] as [string, string]), ...(body === '' ? {} : { body: filled(body) }) });
+    const response = await fetch(url, {
+      method,
+      headers: headers.map(([header, value]) => [header, filled(value)] as [string, string]),
+      ...(body === '' ? {} : { body: filled(body) }),
+    });
     const answer: unknown = await response.json();
     if (name !== undefined) bodies[name] = answer;
     answers.push(`${response.status} ${line}`);
@@ -94,7 +127,11 @@ describeInBrowser('/docs', () => {
       const boxes = page.locator('.auth-container');
       await boxes.first().waitFor();
       // Both at once would be refused as ambiguous.
-      for (const logOut of await boxes.getByRole('button', { name: 'Remove authorization' }).or(boxes.getByText('Logout')).all()) await logOut.click();
+      for (const logOut of await boxes
+        .getByRole('button', { name: 'Remove authorization' })
+        .or(boxes.getByText('Logout'))
+        .all())
+        await logOut.click();
       const box = boxes.filter({ hasText: credential });
       await box.locator('input').fill(value);
       await box.locator('button.authorize').click();

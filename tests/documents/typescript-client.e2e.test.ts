@@ -4,13 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestProxy, type TestProxy } from '#libs/postgres/test/test-proxy.ts';
-import { ApprovalNeededError, type Bank, BankError, clientCredentials, createBank, NoAnswerError } from '../../clients/typescript/index.ts';
+import {
+  type ApprovalNeededError,
+  type Bank,
+  BankError,
+  clientCredentials,
+  createBank,
+  NoAnswerError,
+} from '../../clients/typescript/index.ts';
 import { MAIN_CLIENT } from '../../tools/local/bank.ts';
-import { retail, type RestTransaction } from '../support/client.ts';
+import { type RestTransaction, retail } from '../support/client.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** clients/typescript against a real bank, through a proxy that loses answers, and as the package that others install. */
+/**
+ * clients/typescript against a real bank, through a proxy that loses answers, and as the package
+ * that others install.
+ */
 const world = useBank({ env: { ...staffEnv, FOUR_EYES: 'reverse' } });
 const { api } = world;
 
@@ -21,13 +31,25 @@ beforeAll(async () => {
   proxy = await createTestProxy(api.baseUrl);
   bank = createBank({ baseUrl: proxy.url, apiKey: world.bank.api_key });
   const { client_id } = await bank.createClient(retail() as Parameters<Bank['createClient']>[0]);
-  ({ account_id } = await bank.openAccount({ client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 100 }));
+  ({ account_id } = await bank.openAccount({
+    client_id,
+    account_type: 'Savings',
+    currency: 'USD',
+    initial_deposit: 100,
+  }));
 });
 afterAll(() => proxy?.close());
 
 const deposit = (amount: number) => ({ account_id, transaction_type: 'Deposit', amount }) as const;
-const booked = async (amount: number) => (await api.all<RestTransaction>(`/transactions?account_id=${account_id}&status=Completed`)).filter((one) => one.amount === amount).length;
-const failure = (call: Promise<unknown>): Promise<unknown> => call.then(() => expect.fail('the call must fail'), (error: unknown) => error);
+const booked = async (amount: number) =>
+  (await api.all<RestTransaction>(`/transactions?account_id=${account_id}&status=Completed`)).filter(
+    (one) => one.amount === amount,
+  ).length;
+const failure = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => expect.fail('the call must fail'),
+    (error: unknown) => error,
+  );
 
 describe('a call is done once', () => {
   it('books once where the network breaks between request and answer', async () => {
@@ -43,25 +65,53 @@ describe('a call is done once', () => {
   it('waits out a 202, and gives the outcome or the refusal as if it had come at once', async () => {
     const ledger = world.bank.process('ledger');
     ledger.kill('SIGSTOP');
-    const calls = [bank.createTransaction(deposit(6)), failure(bank.createTransaction({ ...deposit(1e6), transaction_type: 'Withdrawal' })), failure(bank.createTransaction(deposit(7), { deadlineMs: 6000 }))] as const;
+    const calls = [
+      bank.createTransaction(deposit(6)),
+      failure(bank.createTransaction({ ...deposit(1e6), transaction_type: 'Withdrawal' })),
+      failure(bank.createTransaction(deposit(7), { deadlineMs: 6000 })),
+    ] as const;
     const tooLate = await calls[2];
-    expect(tooLate).toMatchObject({ name: 'NoAnswerError', pending: { status: 'Pending', amount: 7 }, idempotencyKey: expect.any(String) });
+    expect(tooLate).toMatchObject({
+      name: 'NoAnswerError',
+      pending: { status: 'Pending', amount: 7 },
+      idempotencyKey: expect.any(String),
+    });
     ledger.kill('SIGCONT');
     expect(await calls[0]).toMatchObject({ status: 'Completed', amount: 6, currency: 'USD' });
-    expect(await calls[1]).toMatchObject({ name: 'BankError', status: 400, code: 'insufficient_funds', details: { transaction_id: expect.stringMatching(/^txn_/) } });
+    expect(await calls[1]).toMatchObject({
+      name: 'BankError',
+      status: 400,
+      code: 'insufficient_funds',
+      details: { transaction_id: expect.stringMatching(/^txn_/) },
+    });
     const { idempotencyKey } = tooLate as NoAnswerError;
-    expect(await bank.createTransaction(deposit(7), { idempotencyKey: idempotencyKey ?? '' })).toMatchObject({ status: 'Completed' });
+    expect(await bank.createTransaction(deposit(7), { idempotencyKey: idempotencyKey ?? '' })).toMatchObject({
+      status: 'Completed',
+    });
     expect([await booked(6), await booked(7)]).toEqual([1, 1]);
   });
 
   it('says that a second person must approve it, and what became of it when it is repeated', async () => {
-    const [alice, bob] = ['alice', 'bob'].map((name) => createBank({ baseUrl: proxy.url, token: staffToken(world.bank, name) }));
+    const [alice, bob] = ['alice', 'bob'].map((name) =>
+      createBank({ baseUrl: proxy.url, token: staffToken(world.bank, name) }),
+    );
     const { transaction_id } = await bank.createTransaction(deposit(9));
-    const reversal = (idempotencyKey?: string) => alice?.reverseTransaction({ transaction_id, reason: 'x' }, idempotencyKey === undefined ? {} : { idempotencyKey });
+    const reversal = (idempotencyKey?: string) =>
+      alice?.reverseTransaction(
+        { transaction_id, reason: 'x' },
+        idempotencyKey === undefined ? {} : { idempotencyKey },
+      );
     const waits = await failure(reversal() ?? Promise.resolve());
-    expect(waits).toMatchObject({ name: 'ApprovalNeededError', approval: { action: 'reverse', status: 'Waiting' }, idempotencyKey: expect.any(String) });
+    expect(waits).toMatchObject({
+      name: 'ApprovalNeededError',
+      approval: { action: 'reverse', status: 'Waiting' },
+      idempotencyKey: expect.any(String),
+    });
     const { approval, idempotencyKey } = waits as ApprovalNeededError;
-    expect(await bob?.approveRequest({ approval_id: approval.approval_id })).toMatchObject({ status: 'Approved', outcome: { status: 'success' } });
+    expect(await bob?.approveRequest({ approval_id: approval.approval_id })).toMatchObject({
+      status: 'Approved',
+      outcome: { status: 'success' },
+    });
     expect(await reversal(idempotencyKey)).toMatchObject({ amount: 9, reverses_transaction_id: transaction_id });
   });
 
@@ -72,10 +122,19 @@ describe('a call is done once', () => {
     const impatient = createBank({ baseUrl: proxy.url, apiKey: world.bank.api_key, attempts: 1 });
     const call = bank.createClient({ ...retail(), last_name: 'Once' } as Parameters<Bank['createClient']>[0]);
     const unknown = await failure(impatient.createClient(retail() as Parameters<Bank['createClient']>[0]));
-    expect(unknown).toMatchObject({ status: 504, code: 'outcome_unknown', idempotencyKey: expect.any(String), details: { client_id: expect.any(String) } });
+    expect(unknown).toMatchObject({
+      status: 504,
+      code: 'outcome_unknown',
+      idempotencyKey: expect.any(String),
+      details: { client_id: expect.any(String) },
+    });
     accounts.kill('SIGCONT');
     const { idempotencyKey, details } = unknown as BankError;
-    expect(await bank.createClient(retail() as Parameters<Bank['createClient']>[0], { idempotencyKey: idempotencyKey ?? '' })).toMatchObject({ client_id: details['client_id'] });
+    expect(
+      await bank.createClient(retail() as Parameters<Bank['createClient']>[0], {
+        idempotencyKey: idempotencyKey ?? '',
+      }),
+    ).toMatchObject({ client_id: details['client_id'] });
     expect(await call).toMatchObject({ last_name: 'Once' });
     expect((await api.all('/clients')).length).toBe(before + 2);
   });
@@ -102,30 +161,58 @@ describe('answers', () => {
     for await (const { sequence } of bank.listEntries({ account_id, limit: 2, order: 'asc' })) sequences.push(sequence);
     expect(sequences).toEqual(sequences.map((_, index) => index + 1));
     expect(sequences.length).toBe(sizes.reduce((sum, size) => sum + size, 0));
-    expect(await bank.listEntries({ account_id, limit: 2, order: 'asc' }).toArray(3)).toMatchObject([{ sequence: 1 }, { sequence: 2 }, { sequence: 3 }]);
+    expect(await bank.listEntries({ account_id, limit: 2, order: 'asc' }).toArray(3)).toMatchObject([
+      { sequence: 1 },
+      { sequence: 2 },
+      { sequence: 3 },
+    ]);
     const statement = await bank.getStatement({ account_id, limit: 3 }).toArray();
     expect(statement.flatMap(({ entries }) => entries)).toHaveLength(statement[0]?.entry_count ?? 0);
   });
 
   it('says what is wrong by its code', async () => {
-    const error = await failure(bank.createTransaction({ account_id, transaction_type: 'Deposit', amount: 0.001, currency: 'USD' }));
+    const error = await failure(
+      bank.createTransaction({ account_id, transaction_type: 'Deposit', amount: 0.001, currency: 'USD' }),
+    );
     expect(error).toBeInstanceOf(BankError);
-    expect(error).toMatchObject({ status: 400, code: 'invalid_amount_precision', request_id: expect.any(String), errors: [{ field: 'amount', code: 'invalid_amount_precision' }] });
+    expect(error).toMatchObject({
+      status: 400,
+      code: 'invalid_amount_precision',
+      request_id: expect.any(String),
+      errors: [{ field: 'amount', code: 'invalid_amount_precision' }],
+    });
     expect(await failure(bank.getAccount({ account_id: '../clients' }))).toMatchObject({ code: 'account_not_found' });
     expect(() => bank.getAccount({ account_id: '..' })).toThrow('account_id is missing');
   });
 
   it('takes tokens, and another one where the bank refuses the first', async () => {
-    const provider = clientCredentials({ tokenEndpoint: `${world.bank.issuer}/token`, clientId: MAIN_CLIENT, clientSecret: process.env['TEST_CLIENT_SECRET'] ?? '', scope: 'accounts:read' });
+    const provider = clientCredentials({
+      tokenEndpoint: `${world.bank.issuer}/token`,
+      clientId: MAIN_CLIENT,
+      clientSecret: process.env['TEST_CLIENT_SECRET'] ?? '',
+      scope: 'accounts:read',
+    });
     const asked: boolean[] = [];
     const token = async (renew: boolean) => (asked.push(renew), renew ? await provider(renew) : 'stale');
     expect(await createBank({ baseUrl: proxy.url, token }).getAccount({ account_id })).toMatchObject({ account_id });
     expect(asked).toEqual([false, true]);
     expect(await provider(false)).toBe(await provider(false));
-    expect(await failure(createBank({ baseUrl: proxy.url, token: provider }).listClients().toArray())).toMatchObject({ status: 403, code: 'insufficient_scope' });
-    expect(await failure(createBank({ baseUrl: proxy.url, token: 'stale' }).health())).toMatchObject({ status: 401, code: 'invalid_credentials' });
-    const wrong = clientCredentials({ tokenEndpoint: `${world.bank.issuer}/token`, clientId: MAIN_CLIENT, clientSecret: 'wrong' });
-    expect(await failure(createBank({ baseUrl: proxy.url, token: wrong }).health())).toMatchObject({ message: expect.stringContaining('invalid_client') });
+    expect(await failure(createBank({ baseUrl: proxy.url, token: provider }).listClients().toArray())).toMatchObject({
+      status: 403,
+      code: 'insufficient_scope',
+    });
+    expect(await failure(createBank({ baseUrl: proxy.url, token: 'stale' }).health())).toMatchObject({
+      status: 401,
+      code: 'invalid_credentials',
+    });
+    const wrong = clientCredentials({
+      tokenEndpoint: `${world.bank.issuer}/token`,
+      clientId: MAIN_CLIENT,
+      clientSecret: 'wrong',
+    });
+    expect(await failure(createBank({ baseUrl: proxy.url, token: wrong }).health())).toMatchObject({
+      message: expect.stringContaining('invalid_client'),
+    });
   });
 });
 
@@ -134,14 +221,33 @@ it('the packed package compiles and runs in a project of its own, with the progr
   const [, program = ''] = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(source, 'README.md'), 'utf8')) ?? [];
   const dir = mkdtempSync(join(tmpdir(), 'core-banking-client-'));
   try {
-    const run = (command: string, ...args: string[]) => execFileSync(command, args, { cwd: dir, encoding: 'utf8', env: { ...process.env, BASE_URL: api.baseUrl, API_KEY: world.bank.api_key } });
+    const run = (command: string, ...args: string[]) =>
+      execFileSync(command, args, {
+        cwd: dir,
+        encoding: 'utf8',
+        env: { ...process.env, BASE_URL: api.baseUrl, API_KEY: world.bank.api_key },
+      });
     execFileSync('npm', ['pack', '--silent', '--pack-destination', dir], { cwd: source });
     writeFileSync(join(dir, 'package.json'), JSON.stringify({ name: 'user', private: true, type: 'module' }));
     run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--silent', './core-banking-client-0.1.0.tgz');
     writeFileSync(join(dir, 'program.ts'), program);
     const bin = join(source, '..', '..', 'node_modules');
-    run(join(bin, '.bin', 'tsc'), '--strict', '--target', 'es2022', '--module', 'nodenext', '--typeRoots', join(bin, '@types'), '--types', 'node', 'program.ts');
-    expect(run(process.execPath, 'program.js')).toMatch(/^Completed 1750\.75\ncredit 250\.75 1750\.75\ncredit 1500 1500\n400 insufficient_funds txn_[0-9a-f]{32}\n$/);
+    run(
+      join(bin, '.bin', 'tsc'),
+      '--strict',
+      '--target',
+      'es2022',
+      '--module',
+      'nodenext',
+      '--typeRoots',
+      join(bin, '@types'),
+      '--types',
+      'node',
+      'program.ts',
+    );
+    expect(run(process.execPath, 'program.js')).toMatch(
+      /^Completed 1750\.75\ncredit 250\.75 1750\.75\ncredit 1500 1500\n400 insufficient_funds txn_[0-9a-f]{32}\n$/,
+    );
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

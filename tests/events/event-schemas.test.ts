@@ -4,9 +4,11 @@ import asyncApi3 from '@asyncapi/specs/schemas/3.0.0-without-$id.json' with { ty
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
 import { describe, expect, it, test } from 'vitest';
+import { errorCodes } from '#libs/contracts/errors.ts';
 import { eventExamples } from '#libs/contracts/event-examples.ts';
+import { failureCodes } from '#libs/contracts/event-fields.ts';
 import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
-import { eventHeadersSchema, events, type EventType } from '#libs/contracts/events.ts';
+import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import { eventTopics, isEventTopic, type TopicDefinition, topics } from '#libs/contracts/topics.ts';
 import { changes } from '../support/schema-changes.ts';
@@ -14,8 +16,12 @@ import { changes } from '../support/schema-changes.ts';
 /** What consumers are given in docs/ is right, and stays compatible with what was released. */
 const root = join(import.meta.dirname, '..', '..');
 const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'));
-const ajv = new Ajv({ strict: true, allowUnionTypes: true });
-formats.default(ajv);
+/** One for each schema: a schema has its name once, and some are compared with what they were. */
+function compile(schema: object) {
+  const ajv = new Ajv({ strict: true, allowUnionTypes: true });
+  formats.default(ajv);
+  return ajv.compile(schema);
+}
 const types = Object.keys(events) as EventType[];
 const files = eventSchemaFiles();
 const document = read('docs/asyncapi.json');
@@ -32,14 +38,21 @@ describe('docs/asyncapi.json', () => {
 
   it('has every event in its topic, and every command and query with its reply', () => {
     for (const type of types) expect(document.channels[events[type].topic].messages[type], type).toBeDefined();
-    for (const name of Object.keys(messages)) expect(document.operations[name].reply.messages).toEqual([{ $ref: `#/channels/replies/messages/${name}.reply` }]);
-    expect(document.channels.balances.bindings.kafka).toMatchObject({ partitions: topics.balances.partitions, topicConfiguration: { 'cleanup.policy': ['compact'] } });
+    for (const name of Object.keys(messages))
+      expect(document.operations[name].reply.messages).toEqual([{ $ref: `#/channels/replies/messages/${name}.reply` }]);
+    expect(document.channels.balances.bindings.kafka).toMatchObject({
+      partitions: topics.balances.partitions,
+      topicConfiguration: { 'cleanup.policy': ['compact'] },
+    });
     expect(document.channels.transactions.bindings.kafka.topicConfiguration['retention.ms']).toBe(400 * 24 * 3_600_000);
   });
 
   it('every reference leads somewhere', () => {
     for (const [, reference = ''] of JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)) {
-      expect(reference.split('/').reduce((value, key) => value?.[key], document), reference).toBeDefined();
+      expect(
+        reference.split('/').reduce((value, key) => value?.[key], document),
+        reference,
+      ).toBeDefined();
     }
   });
 });
@@ -51,18 +64,26 @@ describe('docs/events', () => {
 
   it.each(types)('%s: described, open to additions, with an example that is one', (type) => {
     const schema = files[`${type}.schema.json`] ?? {};
-    const validate = ajv.compile(schema);
+    const validate = compile(schema);
     validate(eventExamples[type]);
     expect(validate.errors).toBeNull();
     expect(validate({ ...eventExamples[type], an_addition: 1 })).toBe(true);
     expect(validate({})).toBe(false);
     expect(events[type].data.parse(eventExamples[type])).toEqual(eventExamples[type]);
-    const bare = JSON.stringify(schema, (name, value: unknown) => (name === 'properties' ? Object.entries(value as Record<string, object>).map(([field, property]) => ('description' in property ? property : { undescribed: field })) : value));
+    const bare = JSON.stringify(schema, (name, value: unknown) =>
+      name === 'properties'
+        ? Object.entries(value as Record<string, object>).map(([field, property]) =>
+            'description' in property ? property : { undescribed: field },
+          )
+        : value,
+    );
     expect([...bare.matchAll(/"undescribed":"(\w+)"/g)].map(([, field]) => field)).toEqual([]);
   });
 
   it('money is a decimal string', () => {
-    expect(files['corebanking.balance.v1.schema.json']).toMatchObject({ properties: { balance: { type: 'string', pattern: '^-?\\d+(\\.\\d+)?$' } } });
+    expect(files['corebanking.balance.v1.schema.json']).toMatchObject({
+      properties: { balance: { type: 'string', pattern: '^-?\\d+(\\.\\d+)?$' } },
+    });
   });
 });
 
@@ -70,46 +91,168 @@ describe('docs/events.md', () => {
   const page = readFileSync(join(root, 'docs/events.md'), 'utf8');
 
   it('shows an example of each type, and no other', () => {
-    const shown = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => JSON.stringify(JSON.parse(text)));
+    const shown = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) =>
+      JSON.stringify(JSON.parse(text)),
+    );
     const consumers = types.filter((type) => isEventTopic(events[type].topic));
     expect(shown.sort()).toEqual(consumers.map((type) => JSON.stringify(eventExamples[type])).sort());
     for (const type of consumers) expect(page).toContain(type);
   });
 
   it('has topics, partitions and retention as they are', () => {
-    const rows = [...page.matchAll(/^\| `([\w.-]+)` \| \w+ \| (\d+) \| ([\w ]+) \|/gm)].map(([, topic, partitions, kept]) => [topic, Number(partitions), kept]);
-    const kept = ({ config }: TopicDefinition) => (config['cleanup.policy'] === 'compact' ? 'latest of each' : `${Number(config['retention.ms']) / 86_400_000} days`);
+    const rows = [...page.matchAll(/^\| `([\w.-]+)` \| \w+ \| (\d+) \| ([\w ]+) \|/gm)].map(
+      ([, topic, partitions, kept]) => [topic, Number(partitions), kept],
+    );
+    const kept = ({ config }: TopicDefinition) =>
+      config['cleanup.policy'] === 'compact' ? 'latest of each' : `${Number(config['retention.ms']) / 86_400_000} days`;
     const defined = eventTopics.map((topic) => [topic, topics[topic].partitions, kept(topics[topic])]);
     expect(rows.sort()).toEqual(defined.sort());
     for (const header of Object.keys(eventHeadersSchema.shape)) expect(page).toContain(`| \`${header}\` |`);
   });
 });
 
-/** tests/events/released/<version>: schemas as they were released, and events of then. Never changed; a release adds a folder. */
-const releases = readdirSync(join(root, 'tests/events/released'));
+/** Each breaks what is said of its field, and nothing else. */
+const broken: [what: string, type: EventType, path: string, value: unknown][] = [
+  ['a status that is another', 'corebanking.transaction.completed.v1', 'transaction.status', 'Failed'],
+  ['a status that is not final', 'corebanking.transaction.failed.v1', 'transaction.status', 'Pending'],
+  ['a failure code that there is not', 'corebanking.transaction.failed.v1', 'transaction.failure_code', 'no_luck'],
+  ['a failure without its code', 'corebanking.transaction.failed.v1', 'transaction.failure_code', undefined],
+  ['an id of another kind', 'corebanking.transaction.completed.v1', 'transaction.account_id', `cli_${'0'.repeat(32)}`],
+  ['an id that is cut off', 'corebanking.transaction.completed.v1', 'transaction.transaction_id', 'txn_0195f0'],
+  ['an id in capitals', 'corebanking.transaction.completed.v1', 'operation_id', `opr_${'A'.repeat(32)}`],
+  ['an amount of nothing', 'corebanking.transaction.completed.v1', 'transaction.amount', '0.00'],
+  ['an amount below nothing', 'corebanking.transfer.completed.v1', 'transfer.amount', '-1.00'],
+  ['an amount that is a number', 'corebanking.transaction.completed.v1', 'transaction.amount', 25],
+  ['a balance that is no decimal', 'corebanking.balance.v1', 'balance', '1e3'],
+  [
+    'a time without its zone',
+    'corebanking.transaction.completed.v1',
+    'transaction.created_at',
+    '2026-01-02T03:04:05.678',
+  ],
+  ['a time that there is not', 'corebanking.account.opened.v1', 'account.created_at', '2026-13-02T03:04:05.678Z'],
+  ['a sequence of nothing', 'corebanking.transaction.completed.v1', 'sequence', 0],
+  ['a sequence below nothing', 'corebanking.balance.v1', 'sequence', -1],
+  ['an operation without entries', 'corebanking.transaction.completed.v1', 'entries', []],
+  ['a currency in small letters', 'corebanking.transaction.completed.v1', 'transaction.currency', 'usd'],
+  ['no client', 'corebanking.transaction.completed.v1', 'client_id', undefined],
+  ['nobody who asked', 'corebanking.transfer.failed.v1', 'actor', ''],
+  ['a way that there is not', 'corebanking.transaction.completed.v1', 'request_channel', 'pigeon'],
+  ['an account number without its prefix', 'corebanking.balance.v1', 'account_number', '1234567897'],
+  ['an unknown type of account', 'corebanking.balance.v1', 'account_type', 'Shoebox'],
+  ['a reversal of nothing', 'corebanking.transfer.reversed.v1', 'transfer.reverses_transfer_id', undefined],
+  ['a placed hold that is over', 'corebanking.hold.placed.v1', 'hold.status', 'Expired'],
+  ['a hash that is cut off', 'corebanking.audit.head.v1', 'heads.0.hash', 'abab'],
+];
 
-describe.each(releases)('what was released with %s', (release) => {
-  const folder = `tests/events/released/${release}`;
-  const schemas = readdirSync(join(root, folder)).filter((file) => file.endsWith('.schema.json'));
+/** A copy with another value at that path; undefined takes it out. */
+function changed(example: unknown, path: string, value: unknown): unknown {
+  const copy = structuredClone(example) as Record<string, unknown>;
+  const names = path.split('.');
+  const last = names.pop() ?? '';
+  const parent = names.reduce((node, name) => node[name] as Record<string, unknown>, copy);
+  if (value === undefined) delete parent[last];
+  else parent[last] = value;
+  return copy;
+}
 
-  it.each(schemas)('%s has at most been added to', (file) => {
-    expect(changes(read(`${folder}/${file}`), read(`docs/events/${file}`))).toEqual([]);
+describe('a broken event is refused', () => {
+  it.each(broken)('%s', (_what, type, path, value) => {
+    const validate = compile(files[`${type}.schema.json`] ?? {});
+    expect(validate(eventExamples[type])).toBe(true);
+    expect(validate(changed(eventExamples[type], path, value))).toBe(false);
   });
 
-  it.each(schemas.map((file) => file.replace('.schema.json', '') as EventType))('%s: events of then have the form of today, and had that of then', (type) => {
-    const samples = read(`${folder}/${type}.samples.json`) as unknown[];
-    expect(samples.length).toBeGreaterThan(0);
-    for (const sample of samples) {
-      expect(events[type].data.parse(sample)).toBeDefined();
-      for (const file of [`${folder}/${type}.schema.json`, `docs/events/${type}.schema.json`]) expect([file, ajv.validate(read(file), sample), ajv.errors]).toEqual([file, true, null]);
-    }
+  it('a fee is none: its type is a word more', () => {
+    const type = 'corebanking.transaction.completed.v1';
+    const fee = changed(eventExamples[type], 'transaction.transaction_type', 'Account Fee');
+    expect(compile(files[`${type}.schema.json`] ?? {})(fee)).toBe(true);
+    expect(events[type].data.safeParse(fee).success).toBe(true);
+  });
+
+  it('to a consumer a code is none that is newer than it', () => {
+    const type = 'corebanking.transaction.failed.v1';
+    expect(
+      events[type].data.safeParse(changed(eventExamples[type], 'transaction.failure_code', 'no_luck')).success,
+    ).toBe(true);
   });
 });
 
+it('each failure code is an error code', () => {
+  expect(failureCodes.filter((code) => !Object.hasOwn(errorCodes, code))).toEqual([]);
+});
+
+/**
+ * tests/events/released/<version>: schemas as they were released, and events of then. Never
+ * changed; a release adds a folder. What today breaks of the last release stands in
+ * docs/events-evolution.md, and from 1.0 on nothing may.
+ */
+const releases = readdirSync(join(root, 'tests/events/released')).sort((a, b) =>
+  a.localeCompare(b, 'en', { numeric: true }),
+);
+const last = releases.at(-1) ?? '';
+const { version } = read('package.json') as { version: string };
+const isBeforeOne = version.startsWith('0.');
+const released = (release: string) =>
+  readdirSync(join(root, 'tests/events/released', release)).filter((file) => file.endsWith('.schema.json'));
+
+it(`what ${last} released has at most been added to, but for what is said of ${version}`, () => {
+  const found = released(last).flatMap((file) => {
+    const type = file.replace(/^corebanking\.|\.schema\.json$/g, '');
+    const today = read(`docs/events/${file}`);
+    return changes(read(`tests/events/released/${last}/${file}`), today, { mayNarrow: isBeforeOne }).map(
+      (change) => `${type}: ${change}`,
+    );
+  });
+  const page = readFileSync(join(root, 'docs/events-evolution.md'), 'utf8');
+  const said = [...page.matchAll(/^\| (\S+) \| `(\S+)` \| `([^`]+)` \|/gm)].flatMap(([, since, type, change]) =>
+    since === version ? [`${type}: ${change}`] : [],
+  );
+  expect(found.sort()).toEqual(said.sort());
+  if (!isBeforeOne) expect(said).toEqual([]);
+});
+
+describe.each(releases)('what was released with %s', (release) => {
+  const folder = `tests/events/released/${release}`;
+
+  it.each(released(release).map((file) => file.replace('.schema.json', '') as EventType))(
+    '%s: events of then can be read today, and have the form of today but for what is newer',
+    (type) => {
+      const samples = read(`${folder}/${type}.samples.json`) as unknown[];
+      expect(samples.length).toBeGreaterThan(0);
+      const today = JSON.parse(JSON.stringify(read(`docs/events/${type}.schema.json`), withoutNewer)) as object;
+      const schemas = { then: compile(read(`${folder}/${type}.schema.json`)), today: compile(today) };
+      for (const sample of samples) {
+        expect(events[type].data.parse(sample)).toBeDefined();
+        for (const [name, validate] of Object.entries(schemas))
+          expect([name, validate(sample), validate.errors]).toEqual([name, true, null]);
+      }
+    },
+  );
+});
+
+/** Of a node of a schema: what events have since a later release is not required of those before it. */
+function withoutNewer(_name: string, node: unknown): unknown {
+  const { properties, required } = (node ?? {}) as {
+    properties?: Record<string, { $comment?: string }>;
+    required?: string[];
+  };
+  if (!properties || !Array.isArray(required)) return node;
+  const isNewer = (name: string) => properties[name]?.$comment?.startsWith('since ');
+  return { ...(node as object), required: required.filter((name) => !isNewer(name)) };
+}
+
 describe('changes between two schemas', () => {
   const released = {
-    type: 'object', required: ['id', 'kind', 'parts'],
-    properties: { id: { type: 'string', pattern: '^a' }, kind: { enum: ['x', 'y'] }, note: { type: ['string', 'null'] }, parts: { type: 'array', items: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } }, reason: { anyOf: [{ type: 'string' }, { type: 'null' }] } },
+    type: 'object',
+    required: ['id', 'kind', 'parts'],
+    properties: {
+      id: { type: 'string', pattern: '^a' },
+      kind: { enum: ['x', 'y'] },
+      note: { type: ['string', 'null'] },
+      parts: { type: 'array', items: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } },
+      reason: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+    },
   };
   const { properties } = released;
   const withProperty = (change: object) => ({ ...released, properties: { ...properties, ...change } });
@@ -118,27 +261,92 @@ describe('changes between two schemas', () => {
   test.each([
     ['nothing', released],
     ['a further optional property', withProperty({ more: { type: 'string' } })],
-    ['a further optional property of a part', withProperty({ parts: { ...properties.parts, items: { ...part, properties: { ...part.properties, m: {} } } } })],
-    ['other words, another order', { ...withProperty({ kind: { enum: ['y', 'x'], description: 'x or y' } }), title: 'A thing', required: ['parts', 'id', 'kind'] }],
+    [
+      'a further optional property of a part',
+      withProperty({ parts: { ...properties.parts, items: { ...part, properties: { ...part.properties, m: {} } } } }),
+    ],
+    [
+      'a further property that all have',
+      { ...withProperty({ more: { type: 'string' } }), required: [...released.required, 'more'] },
+    ],
+    [
+      'a further value of an open list',
+      withProperty({ kind: { enum: ['x', 'y', 'z'], $comment: 'open: take what you do not know' } }),
+    ],
+    [
+      'other words, another order',
+      {
+        ...withProperty({ kind: { enum: ['y', 'x'], description: 'x or y' } }),
+        title: 'A thing',
+        required: ['parts', 'id', 'kind'],
+      },
+    ],
   ])('%s is compatible', (_what, today) => {
     expect(changes(released, today)).toEqual([]);
   });
 
+  it('before 1.0 it may say more exactly what is sent, and no less', () => {
+    const narrower = withProperty({
+      id: { type: 'string', pattern: '^ab' },
+      kind: { const: 'x' },
+      note: { type: 'string', minLength: 1 },
+    });
+    expect(changes(released, narrower, { mayNarrow: true })).toEqual([]);
+    expect(changes(released, narrower)).not.toEqual([]);
+    for (const [today, change] of [
+      [withProperty({ kind: { type: 'string' } }), '$.kind.enum has changed'],
+      [withProperty({ kind: { enum: ['x', 'z'] } }), '$.kind.enum has changed'],
+      [withProperty({ id: { type: 'string' } }), '$.id.pattern has changed'],
+      [{ ...released, required: ['id'] }, '$.required has changed'],
+    ] as const)
+      expect(changes(released, today, { mayNarrow: true })).toContain(change);
+  });
+
   test.each<[string, object, string]>([
-    ['a property that is gone', { ...released, properties: { ...properties, note: undefined } as object }, '$.note has changed'],
-    ['a property that was renamed', { ...released, properties: Object.fromEntries(Object.entries(properties).map(([name, value]) => [name === 'note' ? 'notes' : name, value])) }, '$.note is gone'],
+    [
+      'a property that is gone',
+      { ...released, properties: { ...properties, note: undefined } as object },
+      '$.note has changed',
+    ],
+    [
+      'a property that was renamed',
+      {
+        ...released,
+        properties: Object.fromEntries(
+          Object.entries(properties).map(([name, value]) => [name === 'note' ? 'notes' : name, value]),
+        ),
+      },
+      '$.note is gone',
+    ],
     ['a property newly required', { ...released, required: [...released.required, 'note'] }, '$.required has changed'],
-    ['a property that is not sure to come any more', { ...released, required: ['id', 'kind'] }, '$.required has changed'],
+    [
+      'a property that is not sure to come any more',
+      { ...released, required: ['id', 'kind'] },
+      '$.required has changed',
+    ],
     ['a narrower type', withProperty({ note: { type: 'string' } }), '$.note.type has changed'],
     ['another type', withProperty({ id: { type: 'integer', pattern: '^a' } }), '$.id.type has changed'],
     ['a value less', withProperty({ kind: { enum: ['x'] } }), '$.kind.enum has changed'],
     ['a value more', withProperty({ kind: { enum: ['x', 'y', 'z'] } }), '$.kind.enum has changed'],
     ['another pattern', withProperty({ id: { type: 'string', pattern: '^b' } }), '$.id.pattern has changed'],
     ['a new rule', withProperty({ id: { ...properties.id, maxLength: 3 } }), '$.id.maxLength has changed'],
+    [
+      'a value of an open list less',
+      withProperty({ kind: { enum: ['x'], $comment: 'open: take what you do not know' } }),
+      '$.kind.enum has changed',
+    ],
     ['no additions any more', { ...released, additionalProperties: false }, '$.additionalProperties has changed'],
-    ['a change within a part', withProperty({ parts: { ...properties.parts, items: { ...part, properties: { n: { type: 'string' } } } } }), '$.parts.items.n.type has changed'],
+    [
+      'a change within a part',
+      withProperty({ parts: { ...properties.parts, items: { ...part, properties: { n: { type: 'string' } } } } }),
+      '$.parts.items.n.type has changed',
+    ],
     ['one alternative less', withProperty({ reason: { anyOf: [{ type: 'string' }] } }), '$.reason.anyOf has changed'],
-    ['another alternative', withProperty({ reason: { anyOf: [{ type: 'string' }, { type: 'integer' }] } }), '$.reason.anyOf[1].type has changed'],
+    [
+      'another alternative',
+      withProperty({ reason: { anyOf: [{ type: 'string' }, { type: 'integer' }] } }),
+      '$.reason.anyOf[1].type has changed',
+    ],
   ])('%s is not', (_what, today, change) => {
     expect(changes(released, today)).toEqual([change]);
   });

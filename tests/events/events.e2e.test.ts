@@ -4,13 +4,22 @@ import formats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { wireSchema } from '#libs/contracts/event-schemas.ts';
-import { eventHeadersSchema, events, type EventType } from '#libs/contracts/events.ts';
+import { type EventType, eventHeadersSchema, events } from '#libs/contracts/events.ts';
 import { signatureHeader } from '#libs/contracts/signature.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
-import { newPhone, type RestAccount, type RestClient, type RestEntry, type RestTransaction, type RestTransfer, type RestTransition, retail } from '../support/client.ts';
+import {
+  newPhone,
+  type RestAccount,
+  type RestClient,
+  type RestEntry,
+  type RestTransaction,
+  type RestTransfer,
+  type RestTransition,
+  retail,
+} from '../support/client.ts';
 import { kafkaOf, readTopics } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
@@ -25,41 +34,69 @@ let topics: Map<TopicName, ReceivedMessage[]>;
 let accounts: RestAccount[];
 /** Opened without a deposit, and frozen. */
 let empty: RestAccount;
-const personal = { first_name: 'Grace-Secretia', last_name: 'Hopperella', email: 'secretia@example.com', contact_number: '+254799999001', address: '1 Hidden Lane' };
+const nobody = `acc_${'0'.repeat(32)}`;
+const personal = {
+  first_name: 'Grace-Secretia',
+  last_name: 'Hopperella',
+  email: 'secretia@example.com',
+  contact_number: '+254799999001',
+  address: '1 Hidden Lane',
+};
 const phone = newPhone();
 let patched: RestClient;
 
-const published = async () => (await world.sql('select 1 from ledger.outbox_batches where published_at is null union all select 1 from accounts.outbox_batches where published_at is null')).length === 0;
+const published = async () =>
+  (
+    await world.sql(
+      'select 1 from ledger.outbox_batches where published_at is null union all select 1 from accounts.outbox_batches where published_at is null',
+    )
+  ).length === 0;
 
 beforeAll(async () => {
   patched = await api.client({ ...personal, ussd_phone_number: phone, ussd_status: 'active' });
+  await api.post(`/admin/clients/${(await api.client()).client_id}/erasure`);
   await api.patch(`/clients/${patched.client_id}`, { email: 'secretia2@example.com', address: '2 Hidden Lane' });
   accounts = await together(6, () => api.account(patched.client_id, { initial_deposit: 200 }));
   accounts.push(await api.account(patched.client_id, { account_type: 'Loan', initial_deposit: 100 }));
   empty = await api.account(patched.client_id);
   await api.setStatus(empty.account_id, 'Frozen', 'legal');
   const id = (i: number) => accounts[i % 6]?.account_id ?? '';
-  const move = (i: number) => (i % 2 === 0 ? api.post('/transfers', { from_account_id: id(i), to_account_id: id(i + 1), amount: 1 }) : api.post('/transactions', { account_id: id(i), transaction_type: i % 3 === 0 ? 'Withdrawal' : 'Deposit', amount: i % 9 === 0 ? 5000 : 1 }));
+  const move = (i: number) =>
+    i % 2 === 0
+      ? api.post('/transfers', { from_account_id: id(i), to_account_id: id(i + 1), amount: 1 })
+      : api.post('/transactions', {
+          account_id: id(i),
+          transaction_type: i % 3 === 0 ? 'Withdrawal' : 'Deposit',
+          amount: i % 9 === 0 ? 5000 : 1,
+        });
   await together(120, move);
   const load = together(60, (i) => move(i));
   world.bank.process('ledger').kill('SIGKILL');
   await world.bank.process('ledger').restart();
   await load;
   await api.transfer(id(0), accounts[6]?.account_id ?? '', 10);
-  const [transaction] = (await api.get(`/transactions?account_id=${id(1)}&transaction_type=Deposit&status=Completed`)).list<RestTransaction>();
+  const [transaction] = (
+    await api.get(`/transactions?account_id=${id(1)}&transaction_type=Deposit&status=Completed`)
+  ).list<RestTransaction>();
   await api.post(`/transactions/${transaction?.transaction_id}/reversal`, { reason: 'x' });
   const { transfer_id } = await api.transfer(id(3), id(4), 10);
   const [leg] = (await api.get(`/transactions?transfer_id=${transfer_id}`)).list<RestTransaction>();
   await api.post(`/transactions/${leg?.transaction_id}/reversal`, { reason: 'x' });
+  await api.post('/transfers', { from_account_id: id(0), to_account_id: id(1), amount: 9_000_000 });
+  await api.post('/transactions', { account_id: nobody, transaction_type: 'Deposit', amount: 1 });
   await api.setStatus(id(2), 'Frozen', 'fraud');
   await api.setStatus(id(2), 'Active');
-  await eventually(async () => (await world.sql("select 1 from v_transactions where status = 'Pending'")).length === 0 && published(), 20_000);
+  await eventually(
+    async () => (await world.sql("select 1 from v_transactions where status = 'Pending'")).length === 0 && published(),
+    20_000,
+  );
   topics = await readTopics(world.bank, [...topicsOfEvents, ...topicsOfStaff]);
 });
 
 const of = (topic: (typeof topicsOfEvents | typeof topicsOfStaff)[number]) => topics.get(topic) ?? [];
 const dataOf = <T>({ value }: ReceivedMessage) => JSON.parse(String(value)) as T;
-const ofType = <T extends EventType>(type: T) => of(events[type].topic as 'transactions').filter(({ headers }) => headers['ce_type'] === type);
+const ofType = <T extends EventType>(type: T) =>
+  of(events[type].topic as 'transactions').filter(({ headers }) => headers['ce_type'] === type);
 
 /** Each event once: what was published again carries the same ce_id and the same bytes. */
 function once(messages: ReceivedMessage[]): ReceivedMessage[] {
@@ -73,34 +110,60 @@ function once(messages: ReceivedMessage[]): ReceivedMessage[] {
 }
 
 /** A resource of an event with its money as numbers, as REST shows it. */
-const asRest = (value: object): unknown => JSON.parse(JSON.stringify(value), (name, item: unknown) => (['amount', 'balance', 'balance_after'].includes(name) ? Number(item) : item));
-const everyTransaction = async () => (await Promise.all(accounts.map(({ account_id }) => api.all<RestTransaction>(`/transactions?account_id=${account_id}`)))).flat();
+const asRest = (value: object): unknown =>
+  JSON.parse(JSON.stringify(value), (name, item: unknown) =>
+    ['amount', 'balance', 'balance_after'].includes(name) ? Number(item) : item,
+  );
+const everyTransaction = async () =>
+  (
+    await Promise.all(
+      accounts.map(({ account_id }) => api.all<RestTransaction>(`/transactions?account_id=${account_id}`)),
+    )
+  ).flat();
 
 describe('CloudEvents', () => {
   const ajv = new Ajv({ allowUnionTypes: true });
   formats.default(ajv);
   const headersAreRight = ajv.compile(wireSchema(eventHeadersSchema));
 
-  it.each([...topicsOfEvents, ...topicsOfStaff])('%s: binary headers, and data as the files in docs/events have them', (topic) => {
-    const types = new Set(of(topic).map(({ headers }) => headers['ce_type'] as EventType));
-    // Published each minute.
-    if (topic === 'audit') types.add('corebanking.audit.head.v1');
-    expect([...types].sort()).toEqual(Object.keys(events).filter((type) => events[type as EventType].topic === topic).sort());
-    for (const type of types) {
-      const isRight = ajv.compile(JSON.parse(readFileSync(new URL(`../../docs/events/${type}.schema.json`, import.meta.url), 'utf8')));
-      for (const { headers, key, value } of of(topic).filter((message) => message.headers['ce_type'] === type)) {
-        expect([isRight(JSON.parse(String(value))), isRight.errors, headersAreRight(headers), headersAreRight.errors]).toEqual([true, null, true, null]);
-        expect(headers['ce_subject']).toBe(key);
-        const others = Object.keys(headers).filter((name) => !Object.hasOwn(eventHeadersSchema.shape, name));
-        expect(others).toEqual(topic === 'api-keys' ? [signatureHeader] : []);
-        events[type].data.parse(JSON.parse(String(value)));
+  it.each([...topicsOfEvents, ...topicsOfStaff])(
+    '%s: binary headers, and data as the files in docs/events have them',
+    (topic) => {
+      const types = new Set(of(topic).map(({ headers }) => headers['ce_type'] as EventType));
+      // Published each minute.
+      if (topic === 'audit') types.add('corebanking.audit.head.v1');
+      expect([...types].sort()).toEqual(
+        Object.keys(events)
+          .filter((type) => events[type as EventType].topic === topic)
+          .sort(),
+      );
+      for (const type of types) {
+        const isRight = ajv.compile(
+          JSON.parse(readFileSync(new URL(`../../docs/events/${type}.schema.json`, import.meta.url), 'utf8')),
+        );
+        for (const { headers, key, value } of of(topic).filter((message) => message.headers['ce_type'] === type)) {
+          expect([
+            isRight(JSON.parse(String(value))),
+            isRight.errors,
+            headersAreRight(headers),
+            headersAreRight.errors,
+          ]).toEqual([true, null, true, null]);
+          expect(headers['ce_subject']).toBe(key);
+          const others = Object.keys(headers).filter((name) => !Object.hasOwn(eventHeadersSchema.shape, name));
+          expect(others).toEqual(topic === 'api-keys' ? [signatureHeader] : []);
+          events[type].data.parse(JSON.parse(String(value)));
+        }
       }
-    }
-  });
+    },
+  );
 
   it('keys: account_id, transfer_id, account_id, client_id, account_id', () => {
-    for (const message of of('transactions')) expect(message.key).toBe(dataOf<{ transaction: RestTransaction }>(message).transaction.account_id);
-    for (const message of of('transfers')) expect(message.key).toBe(dataOf<{ transfer: RestTransfer }>(message).transfer.transfer_id);
+    for (const message of of('transactions'))
+      expect(message.key).toBe(dataOf<{ transaction: RestTransaction }>(message).transaction.account_id);
+    for (const message of of('transfers')) {
+      const { transfer } = dataOf<{ transfer: RestTransfer }>(message);
+      expect(message.key).toBe(transfer.reverses_transfer_id ?? transfer.transfer_id);
+    }
     for (const message of of('clients')) expect(message.key).toBe(dataOf<{ client_id: string }>(message).client_id);
     for (const message of of('balances')) expect(message.key).toBe(dataOf<{ account_id: string }>(message).account_id);
     for (const message of of('accounts')) expect(message.key).toMatch(/^acc_/);
@@ -108,38 +171,62 @@ describe('CloudEvents', () => {
 
   it('one key is in one partition', () => {
     for (const topic of topicsOfEvents) {
-      for (const [key, messages] of Map.groupBy(of(topic), (message) => message.key)) expect(new Set(messages.map(({ partition }) => partition)).size, `${topic} ${key}`).toBe(1);
+      for (const [key, messages] of Map.groupBy(of(topic), (message) => message.key))
+        expect(new Set(messages.map(({ partition }) => partition)).size, `${topic} ${key}`).toBe(1);
     }
   });
 });
 
 describe('transactions', () => {
   it('each Completed operation exactly once by ce_id, as REST shows it', async () => {
-    const completed = (await everyTransaction()).filter(({ status }) => status === 'Completed').map(({ reversed_by_transaction_id: _, ...transaction }) => transaction);
-    const told = once(ofType('corebanking.transaction.completed.v1')).map((message) => asRest(dataOf<Data<'corebanking.transaction.completed.v1'>>(message).transaction));
-    const byId = (a: unknown, b: unknown) => ((a as RestTransaction).transaction_id < (b as RestTransaction).transaction_id ? -1 : 1);
+    const completed = (await everyTransaction())
+      .filter(({ status }) => status === 'Completed')
+      .map(({ reversed_by_transaction_id: _, ...transaction }) => transaction);
+    const told = once(ofType('corebanking.transaction.completed.v1')).map((message) =>
+      asRest(dataOf<Data<'corebanking.transaction.completed.v1'>>(message).transaction),
+    );
+    const byId = (a: unknown, b: unknown) =>
+      (a as RestTransaction).transaction_id < (b as RestTransaction).transaction_id ? -1 : 1;
     expect(told.sort(byId)).toEqual(completed.sort(byId));
   });
 
   it('the sequence of each account is gap-free and in order', () => {
     for (const { account_id } of accounts) {
-      const sequences = once(ofType('corebanking.transaction.completed.v1').filter(({ key }) => key === account_id)).map((message) => dataOf<{ sequence: number }>(message).sequence);
+      const sequences = once(
+        ofType('corebanking.transaction.completed.v1').filter(({ key }) => key === account_id),
+      ).map((message) => dataOf<{ sequence: number }>(message).sequence);
       expect(sequences.length).toBeGreaterThan(0);
       expect(sequences).toEqual(sequences.map((_, i) => i + 1));
     }
   });
 
   it('events are complete: all entries of the operation, balanced, and balance_after', async () => {
-    const entries = new Map((await Promise.all(accounts.map(({ account_id }) => api.entries(account_id)))).flat().map((entry) => [entry.entry_id, entry]));
+    const entries = new Map(
+      (await Promise.all(accounts.map(({ account_id }) => api.entries(account_id))))
+        .flat()
+        .map((entry) => [entry.entry_id, entry]),
+    );
     for (const message of ofType('corebanking.transaction.completed.v1')) {
-      const { transaction, sequence, balance_after, operation_id, entries: told } = dataOf<Data<'corebanking.transaction.completed.v1'>>(message);
-      const sum = (side: string) => told.filter((entry) => entry.side === side).reduce((total, { amount }) => total + Math.round(Number(amount) * 100), 0);
+      const {
+        transaction,
+        sequence,
+        balance_after,
+        operation_id,
+        entries: told,
+      } = dataOf<Data<'corebanking.transaction.completed.v1'>>(message);
+      const sum = (side: string) =>
+        told
+          .filter((entry) => entry.side === side)
+          .reduce((total, { amount }) => total + Math.round(Number(amount) * 100), 0);
       expect(sum('DR')).toBe(sum('CR'));
       expect(told).toHaveLength(transaction.counterparty_account_id === undefined ? 4 : 2);
       expect(told.every((entry) => entry.operation_id === operation_id)).toBe(true);
       const own = told.find(({ account_id }) => account_id === transaction.account_id);
-      expect(own).toMatchObject({ sequence, balance_after, transaction_id: transaction.transaction_id });
-      for (const entry of told) if (entries.has(entry.entry_id)) expect(asRest(entry)).toEqual(entries.get(entry.entry_id) as RestEntry);
+      expect(own).toMatchObject({ sequence, transaction_id: transaction.transaction_id });
+      expect(entries.get(own?.entry_id ?? '')).toMatchObject({ balance_after: Number(balance_after) });
+      expect(JSON.stringify(told)).not.toContain('balance_after');
+      for (const entry of told)
+        if (entries.has(entry.entry_id)) expect(entries.get(entry.entry_id)).toMatchObject(asRest(entry) as RestEntry);
       expect(message.headers['ce_id']?.replaceAll('-', '')).toBe(transaction.transaction_id.slice(4));
     }
   });
@@ -147,8 +234,12 @@ describe('transactions', () => {
   it('failed ones are told too, without a sequence', async () => {
     const failed = (await everyTransaction()).filter(({ status }) => status === 'Failed');
     expect(failed.length).toBeGreaterThan(0);
-    const told = once(ofType('corebanking.transaction.failed.v1')).map((message) => dataOf<{ transaction: RestTransaction; sequence?: number }>(message));
-    expect(told.map(({ transaction }) => transaction.transaction_id).sort()).toEqual(failed.map(({ transaction_id }) => transaction_id).sort());
+    const told = once(ofType('corebanking.transaction.failed.v1')).map((message) =>
+      dataOf<{ transaction: RestTransaction; sequence?: number }>(message),
+    );
+    expect(told.map(({ transaction }) => transaction.transaction_id).sort()).toEqual(
+      failed.map(({ transaction_id }) => transaction_id).sort(),
+    );
     for (const { transaction, sequence } of told) {
       expect(sequence).toBeUndefined();
       expect(transaction).toMatchObject({ status: 'Failed', failure_code: expect.any(String) });
@@ -156,7 +247,7 @@ describe('transactions', () => {
   });
 
   it('Teller and Vault appear only in entries', () => {
-    const known = new Set([...accounts, empty].map(({ account_id }) => account_id));
+    const known = new Set([nobody, ...[...accounts, empty].map(({ account_id }) => account_id)]);
     expect(of('transactions').filter(({ key }) => !known.has(key ?? ''))).toEqual([]);
     expect(of('balances').filter(({ key }) => !known.has(key ?? ''))).toEqual([]);
   });
@@ -169,48 +260,112 @@ describe('verify-books', () => {
 });
 
 describe('transfers, balances', () => {
-  it('each transfer once, as REST shows it', async () => {
-    const transfers = await api.all<RestTransfer>('/transfers');
-    const told = once(of('transfers')).map((message) => asRest(dataOf<{ transfer: RestTransfer }>(message).transfer) as RestTransfer);
+  it('each transfer once, as REST shows it, refused ones and reversals too', async () => {
+    const shown = await api.all<RestTransfer>('/transfers');
+    const transfers = shown.map(({ reversed_by_transfer_id: _, ...transfer }) => transfer as RestTransfer);
+    const told = once(of('transfers')).map(
+      (message) => asRest(dataOf<{ transfer: RestTransfer }>(message).transfer) as RestTransfer,
+    );
     const byId = (a: RestTransfer, b: RestTransfer) => (a.transfer_id < b.transfer_id ? -1 : 1);
     expect(told.sort(byId)).toEqual(transfers.sort(byId));
   });
 
   it('the latest of each account in balances is the present state of all accounts, as REST shows it', async () => {
-    const latest = new Map(of('balances').map((message) => [message.key ?? '', dataOf<Data<'corebanking.balance.v1'>>(message)]));
+    const latest = new Map(
+      of('balances').map((message) => [message.key ?? '', dataOf<Data<'corebanking.balance.v1'>>(message)]),
+    );
     const inRest = await api.all<RestAccount>('/accounts');
     expect(inRest).toHaveLength(accounts.length + 1);
-    const state = ({ account_id, account_number, account_type, currency, status, balance }: RestAccount) => ({ account_id, account_number, account_type, currency, status, balance });
+    const state = ({ account_id, account_number, account_type, currency, status, balance }: RestAccount) => ({
+      account_id,
+      account_number,
+      account_type,
+      currency,
+      status,
+      balance,
+    });
     const byId = (a: { account_id: string }, b: { account_id: string }) => (a.account_id < b.account_id ? -1 : 1);
-    expect([...latest.values()].map((told) => state(asRest(told) as RestAccount)).sort(byId)).toEqual(inRest.map(state).sort(byId));
+    expect([...latest.values()].map((told) => state(asRest(told) as RestAccount)).sort(byId)).toEqual(
+      inRest.map(state).sort(byId),
+    );
     for (const { account_id } of inRest) {
       const [newest] = (await api.get(`/accounts/${account_id}/entries?limit=1`)).list<RestEntry>();
       expect(latest.get(account_id)?.sequence).toBe(newest?.sequence ?? 0);
     }
-    expect(latest.get(empty.account_id)).toMatchObject({ balance: '0.00', sequence: 0, status: 'Frozen', status_version: 2 });
+    expect(latest.get(empty.account_id)).toMatchObject({
+      balance: '0.00',
+      sequence: 0,
+      status: 'Frozen',
+      status_version: 2,
+    });
+  });
+});
+
+describe('who asked, and whose it is', () => {
+  it('stands in every event of an account, and is what REST and the audit say', async () => {
+    const owners = new Map([...accounts, empty].map((account) => [account.account_id, account]));
+    for (const message of [...of('transactions'), ...of('transfers'), ...of('accounts'), ...of('clients')])
+      expect(dataOf<object>(message)).toMatchObject({
+        actor: expect.stringMatching(/^key:key_/),
+        request_channel: 'api_key',
+      });
+    for (const message of [
+      ...ofType('corebanking.transaction.completed.v1'),
+      ...ofType('corebanking.transaction.failed.v1'),
+    ]) {
+      const { client_id, account_number } = owners.get(message.key ?? '') ?? {};
+      expect(dataOf<object>(message)).toMatchObject({ client_id, account_number });
+    }
+    for (const message of of('balances'))
+      expect(dataOf<object>(message)).toMatchObject({ client_id: owners.get(message.key ?? '')?.client_id });
+    const [probe, ...others] = ofType('corebanking.transaction.account_not_found.v1');
+    expect([probe?.key, others]).toEqual([nobody, []]);
   });
 });
 
 describe('accounts, clients', () => {
   it('each opening once, each change of status once', async () => {
-    const opened = once(ofType('corebanking.account.opened.v1')).map((message) => dataOf<Data<'corebanking.account.opened.v1'>>(message).account.account_id);
+    const opened = once(ofType('corebanking.account.opened.v1')).map(
+      (message) => dataOf<Data<'corebanking.account.opened.v1'>>(message).account.account_id,
+    );
     expect(opened.sort()).toEqual([...accounts, empty].map(({ account_id }) => account_id).sort());
     const { account_id } = accounts[2] as RestAccount;
     const history = await api.all<RestTransition>(`/accounts/${account_id}/status-transitions?order=asc`);
-    const told = once(ofType('corebanking.account.status_changed.v1').filter(({ key }) => key === account_id)).map((message) => dataOf<Data<'corebanking.account.status_changed.v1'>>(message));
-    expect(told.map(({ transition_id, from_status, to_status, reason }) => [transition_id, from_status, to_status, reason])).toEqual(
-      history.map(({ transition_id, from_status, to_status, reason }) => [transition_id, from_status, to_status, reason]),
+    const told = once(ofType('corebanking.account.status_changed.v1').filter(({ key }) => key === account_id)).map(
+      (message) => dataOf<Data<'corebanking.account.status_changed.v1'>>(message),
+    );
+    expect(
+      told.map(({ transition_id, from_status, to_status, reason }) => [transition_id, from_status, to_status, reason]),
+    ).toEqual(
+      history.map(({ transition_id, from_status, to_status, reason }) => [
+        transition_id,
+        from_status,
+        to_status,
+        reason,
+      ]),
     );
     expect(told.map(({ status_version }) => status_version)).toEqual([2, 3]);
-    const types = once(of('accounts').filter(({ key }) => key === account_id)).map(({ headers }) => headers['ce_type']?.split('.').at(-2));
+    const types = once(of('accounts').filter(({ key }) => key === account_id)).map(({ headers }) =>
+      headers['ce_type']?.split('.').at(-2),
+    );
     expect(types).toEqual(['opened', 'status_changed', 'status_changed']);
   });
 
   it('client events carry ids, type and the names of changed fields; no personal data', () => {
-    const messages = once(of('clients'));
-    expect(messages.map(({ headers }) => headers['ce_type'])).toEqual(['corebanking.client.created.v1', 'corebanking.client.updated.v1']);
-    expect(dataOf<Data<'corebanking.client.updated.v1'>>(messages[1] as ReceivedMessage)).toMatchObject({ client_id: patched.client_id, client_type: 'Retail', changed_fields: expect.toSatisfy((names: string[]) => names.sort().join() === 'address,email') });
-    const texts = topicsOfEvents.flatMap((topic) => of(topic).map(({ value, headers }) => String(value) + JSON.stringify(headers)));
-    for (const secret of [...Object.values(personal), phone, 'secretia2@example.com', String(retail()['email'])]) expect(texts.filter((text) => text.includes(secret))).toEqual([]);
+    const messages = once(of('clients')).filter(({ key }) => key === patched.client_id);
+    expect(messages.map(({ headers }) => headers['ce_type'])).toEqual([
+      'corebanking.client.created.v1',
+      'corebanking.client.updated.v1',
+    ]);
+    expect(dataOf<Data<'corebanking.client.updated.v1'>>(messages[1] as ReceivedMessage)).toMatchObject({
+      client_id: patched.client_id,
+      client_type: 'Retail',
+      changed_fields: expect.toSatisfy((names: string[]) => names.sort().join() === 'address,email'),
+    });
+    const texts = topicsOfEvents.flatMap((topic) =>
+      of(topic).map(({ value, headers }) => String(value) + JSON.stringify(headers)),
+    );
+    for (const secret of [...Object.values(personal), phone, 'secretia2@example.com', String(retail()['email'])])
+      expect(texts.filter((text) => text.includes(secret))).toEqual([]);
   });
 });

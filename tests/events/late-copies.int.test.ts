@@ -2,17 +2,17 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { createPool } from '#libs/postgres/pool.ts';
-import { type Relay, createRelay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
-import { until } from '#libs/postgres/outbox/test/relay-harness.ts';
 import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
+import { createRelay, type Relay, type RelayOptions } from '#libs/postgres/outbox/relay.ts';
+import { until } from '#libs/postgres/outbox/test/relay-harness.ts';
+import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { createTestProxy } from '#libs/postgres/test/test-proxy.ts';
-import { newId, startHarness } from '../../services/accounts/test/harness.ts';
 import { schema as accountsSchema } from '../../services/accounts/schema.ts';
+import { newId, startHarness } from '../../services/accounts/test/harness.ts';
 import { createApiKeys } from '../../services/gateway/access/api-keys.ts';
-import { startLedger } from '../../services/ledger/test/harness.ts';
 import { restateBalances } from '../../services/ledger/batch/restate.ts';
+import { startLedger } from '../../services/ledger/test/harness.ts';
 
 /** A compacted topic: what its readers find who come after compaction. */
 function createTopic(name: string) {
@@ -20,22 +20,41 @@ function createTopic(name: string) {
   return {
     log,
     write(messages: readonly PublishedEvent[]) {
-      for (const { topic, key, value } of messages) if (topic === name) log.push({ key: key ?? '', value: value ?? '' });
+      for (const { topic, key, value } of messages)
+        if (topic === name) log.push({ key: key ?? '', value: value ?? '' });
     },
     compacted: () => [...new Map(log.map((record) => [record.key, record])).values()],
   };
 }
 
 /**
- * Two relays of one outbox. The first is about to publish and freezes; its connections to the database break. The second takes
- * over. `thaw` lets the first one write what it had in its hands, behind whatever the second has written.
+ * Two relays of one outbox. The first is about to publish and freezes; its connections to the
+ * database break. The second takes over. `thaw` lets the first one write what it had in its hands,
+ * behind whatever the second has written.
  */
-async function freezeOne(url: string, schema: string, topic: ReturnType<typeof createTopic>, restate: RelayOptions['restate']) {
+async function freezeOne(
+  url: string,
+  schema: string,
+  topic: ReturnType<typeof createTopic>,
+  restate: RelayOptions['restate'],
+) {
   const proxy = await createTestProxy(url);
-  const [frozen, thawed, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const [frozen, thawed, written] = [
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+  ];
   const start = (target: string, publishAll: RelayOptions['publisher']['publishAll']): Relay => {
     const pool = createPool({ url: target, application_name: 'relay', schema, connection_timeout_ms: 500 }, silent);
-    const relay = createRelay({ pool, publisher: { publishAll }, schema, topicName: (name) => name, source: 's', logger: silent, ...(restate && { restate }) });
+    const relay = createRelay({
+      pool,
+      publisher: { publishAll },
+      schema,
+      topicName: (name) => name,
+      source: 's',
+      logger: silent,
+      ...(restate && { restate }),
+    });
     relay.start();
     onTestFinished(() => relay.stop().finally(() => pool.end()));
     return relay;
@@ -69,10 +88,24 @@ test('an API key that was revoked stays so, though a late copy is the last recor
   const apiKey = makeApiKey('live', key_id);
   const pepper = 'a pepper of sixteen';
   const expires_at = new Date(Date.now() + 3_600_000).toISOString();
-  const data = { key_id, name: 'k', scopes: [...scopes], environment: 'live' as const, client_id: null, expires_at, secret_hash: hashApiKey(pepper, apiKey) };
+  const data = {
+    key_id,
+    name: 'k',
+    scopes: [...scopes],
+    environment: 'live' as const,
+    client_id: null,
+    expires_at,
+    secret_hash: hashApiKey(pepper, apiKey),
+  };
   await bank.send('create_api_key', data, { message_id: key_id });
   const gateway = () => {
-    const keys = createApiKeys({ pepper, environments: ['live'], logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.now() });
+    const keys = createApiKeys({
+      pepper,
+      environments: ['live'],
+      logger: pino({ level: 'silent' }),
+      onUse: () => undefined,
+      now: () => Date.now(),
+    });
     for (const { key, value } of topic.compacted()) keys.take(key, Buffer.from(value));
     return keys;
   };
@@ -95,7 +128,10 @@ test('the latest balance is published again behind the late copy of an older one
   const account = await ledger.open('Savings', '100');
   const restate = (messages: readonly PublishedEvent[]) => restateBalances(ledger.reads, messages, 'balances');
   const { second, thaw } = await freezeOne(ledger.ownerUrl, 'ledger', topic, restate);
-  const latest = () => topic.compacted().map(({ value }) => JSON.parse(value) as { account_id: string; sequence: number; balance: string });
+  const latest = () =>
+    topic
+      .compacted()
+      .map(({ value }) => JSON.parse(value) as { account_id: string; sequence: number; balance: string });
   await until(() => topic.log.length > 0);
   await ledger.book([ledger.cash('Deposit', account, '10')]);
   second.wake();

@@ -1,12 +1,21 @@
-import { appendFileSync, chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { History, OlderHistoryError } from '#libs/postgres/outbox/history.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
-import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createRelay, type Relay } from '#libs/postgres/outbox/relay.ts';
 import { event, until } from '#libs/postgres/outbox/test/relay-harness.ts';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import type { Child } from '../../tools/local/child.ts';
@@ -34,14 +43,27 @@ interface Process {
 
 function startProcess(): Process {
   const history = newHistory();
-  const pool = createPool({ url: url('service'), application_name: 'ledger', schema: 'public', verify: (client) => history.verify(client) }, silent);
+  const pool = createPool(
+    { url: url('service'), application_name: 'ledger', schema: 'public', verify: (client) => history.verify(client) },
+    silent,
+  );
   const publishAll: Parameters<typeof createRelay>[0]['publisher']['publishAll'] = async (messages) => {
     for (const { topic, value } of messages) if (topic === 'position') positions.push(value ?? '');
   };
-  const relay = createRelay({ pool, publisher: { publishAll }, schema: 'public', topicName: (name) => name, source: 's', logger: silent, history });
+  const relay = createRelay({
+    pool,
+    publisher: { publishAll },
+    schema: 'public',
+    topicName: (name) => name,
+    source: 's',
+    logger: silent,
+    history,
+  });
   relay.start();
   return {
-    pool, relay, history,
+    pool,
+    relay,
+    history,
     async write(n) {
       await transaction(pool, (client) => writeOutbox(client, [event(n)]));
       relay.wake();
@@ -52,7 +74,14 @@ function startProcess(): Process {
 
 async function start(): Promise<void> {
   const owner = { name: 'bank', password: 'secret' };
-  server = await startPostgres({ dir, log: join(root, 'log'), port, superuserPassword: 'secret', owner, durable: false });
+  server = await startPostgres({
+    dir,
+    log: join(root, 'log'),
+    port,
+    superuserPassword: 'secret',
+    owner,
+    durable: false,
+  });
 }
 
 /** Stops the server, gives it that data directory, and starts it again. */
@@ -84,9 +113,13 @@ beforeAll(async () => {
   writeFileSync(join(root, 'log'), '');
   await start();
   const owner = createPool({ url: url('bank'), application_name: 'owner', schema: 'public' }, silent);
-  await owner.query(readFileSync(join(import.meta.dirname, '..', '..', 'libs', 'postgres', 'outbox', 'outbox.sql'), 'utf8'));
+  await owner.query(
+    readFileSync(join(import.meta.dirname, '..', '..', 'libs', 'postgres', 'outbox', 'outbox.sql'), 'utf8'),
+  );
   await owner.query(`create role service login password 'secret'`);
-  await owner.query('grant select, insert, update, delete on all tables in schema public to service; grant usage on all sequences in schema public to service');
+  await owner.query(
+    'grant select, insert, update, delete on all tables in schema public to service; grant usage on all sequences in schema public to service',
+  );
   await owner.end();
 });
 afterAll(async () => {
@@ -100,19 +133,42 @@ test('a restart and a promotion are taken, an older history is refused by whoeve
   await published(ledger);
   const older = await keepAs('older');
   // Restarted: everything is there.
-  await until(() => ledger.write(2).then(() => true, () => false), 15_000);
+  await until(
+    () =>
+      ledger.write(2).then(
+        () => true,
+        () => false,
+      ),
+    15_000,
+  );
   await published(ledger);
 
   // A copy that recovers and begins a timeline of its own, as a promoted standby does, with all that was committed.
   const complete = await keepAs('complete');
-  await until(() => ledger.write(3).then(() => true, () => false), 15_000);
+  await until(
+    () =>
+      ledger.write(3).then(
+        () => true,
+        () => false,
+      ),
+    15_000,
+  );
   await published(ledger);
   const promoted = await keepAs('promoted');
   appendFileSync(join(promoted, 'postgresql.auto.conf'), "restore_command = 'false'\n");
   writeFileSync(join(promoted, 'recovery.signal'), '');
   await startWith(promoted);
-  await until(() => ledger.write(4).then(() => true, () => false), 15_000);
-  const { rows } = await ledger.pool.query<{ timeline: number }>('select timeline_id as timeline from pg_control_checkpoint()');
+  await until(
+    () =>
+      ledger.write(4).then(
+        () => true,
+        () => false,
+      ),
+    15_000,
+  );
+  const { rows } = await ledger.pool.query<{ timeline: number }>(
+    'select timeline_id as timeline from pg_control_checkpoint()',
+  );
   expect(rows[0]?.timeline).toBeGreaterThan(1);
   await published(ledger);
   expect(ledger.history.health()).toEqual({ ok: true });
@@ -125,7 +181,9 @@ test('a restart and a promotion are taken, an older history is refused by whoeve
     await expect(ledger.write(5)).rejects.toThrow();
     await until(() => !ledger.history.health().ok, 15_000);
     await expect(ledger.write(5)).rejects.toThrow(OlderHistoryError);
-    expect(ledger.history.health().reason).toMatch(/^the database has an older history: batch \d+ .*docs\/operations\.md/);
+    expect(ledger.history.health().reason).toMatch(
+      /^the database has an older history: batch \d+ .*docs\/operations\.md/,
+    );
     const fresh = startProcess();
     await expect(fresh.write(5)).rejects.toThrow(OlderHistoryError);
     await fresh.stop();
@@ -141,7 +199,14 @@ test('a restart and a promotion are taken, an older history is refused by whoeve
   await fresh.stop();
 
   await startWith(right);
-  await until(() => ledger.write(5).then(() => true, () => false), 15_000);
+  await until(
+    () =>
+      ledger.write(5).then(
+        () => true,
+        () => false,
+      ),
+    15_000,
+  );
   await until(async () => ledger.history.health().ok && (await ledger.relay.stats()).batches === 0, 15_000);
   await ledger.stop();
 }, 180_000);

@@ -5,7 +5,10 @@ import type { Answer, Api } from '../support/client.ts';
 import { staffEnv, staffToken } from '../support/staff.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
-/** Approvals while accounts and the ledger are killed: what many approve at the same time is done once, and nothing else. */
+/**
+ * Approvals while accounts and the ledger are killed: what many approve at the same time is done
+ * once, and nothing else.
+ */
 const world = useBank({
   ledgers: 1,
   accounts: 2,

@@ -1,10 +1,13 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { expectError, newKey } from '../support/client.ts';
 import type { RestKey, RestTransaction } from '../support/client.ts';
+import { expectError, newKey } from '../support/client.ts';
 import { skewedClock } from '../support/skewed-clock.ts';
 import { eventually, useBank } from '../support/world.ts';
 
-/** One host whose clock is two hours off: its process says so, and what the bank does is dated by the database all the same. */
+/**
+ * One host whose clock is two hours off: its process says so, and what the bank does is dated by
+ * the database all the same.
+ */
 const world = useBank({ gateways: 2 });
 
 const nearMs = 60_000;
@@ -31,7 +34,10 @@ describe.each([2, -2])('%i hours off', (hours) => {
     skewed = 'gateway-2';
     const account = await world.api.newAccount({ initial_deposit: 10 });
     const token = await world.bank.token();
-    const expiring: RestKey = await world.api.key({ scopes: ['accounts:read'], expires_at: new Date(Date.now() + 3_600_000).toISOString() });
+    const expiring: RestKey = await world.api.key({
+      scopes: ['accounts:read'],
+      expires_at: new Date(Date.now() + 3_600_000).toISOString(),
+    });
     await startSkewed(skewed, hours);
     const wrong = world.gateway(1);
     const key = newKey();
@@ -43,7 +49,9 @@ describe.each([2, -2])('%i hours off', (hours) => {
     await eventually(async () => (await wrong.withToken(token).get(`/accounts/${account.account_id}`)).status === 200);
     // Nor has a key of one hour expired, or been used at another time.
     expect((await wrong.withKey(expiring.api_key ?? '').get(`/accounts/${account.account_id}`)).status).toBe(200);
-    const used = await eventually(async () => (await world.api.get(`/admin/api-keys/${expiring.key_id}`)).data<RestKey>().last_used_at ?? undefined);
+    const used = await eventually(
+      async () => (await world.api.get(`/admin/api-keys/${expiring.key_id}`)).data<RestKey>().last_used_at ?? undefined,
+    );
     expect(isNear(used)).toBe(true);
     expect(await wrong.balance(account.account_id)).toBe(10);
     expect((await world.api.once(key, '/transactions', body)).status).toBe(201);
@@ -54,14 +62,23 @@ describe.each([2, -2])('%i hours off', (hours) => {
     const account = await world.api.newAccount({ initial_deposit: 10 });
     await startSkewed(skewed, hours);
     const done = await eventually(async () => {
-      const answer = await world.api.post('/transactions', { account_id: account.account_id, transaction_type: 'Deposit', amount: 5 });
+      const answer = await world.api.post('/transactions', {
+        account_id: account.account_id,
+        transaction_type: 'Deposit',
+        amount: 5,
+      });
       return answer.status === 201 ? (answer.body as RestTransaction) : undefined;
     }, 30_000);
     expect(isNear(done.created_at)).toBe(true);
     const entries = await eventually(() => world.api.entries(account.account_id));
     expect(entries.filter(({ created_at }) => !isNear(created_at))).toEqual([]);
     // Its events leave too: the broker dates them itself.
-    await eventually(async () => (await world.sql<{ n: bigint }>('select count(*) as n from ledger.outbox_batches where published_at is null'))[0]?.n === 0n);
+    await eventually(
+      async () =>
+        (
+          await world.sql<{ n: bigint }>('select count(*) as n from ledger.outbox_batches where published_at is null')
+        )[0]?.n === 0n,
+    );
   });
 
   test('accounts opens, dates and expires by the database', async () => {
@@ -73,6 +90,9 @@ describe.each([2, -2])('%i hours off', (hours) => {
     expect(isNear(account.created_at)).toBe(true);
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     const key: RestKey = await world.api.key({ scopes: ['accounts:read'], expires_at });
-    expect((await world.api.get(`/admin/api-keys/${key.key_id}`)).data<RestKey>()).toMatchObject({ status: 'active', expires_at });
+    expect((await world.api.get(`/admin/api-keys/${key.key_id}`)).data<RestKey>()).toMatchObject({
+      status: 'active',
+      expires_at,
+    });
   });
 });

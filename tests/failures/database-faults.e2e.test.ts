@@ -8,13 +8,14 @@ import type { Child } from '../../tools/local/child.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { type PostgresOptions, postgresUrl, startPostgres } from '../../tools/local/postgres.ts';
 import { createAuthority } from '../support/certificates.ts';
-import { type Answer, newKey, retail, type RestClient, type RestTransaction } from '../support/client.ts';
+import { type Answer, newKey, type RestClient, type RestTransaction, retail } from '../support/client.ts';
 import { countMessages } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
 /**
- * Faults of the database that no list of outages names: whatever it is, commands wait, both services say that they are not
- * ready, nothing is dead-lettered and nobody is answered 500. When the fault is over, each command has been executed once.
+ * Faults of the database that no list of outages names: whatever it is, commands wait, both
+ * services say that they are not ready, nothing is dead-lettered and nobody is answered 500. When
+ * the fault is over, each command has been executed once.
  */
 const count = 10;
 const dir = mkdtempSync(join(tmpdir(), 'core-banking-faults-'));
@@ -53,11 +54,14 @@ const world = useBank();
 const { api } = world;
 
 const services = ['ledger', 'accounts'] as const;
-const roleOf = async (service: string) => (await world.sql<{ role: string }>('select current_database() || $1 as role', [`_${service}`]))[0]?.role;
+const roleOf = async (service: string) =>
+  (await world.sql<{ role: string }>('select current_database() || $1 as role', [`_${service}`]))[0]?.role;
 
 /** Ends the services' connections: they must make new ones. */
 async function disconnect(): Promise<void> {
-  await world.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename in (current_database() || '_ledger', current_database() || '_accounts')");
+  await world.sql(
+    "select pg_terminate_backend(pid) from pg_stat_activity where usename in (current_database() || '_ledger', current_database() || '_accounts')",
+  );
 }
 
 async function restartServer(prepare: () => void): Promise<void> {
@@ -74,7 +78,8 @@ async function presentAtServer(files: { cert: string; key: string }): Promise<vo
 
 /** Nothing below this number of open files can be opened any more. */
 function limitOpenFiles(limit: string): void {
-  for (const service of services) execFileSync('prlimit', ['--pid', String(world.bank.process(service).pid), `--nofile=${limit}:`]);
+  for (const service of services)
+    execFileSync('prlimit', ['--pid', String(world.bank.process(service).pid), `--nofile=${limit}:`]);
 }
 
 /** A schema as it was before the last migration: that one is not recorded, and a column has not got its name yet. */
@@ -82,7 +87,9 @@ const migrations: Record<string, string> = {};
 async function turnBackSchema(): Promise<void> {
   for (const service of services) {
     await world.bank.process(service).stop();
-    const [last] = await world.sql<{ name: string }>(`delete from ${service}.migrations where id = (select max(id) from ${service}.migrations) returning name`);
+    const [last] = await world.sql<{ name: string }>(
+      `delete from ${service}.migrations where id = (select max(id) from ${service}.migrations) returning name`,
+    );
     migrations[service] = last?.name ?? '';
   }
   await renameColumns('description', 'purpose', 'email', 'mail');
@@ -90,10 +97,16 @@ async function turnBackSchema(): Promise<void> {
 }
 async function migrateSchema(): Promise<void> {
   await renameColumns('purpose', 'description', 'mail', 'email');
-  for (const service of services) await world.sql(`insert into ${service}.migrations (name, run_on) values ($1, now())`, [migrations[service]]);
+  for (const service of services)
+    await world.sql(`insert into ${service}.migrations (name, run_on) values ($1, now())`, [migrations[service]]);
 }
 
-async function renameColumns(ofTransactions: string, becomes: string, ofClients: string, turnsInto: string): Promise<void> {
+async function renameColumns(
+  ofTransactions: string,
+  becomes: string,
+  ofClients: string,
+  turnsInto: string,
+): Promise<void> {
   await world.sql(`alter table ledger.transactions rename column ${ofTransactions} to ${becomes}`);
   await world.sql(`alter table accounts.clients rename column ${ofClients} to ${turnsInto}`);
 }
@@ -108,22 +121,37 @@ const expired = authority.sign('expired', ['IP:127.0.0.1'], -1);
 const signal = join(server.dir, 'standby.signal');
 
 const faults: [string, () => Promise<void>, () => Promise<void>][] = [
-  ['a server in recovery', () => restartServer(() => writeFileSync(signal, '')), () => restartServer(() => rmSync(signal))],
+  [
+    'a server in recovery',
+    () => restartServer(() => writeFileSync(signal, '')),
+    () => restartServer(() => rmSync(signal)),
+  ],
   ['a certificate of an unknown authority', () => presentAtServer(stranger), () => presentAtServer(good)],
   ['a certificate that has expired', () => presentAtServer(expired), () => presentAtServer(good)],
-  ['a column that has been renamed', () => renameColumns('description', 'purpose', 'email', 'mail'), () => renameColumns('purpose', 'description', 'mail', 'email')],
+  [
+    'a column that has been renamed',
+    () => renameColumns('description', 'purpose', 'email', 'mail'),
+    () => renameColumns('purpose', 'description', 'mail', 'email'),
+  ],
   ['a right that has been revoked', () => grants('revoke', 'from'), () => grants('grant', 'to')],
-  ['no file left to be opened', async () => (limitOpenFiles('3'), await disconnect()), async () => limitOpenFiles('1024')],
+  [
+    'no file left to be opened',
+    async () => (limitOpenFiles('3'), await disconnect()),
+    async () => limitOpenFiles('1024'),
+  ],
   ['a schema older than the service', turnBackSchema, migrateSchema],
 ];
 
-const isReady = async (service: string) => (await fetch(world.bank.process(service).health_url, { signal: AbortSignal.timeout(3000) })).status === 200;
+const isReady = async (service: string) =>
+  (await fetch(world.bank.process(service).health_url, { signal: AbortSignal.timeout(3000) })).status === 200;
 
-const deposit = (key: string, account_id: string) => api.once(key, '/transactions', { account_id, transaction_type: 'Deposit', amount: 1 });
+const deposit = (key: string, account_id: string) =>
+  api.once(key, '/transactions', { account_id, transaction_type: 'Deposit', amount: 1 });
 const newClient = (key: string) => api.once(key, '/clients', retail());
 
 async function expectNoDeadLetters(): Promise<void> {
-  for (const service of services) expect(await countMessages(world.bank, `${service}.commands.dlq`), `dead letters of ${service}`).toBe(0n);
+  for (const service of services)
+    expect(await countMessages(world.bank, `${service}.commands.dlq`), `dead letters of ${service}`).toBe(0n);
 }
 
 /** Repeats a request until it has its final answer, which is a success. */
@@ -136,28 +164,33 @@ function outcomeOf(send: () => Promise<Answer>): Promise<Answer> {
 }
 
 describe('While the database has', () => {
-  it.each(faults)('%s: commands wait, are not dead-lettered, and are executed once when it is over', async (_name, begin, end) => {
-    const { account_id } = await api.newAccount();
-    const keys = Array.from({ length: count }, newKey);
-    await begin();
-    try {
-      const deposits = together(count, (i) => deposit(keys[i] ?? '', account_id));
-      const clients = together(count, (i) => newClient(keys[i] ?? ''));
-      for (const service of services) await eventually(async () => !(await isReady(service).catch(() => false)));
-      for (const answer of [...(await deposits), ...(await clients)]) expect([202, 503, 504], answer.text).toContain(answer.status);
-      for (const service of services) expect(await isReady(service).catch(() => false)).toBe(false);
-    } finally {
-      await end();
-    }
-    const posted = await together(count, (i) => outcomeOf(() => deposit(keys[i] ?? '', account_id)));
-    const created = await together(count, (i) => outcomeOf(() => newClient(keys[i] ?? '')));
-    expect(posted.map(({ body }) => (body as RestTransaction).status)).toEqual(Array(count).fill('Completed'));
-    expect(new Set(created.map((answer) => answer.data<RestClient>().client_id)).size).toBe(count);
-    expect(await api.balance(account_id)).toBe(count);
-    expect((await api.get(`/transactions?account_id=${account_id}`)).list()).toHaveLength(count);
-    await eventually(async () => (await isReady('ledger')) && (await isReady('accounts')));
-    await expectNoDeadLetters();
-  }, 120_000);
+  it.each(faults)(
+    '%s: commands wait, are not dead-lettered, and are executed once when it is over',
+    async (_name, begin, end) => {
+      const { account_id } = await api.newAccount();
+      const keys = Array.from({ length: count }, newKey);
+      await begin();
+      try {
+        const deposits = together(count, (i) => deposit(keys[i] ?? '', account_id));
+        const clients = together(count, (i) => newClient(keys[i] ?? ''));
+        for (const service of services) await eventually(async () => !(await isReady(service).catch(() => false)));
+        for (const answer of [...(await deposits), ...(await clients)])
+          expect([202, 503, 504], answer.text).toContain(answer.status);
+        for (const service of services) expect(await isReady(service).catch(() => false)).toBe(false);
+      } finally {
+        await end();
+      }
+      const posted = await together(count, (i) => outcomeOf(() => deposit(keys[i] ?? '', account_id)));
+      const created = await together(count, (i) => outcomeOf(() => newClient(keys[i] ?? '')));
+      expect(posted.map(({ body }) => (body as RestTransaction).status)).toEqual(Array(count).fill('Completed'));
+      expect(new Set(created.map((answer) => answer.data<RestClient>().client_id)).size).toBe(count);
+      expect(await api.balance(account_id)).toBe(count);
+      expect((await api.get(`/transactions?account_id=${account_id}`)).list()).toHaveLength(count);
+      await eventually(async () => (await isReady('ledger')) && (await isReady('accounts')));
+      await expectNoDeadLetters();
+    },
+    120_000,
+  );
 });
 
 it('a prepared statement whose result has another type now is prepared anew on another connection', async () => {

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { countBy, load, quantile } from '../support/load.ts';
 import type { Load, Shot } from '../support/load.ts';
+import { countBy, load, quantile } from '../support/load.ts';
 import { eventually, useBank } from '../support/world.ts';
 
 /**
- * Five times what the bank can do. Small batches in a database made slow keep that low, so that the load can be offered by the
- * machine that runs everything else too.
+ * Five times what the bank can do. Small batches in a database made slow keep that low, so that the
+ * load can be offered by the machine that runs everything else too.
  */
 const seconds = Number(process.env['OVERLOAD_SECONDS'] ?? 10);
 const world = useBank({ env: { BATCH_MAX: '10', MAX_CONNECTIONS: '100000' } });
@@ -18,7 +18,12 @@ function deposits(accounts: string[], run: string): Omit<Load, 'seconds'> {
   return {
     baseUrl: world.api.baseUrl,
     headers: { 'x-api-key': world.bank.api_key },
-    shot: (n) => ({ method: 'POST', path: '/transactions', key: `${run}-${n}`, body: { account_id: accounts[n % accounts.length], transaction_type: 'Deposit', amount: 1.25 } }),
+    shot: (n) => ({
+      method: 'POST',
+      path: '/transactions',
+      key: `${run}-${n}`,
+      body: { account_id: accounts[n % accounts.length], transaction_type: 'Deposit', amount: 1.25 },
+    }),
   };
 }
 
@@ -37,12 +42,15 @@ async function watchMemory(until: Promise<unknown>): Promise<Record<string, numb
 
 const of = (shots: Shot[], status: number) => shots.filter((shot) => shot.status === status);
 /** Answers a second, from the first shot to the last answer. */
-const rateOf = (shots: Shot[]) => shots.length / ((Math.max(...shots.map(({ sentAt, tookMs }) => sentAt + tookMs)) - (shots[0]?.sentAt ?? 0)) / 1000);
+const rateOf = (shots: Shot[]) =>
+  shots.length / ((Math.max(...shots.map(({ sentAt, tookMs }) => sentAt + tookMs)) - (shots[0]?.sentAt ?? 0)) / 1000);
 const times = (shots: Shot[]) => shots.map(({ tookMs }) => tookMs);
 
 test('five times the capacity: refused at once, taken ones answered, memory bounded, then normal again; nothing lost or doubled', async () => {
   const { client_id } = await world.api.client();
-  const accounts = await Promise.all(Array.from({ length: 24 }, async () => (await world.api.account(client_id)).account_id));
+  const accounts = await Promise.all(
+    Array.from({ length: 24 }, async () => (await world.api.account(client_id)).account_id),
+  );
   await world.sql(slowDatabase);
   await load({ ...deposits(accounts, 'warm'), callers: 32, seconds: 2 });
   const calm = await load({ ...deposits(accounts, 'calm'), callers: 50, seconds: 5 });
@@ -63,7 +71,9 @@ test('five times the capacity: refused at once, taken ones answered, memory boun
   // A 202 is an answer in time for what was taken in the first moment, before there was anything to measure.
   expect(Object.keys(countBy(flood)).filter((status) => !['201', '202', '503'].includes(status))).toEqual([]);
   expect(refused.length).toBeGreaterThan(0.3 * flood.length);
-  expect(refused.filter(({ retryAfter, body }) => retryAfter !== '1' || !body.includes('"service_unavailable"'))).toEqual([]);
+  expect(
+    refused.filter(({ retryAfter, body }) => retryAfter !== '1' || !body.includes('"service_unavailable"')),
+  ).toEqual([]);
   // The median: on a machine that other work shares, the slowest tell of that work.
   expect(quantile(times(refused), 0.5)).toBeLessThan(1_000);
   expect(goodput).toBeGreaterThan(0.5 * capacity);
@@ -74,7 +84,9 @@ test('five times the capacity: refused at once, taken ones answered, memory boun
     return probe.every(({ status, tookMs }) => status === 201 && tookMs < 1_000);
   }, 10_000);
 
-  const rows = await world.sql<{ idempotency_key: string; count: bigint }>("select idempotency_key, count(*) from ledger.transactions where idempotency_key like 'flood-%' and status = 'Completed' group by 1");
+  const rows = await world.sql<{ idempotency_key: string; count: bigint }>(
+    "select idempotency_key, count(*) from ledger.transactions where idempotency_key like 'flood-%' and status = 'Completed' group by 1",
+  );
   const booked = new Map(rows.map(({ idempotency_key, count }) => [idempotency_key, count]));
   expect(taken.filter(({ key }) => booked.get(key) !== 1n)).toEqual([]);
   expect(refused.filter(({ key }) => booked.has(key))).toEqual([]);

@@ -18,10 +18,13 @@ let good: ReceivedMessage;
 beforeAll(async () => {
   account = await api.newAccount();
   await api.transact(account.account_id, 'Deposit', 1);
-  good = (await readTopic(world.bank, 'ledger.commands')).find(({ headers }) => headers['ce_type'] === messageType('create_transaction')) as ReceivedMessage;
+  good = (await readTopic(world.bank, 'ledger.commands')).find(
+    ({ headers }) => headers['ce_type'] === messageType('create_transaction'),
+  ) as ReceivedMessage;
 });
 
-const without = (headers: Record<string, string>, ...names: string[]) => Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
+const without = (headers: Record<string, string>, ...names: string[]) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 
 /** Poison by name, made of a command that was good. */
 function poisons(): Record<string, Poison> {
@@ -34,7 +37,10 @@ function poisons(): Record<string, Poison> {
     'an empty value': { value: '', headers: fresh },
     'a null value': { value: null, headers: fresh },
     'an unknown type': { value, headers: { ...fresh, ce_type: 'corebanking.command.print_money.v1' } },
-    'a type of the other service': { value: JSON.stringify({ client_id: unknownId('cli') }), headers: { ...fresh, ce_type: messageType('get_client') } },
+    'a type of the other service': {
+      value: JSON.stringify({ client_id: unknownId('cli') }),
+      headers: { ...fresh, ce_type: messageType('get_client') },
+    },
     'no headers at all': { value, headers: {} },
     'no ce_id': { value, headers: without(fresh, 'ce_id') },
     'no ce_time': { value, headers: without(fresh, 'ce_time') },
@@ -42,10 +48,22 @@ function poisons(): Record<string, Poison> {
     'a malformed deadline': { value, headers: { ...fresh, deadline: 'soon' } },
     '200 KB of nothing': { value: 'x'.repeat(200 * 1024), headers: fresh },
     '200 KB of JSON': { value: withData({ description: 'x'.repeat(200 * 1024), amount: 'much' }), headers: fresh },
-    'a reply topic that is none': { value: withData({ transaction_id: fresh.ce_id }), headers: { ...fresh, 'reply-topic': `${world.bank.topic_prefix}balances` } },
-    'a reply topic that does not exist': { value: withData({ transaction_id: fresh.ce_id }), headers: { ...fresh, 'reply-topic': 'nowhere' } },
-    'a reply partition that does not exist': { value: withData({ transaction_id: fresh.ce_id }), headers: { ...fresh, 'reply-partition': '640' } },
-    'a reply partition that is no number': { value: withData({ transaction_id: fresh.ce_id }), headers: { ...fresh, 'reply-partition': 'x' } },
+    'a reply topic that is none': {
+      value: withData({ transaction_id: fresh.ce_id }),
+      headers: { ...fresh, 'reply-topic': `${world.bank.topic_prefix}balances` },
+    },
+    'a reply topic that does not exist': {
+      value: withData({ transaction_id: fresh.ce_id }),
+      headers: { ...fresh, 'reply-topic': 'nowhere' },
+    },
+    'a reply partition that does not exist': {
+      value: withData({ transaction_id: fresh.ce_id }),
+      headers: { ...fresh, 'reply-partition': '640' },
+    },
+    'a reply partition that is no number': {
+      value: withData({ transaction_id: fresh.ce_id }),
+      headers: { ...fresh, 'reply-partition': 'x' },
+    },
     'a negative amount': { value: withData({ transaction_id: fresh.ce_id, amount: '-5' }), headers: fresh },
     'a number as amount': { value: withData({ transaction_id: fresh.ce_id, amount: 5 }), headers: fresh },
     'an unknown currency': { value: withData({ transaction_id: fresh.ce_id, currency: 'XXX' }), headers: fresh },
@@ -58,34 +76,62 @@ type Poison = Pick<OutgoingMessage, 'value' | 'headers'>;
 
 /** The same, each marked with its name, so that its dead letter can be told from others. */
 function marked(named: Record<string, Poison>): (Poison & { name: string })[] {
-  return Object.entries(named).map(([name, { value, headers }]) => ({ name, value, headers: { ...headers, 'x-test': name } }));
+  return Object.entries(named).map(([name, { value, headers }]) => ({
+    name,
+    value,
+    headers: { ...headers, 'x-test': name },
+  }));
 }
 
 const partition = () => commandPartition(bucketOf(account.account_id));
 const nameOf = ({ headers }: ReceivedMessage) => headers['x-test'] ?? '';
 
-/** Publishes poison into the account's partition; gives the dead letters that carry its names, as soon as there are as many. */
+/**
+ * Publishes poison into the account's partition; gives the dead letters that carry its names, as
+ * soon as there are as many.
+ */
 async function poisoned(topic: TopicName, poison: (Poison & { name: string })[]): Promise<ReceivedMessage[]> {
-  await publish(world.bank, poison.map(({ value, headers }) => ({ topic: topicName(world.bank.topic_prefix, topic), partition: partition(), key: account.account_id, value, headers })));
+  await publish(
+    world.bank,
+    poison.map(({ value, headers }) => ({
+      topic: topicName(world.bank.topic_prefix, topic),
+      partition: partition(),
+      key: account.account_id,
+      value,
+      headers,
+    })),
+  );
   const names = new Set(poison.map(({ name }) => name));
   return eventually(async () => {
-    const letters = (await readTopic(world.bank, `${topic}.dlq` as TopicName)).filter((letter) => names.has(nameOf(letter)));
+    const letters = (await readTopic(world.bank, `${topic}.dlq` as TopicName)).filter((letter) =>
+      names.has(nameOf(letter)),
+    );
     return letters.length >= poison.length && letters;
   });
 }
 
 /** Among these dead letters that of a poison is there once, its bytes, key and headers unchanged. */
-function expectDeadLetter(letters: ReceivedMessage[], topic: TopicName, { name, value, headers }: Poison & { name: string }): void {
+function expectDeadLetter(
+  letters: ReceivedMessage[],
+  topic: TopicName,
+  { name, value, headers }: Poison & { name: string },
+): void {
   const own = letters.filter((letter) => nameOf(letter) === name);
   expect(own, name).toHaveLength(1);
   const [letter] = own as [ReceivedMessage];
-  expect(letter.value === null ? null : letter.value.toString('hex')).toBe(value === null ? null : Buffer.from(value).toString('hex'));
+  expect(letter.value === null ? null : letter.value.toString('hex')).toBe(
+    value === null ? null : Buffer.from(value).toString('hex'),
+  );
   expect(letter.key).toBe(account.account_id);
   // The MAC is that of the message as it was published.
   expect(letter.headers).toMatchObject(without(headers, 'mac'));
   expect(letter.headers).toMatchObject({
-    'dlq-topic': topicName(world.bank.topic_prefix, topic), 'dlq-partition': String(partition()), 'dlq-offset': expect.stringMatching(/^\d+$/),
-    'dlq-reason': expect.any(String), 'dlq-code': expect.stringMatching(/^[a-z_]+$/), 'dlq-time': expect.stringMatching(/Z$/),
+    'dlq-topic': topicName(world.bank.topic_prefix, topic),
+    'dlq-partition': String(partition()),
+    'dlq-offset': expect.stringMatching(/^\d+$/),
+    'dlq-reason': expect.any(String),
+    'dlq-code': expect.stringMatching(/^[a-z_]+$/),
+    'dlq-time': expect.stringMatching(/Z$/),
   });
 }
 
@@ -94,9 +140,18 @@ describe('Poison on ledger.commands', () => {
     const before = await api.balance(account.account_id);
     const all = marked(poisons());
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
-    const bad = all.map(({ value, headers }) => ({ topic, partition: partition(), key: account.account_id, value, headers }));
+    const bad = all.map(({ value, headers }) => ({
+      topic,
+      partition: partition(),
+      key: account.account_id,
+      value,
+      headers,
+    }));
     const deposits = Promise.all(all.map(() => api.transact(account.account_id, 'Deposit', 1)));
-    await publish(world.bank, bad.flatMap((message) => [message, again(good)]));
+    await publish(
+      world.bank,
+      bad.flatMap((message) => [message, again(good)]),
+    );
     await deposits;
     await api.transact(account.account_id, 'Deposit', 1);
     await caughtUp(world.bank, 'ledger');
@@ -110,13 +165,24 @@ describe('Poison on ledger.commands', () => {
   it('the code says why: bad_reply_topic for a reply topic that nobody may answer to', async () => {
     const letters = await readTopic(world.bank, 'ledger.commands.dlq');
     const codeOf = (name: string) => letters.find((letter) => nameOf(letter) === name)?.headers['dlq-code'];
-    expect(['a reply topic that is none', 'a reply topic that does not exist', 'a reply partition that does not exist'].map(codeOf)).toEqual(Array(3).fill('bad_reply_topic'));
+    expect(
+      ['a reply topic that is none', 'a reply topic that does not exist', 'a reply partition that does not exist'].map(
+        codeOf,
+      ),
+    ).toEqual(Array(3).fill('bad_reply_topic'));
     expect([codeOf('non-JSON'), codeOf('an unknown type')]).toEqual(['malformed_json', 'unknown_type']);
   });
 });
 
 describe.each(['accounts.commands', 'ledger.queries', 'accounts.queries'] as const)('Poison on %s', (topic) => {
-  const kinds = ['non-JSON', 'a null value', 'an unknown type', 'no headers at all', '200 KB of nothing', 'a reply topic that does not exist'];
+  const kinds = [
+    'non-JSON',
+    'a null value',
+    'an unknown type',
+    'no headers at all',
+    '200 KB of nothing',
+    'a reply topic that does not exist',
+  ];
 
   it('dead letters once, and what comes behind is answered', async () => {
     const poison = marked(poisons()).filter(({ name }) => kinds.includes(name));
@@ -130,15 +196,35 @@ describe.each(['accounts.commands', 'ledger.queries', 'accounts.queries'] as con
 });
 
 describe('Poison: replies of the ledger that are none, on accounts.commands', () => {
-  const reply = (correlation_id: string) => toHeaders({ message_id: correlation_id, type: replyType, source: source.ledger, time: new Date().toISOString(), subject: '', request_id: '', actor: '', correlation_id });
+  const reply = (correlation_id: string) =>
+    toHeaders({
+      message_id: correlation_id,
+      type: replyType,
+      source: source.ledger,
+      time: new Date().toISOString(),
+      subject: '',
+      request_id: '',
+      actor: '',
+      correlation_id,
+    });
 
   it('a malformed reply is a dead letter; one that nobody waits for is nothing', async () => {
     const bad = marked({ 'malformed reply': { value: '{"ok":"perhaps"}', headers: reply(unknownId('acc')) } });
     for (const one of bad) expectDeadLetter(await poisoned('accounts.commands', bad), 'accounts.commands', one);
     const topic = topicName(world.bank.topic_prefix, 'accounts.commands');
-    await publish(world.bank, [{ topic, partition: 0, key: null, value: '{"ok":true,"data":{}}', headers: { ...reply(unknownId('acc')), 'x-test': 'stray reply' } }]);
+    await publish(world.bank, [
+      {
+        topic,
+        partition: 0,
+        key: null,
+        value: '{"ok":true,"data":{}}',
+        headers: { ...reply(unknownId('acc')), 'x-test': 'stray reply' },
+      },
+    ]);
     await caughtUp(world.bank, 'accounts');
-    expect((await readTopic(world.bank, 'accounts.commands.dlq')).filter((letter) => nameOf(letter) === 'stray reply')).toEqual([]);
+    expect(
+      (await readTopic(world.bank, 'accounts.commands.dlq')).filter((letter) => nameOf(letter) === 'stray reply'),
+    ).toEqual([]);
     await api.newAccount({ initial_deposit: 1 });
   });
 });

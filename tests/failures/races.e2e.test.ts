@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { type Answer, expectError, newKey, newPhone, type RestAccount, type RestClient, type RestKey, type RestTransaction, type RestTransition, retail } from '../support/client.ts';
+import {
+  type Answer,
+  expectError,
+  newKey,
+  newPhone,
+  type RestAccount,
+  type RestClient,
+  type RestKey,
+  type RestTransaction,
+  type RestTransition,
+  retail,
+} from '../support/client.ts';
 import { together, useBank } from '../support/world.ts';
 
 /** Races, against two processes of each service. After each the books must be in order. */
@@ -7,11 +18,21 @@ const world = useBank({ gateways: 2, ledgers: 2, accounts: 2 });
 const { api } = world;
 const either = (index: number) => world.gateway(index % 2);
 
-const withdraw = (account: RestAccount, amount: number) => ({ account_id: account.account_id, transaction_type: 'Withdrawal', amount });
-const deposit = (account: RestAccount, amount: number) => ({ account_id: account.account_id, transaction_type: 'Deposit', amount });
+const withdraw = (account: RestAccount, amount: number) => ({
+  account_id: account.account_id,
+  transaction_type: 'Withdrawal',
+  amount,
+});
+const deposit = (account: RestAccount, amount: number) => ({
+  account_id: account.account_id,
+  transaction_type: 'Deposit',
+  amount,
+});
 
 async function entryCount(account: RestAccount): Promise<number> {
-  const [row] = await world.sql<{ n: number }>('select count(*)::int as n from v_entries where account_id = $1', [account.account_id]);
+  const [row] = await world.sql<{ n: number }>('select count(*)::int as n from v_entries where account_id = $1', [
+    account.account_id,
+  ]);
   return row?.n ?? 0;
 }
 
@@ -31,7 +52,16 @@ describe('Races for money', () => {
   it('crossed transfers: all go through, nothing is lost', async () => {
     const accounts = await together(4, () => api.newAccount({ initial_deposit: 1000 }));
     const id = (i: number) => accounts[i % 4]?.account_id ?? '';
-    const answers = await together(200, (i) => either(i).post('/transfers', { from_account_id: id(i), to_account_id: id(i + 1 + (i % 3)), amount: 1 + (i % 5) }), 200);
+    const answers = await together(
+      200,
+      (i) =>
+        either(i).post('/transfers', {
+          from_account_id: id(i),
+          to_account_id: id(i + 1 + (i % 3)),
+          amount: 1 + (i % 5),
+        }),
+      200,
+    );
     expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(201));
     const balances = await Promise.all(accounts.map(({ account_id }) => api.balance(account_id)));
     expect(balances.reduce((sum, balance) => sum + balance)).toBe(4000);
@@ -40,16 +70,31 @@ describe('Races for money', () => {
 
   it('two accounts that send each other everything: never below zero', async () => {
     const [a, b] = [await api.newAccount({ initial_deposit: 10 }), await api.newAccount({ initial_deposit: 10 })];
-    const answers = await together(60, (i) => either(i).post('/transfers', { from_account_id: (i % 4 < 2 ? a : b).account_id, to_account_id: (i % 4 < 2 ? b : a).account_id, amount: 7 }));
+    const answers = await together(60, (i) =>
+      either(i).post('/transfers', {
+        from_account_id: (i % 4 < 2 ? a : b).account_id,
+        to_account_id: (i % 4 < 2 ? b : a).account_id,
+        amount: 7,
+      }),
+    );
     for (const answer of answers) if (answer.status !== 201) expectError(answer, 400, 'insufficient_funds');
-    expect(await api.balance(a.account_id) + (await api.balance(b.account_id))).toBe(20);
-    expect(await world.sql('select * from v_entries where account_id = any($1) and balance_after_minor < 0', [[a.account_id, b.account_id]])).toEqual([]);
+    expect((await api.balance(a.account_id)) + (await api.balance(b.account_id))).toBe(20);
+    expect(
+      await world.sql('select * from v_entries where account_id = any($1) and balance_after_minor < 0', [
+        [a.account_id, b.account_id],
+      ]),
+    ).toEqual([]);
     await world.expectBooksInOrder();
   });
 
   it('many payments of one loan: never more than outstanding', async () => {
-    const [payer, loan] = [await api.newAccount({ initial_deposit: 1000 }), await api.newAccount({ account_type: 'Loan', initial_deposit: 100 })];
-    const answers = await together(40, (i) => either(i).post('/transfers', { from_account_id: payer.account_id, to_account_id: loan.account_id, amount: 7 }));
+    const [payer, loan] = [
+      await api.newAccount({ initial_deposit: 1000 }),
+      await api.newAccount({ account_type: 'Loan', initial_deposit: 100 }),
+    ];
+    const answers = await together(40, (i) =>
+      either(i).post('/transfers', { from_account_id: payer.account_id, to_account_id: loan.account_id, amount: 7 }),
+    );
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(14);
     for (const answer of answers) if (answer.status !== 201) expectError(answer, 400, 'amount_exceeds_outstanding');
     expect([await api.balance(payer.account_id), await api.balance(loan.account_id)]).toEqual([902, 2]);
@@ -62,7 +107,8 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
     const key = newKey();
     const answers = await together(50, (i) => either(i).once(key, path, body));
     const [first] = answers as [Answer];
-    for (const answer of answers) expect({ status: answer.status, text: answer.text }).toEqual({ status: first.status, text: first.text });
+    for (const answer of answers)
+      expect({ status: answer.status, text: answer.text }).toEqual({ status: first.status, text: first.text });
     expect(answers.filter((answer) => answer.header('idempotent-replayed') === null)).toHaveLength(1);
     return first;
   }
@@ -75,13 +121,21 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
 
   it('transfer', async () => {
     const [from, to] = [await api.newAccount({ initial_deposit: 500 }), await api.newAccount()];
-    expect((await fiftyTimes('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 9 })).status).toBe(201);
-    expect([await api.balance(from.account_id), await api.balance(to.account_id), await entryCount(to)]).toEqual([491, 9, 1]);
+    expect(
+      (await fiftyTimes('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 9 }))
+        .status,
+    ).toBe(201);
+    expect([await api.balance(from.account_id), await api.balance(to.account_id), await entryCount(to)]).toEqual([
+      491, 9, 1,
+    ]);
   });
 
   it('open account', async () => {
     const { client_id } = await api.client();
-    expect((await fiftyTimes('/accounts', { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 4 })).status).toBe(201);
+    expect(
+      (await fiftyTimes('/accounts', { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 4 }))
+        .status,
+    ).toBe(201);
     const [account, ...more] = await api.all<RestAccount>(`/accounts?client_id=${client_id}`);
     expect(more).toEqual([]);
     expect([account?.balance, await entryCount(account as RestAccount)]).toEqual([4, 1]);
@@ -89,7 +143,9 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
 
   it('create client', async () => {
     const phone = newPhone();
-    expect((await fiftyTimes('/clients', { ...retail(), ussd_phone_number: phone, ussd_status: 'active' })).status).toBe(201);
+    expect(
+      (await fiftyTimes('/clients', { ...retail(), ussd_phone_number: phone, ussd_status: 'active' })).status,
+    ).toBe(201);
     expect(await api.all<RestClient>(`/clients?ussd_phone=${encodeURIComponent(phone)}`)).toHaveLength(1);
   });
 
@@ -98,13 +154,17 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 5);
     expect((await fiftyTimes(`/transactions/${transaction_id}/reversal`, { reason: 'x' })).status).toBe(201);
     expect(await api.balance(account.account_id)).toBe(50);
-    expect((await fiftyTimes(`/accounts/${account.account_id}/status-transitions`, { status: 'Inactive' })).status).toBe(200);
+    expect(
+      (await fiftyTimes(`/accounts/${account.account_id}/status-transitions`, { status: 'Inactive' })).status,
+    ).toBe(200);
     expect(await api.all(`/accounts/${account.account_id}/status-transitions`)).toHaveLength(1);
   });
 
   it('API key: one key, whose secret one answer shows', async () => {
     const key = newKey();
-    const answers = await together(20, (i) => either(i).once(key, '/admin/api-keys', { name: 'race', scopes: ['clients:read'] }));
+    const answers = await together(20, (i) =>
+      either(i).once(key, '/admin/api-keys', { name: 'race', scopes: ['clients:read'] }),
+    );
     const made = answers.map((answer) => answer.data<RestKey>());
     expect(new Set(made.map(({ key_id }) => key_id)).size).toBe(1);
     const secrets = made.flatMap(({ api_key }) => api_key ?? []);
@@ -137,7 +197,10 @@ describe('The same Idempotency-Key 50 times at once: one effect, equal answers',
 
 describe('A freeze against 50 writers', () => {
   it('nothing sent after its answer completes, and nothing is booked after it', async () => {
-    const [account, other] = [await api.newAccount({ initial_deposit: 100_000 }), await api.newAccount({ initial_deposit: 100_000 })];
+    const [account, other] = [
+      await api.newAccount({ initial_deposit: 100_000 }),
+      await api.newAccount({ initial_deposit: 100_000 }),
+    ];
     let frozenAt = Infinity;
     let isOver = false;
     const booked: { sentAt: number }[] = [];
@@ -145,19 +208,28 @@ describe('A freeze against 50 writers', () => {
       for (let i = index; !isOver; i++) {
         const sentAt = performance.now();
         const [from, to] = i % 2 === 0 ? [account, other] : [other, account];
-        const answer = i % 3 === 0
-          ? await either(i).post('/transfers', { from_account_id: from.account_id, to_account_id: to.account_id, amount: 1 })
-          : await either(i).post('/transactions', i % 3 === 1 ? deposit(account, 1) : withdraw(account, 1));
+        const answer =
+          i % 3 === 0
+            ? await either(i).post('/transfers', {
+                from_account_id: from.account_id,
+                to_account_id: to.account_id,
+                amount: 1,
+              })
+            : await either(i).post('/transactions', i % 3 === 1 ? deposit(account, 1) : withdraw(account, 1));
         if (answer.status === 201) booked.push({ sentAt });
         else expectError(answer, 400, 'inactive_account');
       }
     };
     const writers = together(50, writer);
-    await new Promise((resolve) => { setTimeout(resolve, 500); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 500);
+    });
     await world.gateway(1).setStatus(account.account_id, 'Frozen', 'fraud');
     frozenAt = performance.now();
     const entries = await entryCount(account);
-    await new Promise((resolve) => { setTimeout(resolve, 700); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 700);
+    });
     isOver = true;
     await writers;
     expect(booked.length).toBeGreaterThan(20);
@@ -169,7 +241,9 @@ describe('A freeze against 50 writers', () => {
   it('many changes of status at once: the history is one unbroken chain, and its end is the status', async () => {
     const account = await api.newAccount();
     const wanted = ['Active', 'Inactive', 'Frozen'];
-    const answers = await together(30, (i) => either(i).post(`/accounts/${account.account_id}/status-transitions`, { status: wanted[i % 3], reason: 'other' }));
+    const answers = await together(30, (i) =>
+      either(i).post(`/accounts/${account.account_id}/status-transitions`, { status: wanted[i % 3], reason: 'other' }),
+    );
     expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
     const history = await api.all<RestTransition>(`/accounts/${account.account_id}/status-transitions?order=asc`);
     let status = 'Active';
@@ -180,7 +254,9 @@ describe('A freeze against 50 writers', () => {
     }
     for (const gateway of [0, 1]) {
       expect((await either(gateway).get(`/accounts/${account.account_id}`)).data()).toMatchObject({ status });
-      expect((await either(gateway).get(`/accounts?client_id=${account.client_id}&status=${status}`)).list()).toHaveLength(1);
+      expect(
+        (await either(gateway).get(`/accounts?client_id=${account.client_id}&status=${status}`)).list(),
+      ).toHaveLength(1);
     }
   });
 });

@@ -1,6 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { topicName } from '#libs/contracts/topics.ts';
-import { type Answer, newKey, newPhone, type RestAccount, type RestTransaction, retail, unknownId } from '../support/client.ts';
+import {
+  type Answer,
+  newKey,
+  newPhone,
+  type RestAccount,
+  type RestTransaction,
+  retail,
+  unknownId,
+} from '../support/client.ts';
 import { again, caughtUp, countMessages, kafkaOf, publish, readTopic } from '../support/kafka.ts';
 import { eventually, together, useBank } from '../support/world.ts';
 
@@ -10,11 +18,17 @@ const { api } = world;
 
 /** Everything that a second delivery could change, in both schemas: rows as texts. */
 async function everything(): Promise<Record<string, string[]>> {
-  const rows = async (view: string, order: string) => (await world.sql<{ row: string }>(`select row_to_json(t)::text as row from ${view} t order by ${order}`)).map(({ row }) => row);
+  const rows = async (view: string, order: string) =>
+    (await world.sql<{ row: string }>(`select row_to_json(t)::text as row from ${view} t order by ${order}`)).map(
+      ({ row }) => row,
+    );
   return {
     entries: await rows('v_entries', 'account_id, sequence'),
     // Slots of Teller and Vault are made for a batch before it is known to have nothing new; they are empty then.
-    'ledger accounts': await rows('(select * from v_accounts where client_id is not null or last_sequence > 0)', 'account_id'),
+    'ledger accounts': await rows(
+      '(select * from v_accounts where client_id is not null or last_sequence > 0)',
+      'account_id',
+    ),
     transactions: await rows('v_transactions', 'transaction_id'),
     clients: await rows('accounts.clients', 'client_id'),
     accounts: await rows('accounts.accounts', 'account_id'),
@@ -31,10 +45,17 @@ async function eventCounts(): Promise<unknown> {
 /** One of everything that a command can do, refusals included. */
 async function liveThroughADay(): Promise<void> {
   const client = await api.client({ ussd_phone_number: newPhone(), ussd_status: 'active' });
-  const [savings, current] = [await api.account(client.client_id, { initial_deposit: 100 }), await api.account(client.client_id, { account_type: 'Current' })];
+  const [savings, current] = [
+    await api.account(client.client_id, { initial_deposit: 100 }),
+    await api.account(client.client_id, { account_type: 'Current' }),
+  ];
   const loan = await api.account(client.client_id, { account_type: 'Loan', initial_deposit: 50 });
   const deposit = await api.transact(savings.account_id, 'Deposit', 10);
-  await api.once(newKey(), '/transactions', { account_id: savings.account_id, transaction_type: 'Withdrawal', amount: 5 });
+  await api.once(newKey(), '/transactions', {
+    account_id: savings.account_id,
+    transaction_type: 'Withdrawal',
+    amount: 5,
+  });
   await api.post('/transactions', { account_id: savings.account_id, transaction_type: 'Withdrawal', amount: 5000 });
   await api.transfer(savings.account_id, current.account_id, 20);
   await api.transfer(savings.account_id, loan.account_id, 20);
@@ -52,7 +73,9 @@ async function liveThroughADay(): Promise<void> {
 async function settled(): Promise<void> {
   await Promise.all([caughtUp(world.bank, 'ledger'), caughtUp(world.bank, 'accounts')]);
   await eventually(async () => {
-    const rows = await world.sql('select 1 from ledger.outbox_batches where published_at is null union all select 1 from accounts.outbox_batches where published_at is null');
+    const rows = await world.sql(
+      'select 1 from ledger.outbox_batches where published_at is null union all select 1 from accounts.outbox_batches where published_at is null',
+    );
     return rows.length === 0;
   });
 }
@@ -66,17 +89,23 @@ describe('Every command consumed twice', () => {
     [before, events] = [await everything(), await eventCounts()];
   });
 
-  it.each(['ledger.commands', 'accounts.commands'] as const)('%s again, byte-equal, in order: no effect', async (topic) => {
-    const messages = await readTopic(world.bank, topic);
-    expect(messages.length).toBeGreaterThan(10);
-    await publish(world.bank, messages.map(again));
-    await settled();
-    expect(await everything()).toEqual(before);
-    expect(await eventCounts()).toEqual(events);
-  });
+  it.each(['ledger.commands', 'accounts.commands'] as const)(
+    '%s again, byte-equal, in order: no effect',
+    async (topic) => {
+      const messages = await readTopic(world.bank, topic);
+      expect(messages.length).toBeGreaterThan(10);
+      await publish(world.bank, messages.map(again));
+      await settled();
+      expect(await everything()).toEqual(before);
+      expect(await eventCounts()).toEqual(events);
+    },
+  );
 
   it('both again, last first', async () => {
-    const messages = [...(await readTopic(world.bank, 'ledger.commands')), ...(await readTopic(world.bank, 'accounts.commands'))];
+    const messages = [
+      ...(await readTopic(world.bank, 'ledger.commands')),
+      ...(await readTopic(world.bank, 'accounts.commands')),
+    ];
     await publish(world.bank, messages.map(again).reverse());
     await settled();
     expect(await everything()).toEqual(before);
@@ -84,12 +113,18 @@ describe('Every command consumed twice', () => {
   });
 
   it('nothing of it went to the dead letters', async () => {
-    expect([await countMessages(world.bank, 'ledger.commands.dlq'), await countMessages(world.bank, 'accounts.commands.dlq')]).toEqual([0n, 0n]);
+    expect([
+      await countMessages(world.bank, 'ledger.commands.dlq'),
+      await countMessages(world.bank, 'accounts.commands.dlq'),
+    ]).toEqual([0n, 0n]);
   });
 });
 
 describe('Consumer group offsets reset to 0', () => {
-  it.each([['ledger', ['ledger', 'ledger-2']], ['accounts', ['accounts']]] as const)('%s reads its whole past again: no effect', async (group, names) => {
+  it.each([
+    ['ledger', ['ledger', 'ledger-2']],
+    ['accounts', ['accounts']],
+  ] as const)('%s reads its whole past again: no effect', async (group, names) => {
     await liveThroughADay();
     await settled();
     const before = await everything();
@@ -109,14 +144,24 @@ describe('A step of a saga whose message was lost', () => {
   it('is sent again by accounts, and the account is opened with its deposit once', async () => {
     const { client_id } = await api.client();
     const key = newKey();
-    const open = () => api.once(key, '/accounts', { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 7 });
+    const open = () =>
+      api.once(key, '/accounts', { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: 7 });
     await settled();
     await Promise.all(['ledger', 'ledger-2'].map((name) => world.bank.process(name).stop()));
     expect((await open()).status).toBe(504);
-    await eventually(async () => (await world.sql('select 1 from accounts.saga_steps s join accounts.outbox_batches on published_at > s.created_at')).length > 0);
+    await eventually(
+      async () =>
+        (
+          await world.sql(
+            'select 1 from accounts.saga_steps s join accounts.outbox_batches on published_at > s.created_at',
+          )
+        ).length > 0,
+    );
     // The ledgers will begin behind it.
     const topic = topicName(world.bank.topic_prefix, 'ledger.commands');
-    await kafkaOf(world.bank).withAdmin((admin) => admin.resetOffsets({ groupId: `${world.bank.topic_prefix}ledger`, topic, earliest: false }));
+    await kafkaOf(world.bank).withAdmin((admin) =>
+      admin.resetOffsets({ groupId: `${world.bank.topic_prefix}ledger`, topic, earliest: false }),
+    );
     await Promise.all(['ledger', 'ledger-2'].map((name) => world.bank.process(name).restart()));
     const opened = await eventually(async () => {
       const answer = await open();
@@ -133,7 +178,15 @@ describe('Refusals that were not kept', () => {
     const { transaction_id } = await api.transact(account.account_id, 'Deposit', 1);
     await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'x' });
     expect((await api.post(`/transactions/${transaction_id}/reversal`, { reason: 'again' })).status).toBe(400);
-    expect((await api.post('/transfers', { from_account_id: account.account_id, to_account_id: unknownId('acc'), amount: 1 })).status).toBe(404);
+    expect(
+      (
+        await api.post('/transfers', {
+          from_account_id: account.account_id,
+          to_account_id: unknownId('acc'),
+          amount: 1,
+        })
+      ).status,
+    ).toBe(404);
     await settled();
     const before = await everything();
     await publish(world.bank, (await readTopic(world.bank, 'ledger.commands')).map(again));
@@ -160,10 +213,11 @@ describe('kill -9 in the middle of a load', () => {
   };
 
   /** Repeats a write, with its key, until it has an outcome. */
-  const untilDecided = (write: Write) => eventually(async () => {
-    const answer = await send(write);
-    return (answer.status === 201 || answer.status === 400) && answer;
-  }, 40_000);
+  const untilDecided = (write: Write) =>
+    eventually(async () => {
+      const answer = await send(write);
+      return (answer.status === 201 || answer.status === 400) && answer;
+    }, 40_000);
 
   async function untilReady(name: string): Promise<void> {
     await world.bank.process(name).restart();
@@ -174,7 +228,9 @@ describe('kill -9 in the middle of a load', () => {
     const id = (i: number) => accounts[i % 8]?.account_id ?? '';
     const writes: Write[] = Array.from({ length: 400 }, (_, i) => {
       const isTransfer = i % 4 === 0;
-      const body = isTransfer ? { from_account_id: id(i), to_account_id: id(i + 3), amount: 2 } : { account_id: id(i), transaction_type: i % 4 === 1 ? 'Withdrawal' : 'Deposit', amount: 1 };
+      const body = isTransfer
+        ? { from_account_id: id(i), to_account_id: id(i + 3), amount: 2 }
+        : { account_id: id(i), transaction_type: i % 4 === 1 ? 'Withdrawal' : 'Deposit', amount: 1 };
       return { path: isTransfer ? '/transfers' : '/transactions', key: newKey(), body, answers: [] };
     });
     const load = together(20, async (lane) => {
@@ -187,14 +243,23 @@ describe('kill -9 in the middle of a load', () => {
     const outcomes = await Promise.all(writes.map(untilDecided));
     for (const [i, { answers, key, path }] of writes.entries()) {
       const acknowledged = answers.filter(({ status }) => status === 201 || status === 400);
-      const bodies = acknowledged.map(({ status, text }) => (status === 201 ? text : text.replace(/"request_id":"[^"]*"/, '')));
+      const bodies = acknowledged.map(({ status, text }) =>
+        status === 201 ? text : text.replace(/"request_id":"[^"]*"/, ''),
+      );
       expect(new Set(bodies).size, JSON.stringify(answers.map(({ status, text }) => [status, text]))).toBe(1);
       for (const answer of answers) expect([201, 202, 400, 503, 504], answer.text).toContain(answer.status);
-      const kept = await world.sql<{ status: string }>('select status from v_transactions where idempotency_key = $1', [key]);
+      const kept = await world.sql<{ status: string }>('select status from v_transactions where idempotency_key = $1', [
+        key,
+      ]);
       const legs = outcomes[i]?.status === 201 && path === '/transfers' ? 2 : 1;
-      expect(kept.map(({ status }) => status)).toEqual(Array(legs).fill(outcomes[i]?.status === 201 ? 'Completed' : 'Failed'));
+      expect(kept.map(({ status }) => status)).toEqual(
+        Array(legs).fill(outcomes[i]?.status === 201 ? 'Completed' : 'Failed'),
+      );
     }
-    const expected = outcomes.reduce((sum, { status }, i) => sum + (status !== 201 || i % 4 === 0 ? 0 : i % 4 === 1 ? -1 : 1), 800);
+    const expected = outcomes.reduce(
+      (sum, { status }, i) => sum + (status !== 201 || i % 4 === 0 ? 0 : i % 4 === 1 ? -1 : 1),
+      800,
+    );
     const balances = await Promise.all(accounts.map(({ account_id }) => api.balance(account_id)));
     expect(balances.reduce((sum, balance) => sum + balance)).toBe(expected);
     await world.expectBooksInOrder();
@@ -202,7 +267,12 @@ describe('kill -9 in the middle of a load', () => {
 
   it('of accounts: each opening has one outcome, and its deposit is booked once', async () => {
     const { client_id } = await api.client();
-    const openings: Write[] = Array.from({ length: 60 }, (_, i) => ({ path: '/accounts', key: newKey(), body: { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: i + 1 }, answers: [] }));
+    const openings: Write[] = Array.from({ length: 60 }, (_, i) => ({
+      path: '/accounts',
+      key: newKey(),
+      body: { client_id, account_type: 'Savings', currency: 'USD', initial_deposit: i + 1 },
+      answers: [],
+    }));
     const load = together(20, async (lane) => {
       for (let i = lane; i < openings.length; i += 20) await send(openings[i] as Write);
     });
@@ -214,7 +284,9 @@ describe('kill -9 in the middle of a load', () => {
     const accounts = outcomes.map((answer) => answer.data<RestAccount>());
     expect(accounts.map(({ balance }) => balance)).toEqual(openings.map((_, i) => i + 1));
     const listed = await api.all<RestAccount>(`/accounts?client_id=${client_id}`);
-    expect(listed.map(({ account_id }) => account_id).sort()).toEqual(accounts.map(({ account_id }) => account_id).sort());
+    expect(listed.map(({ account_id }) => account_id).sort()).toEqual(
+      accounts.map(({ account_id }) => account_id).sort(),
+    );
     for (const { account_id, balance } of listed) {
       const transactions = (await api.get(`/transactions?account_id=${account_id}`)).list<RestTransaction>();
       expect(transactions.map(({ amount }) => amount)).toEqual([balance]);
@@ -224,9 +296,16 @@ describe('kill -9 in the middle of a load', () => {
 
   it('of the gateway: what it had sent is decided once, and the repeat through it gets that outcome', async () => {
     const account = await api.newAccount();
-    const writes: Write[] = Array.from({ length: 60 }, () => ({ path: '/transactions', key: newKey(), body: { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 }, answers: [] }));
+    const writes: Write[] = Array.from({ length: 60 }, () => ({
+      path: '/transactions',
+      key: newKey(),
+      body: { account_id: account.account_id, transaction_type: 'Deposit', amount: 1 },
+      answers: [],
+    }));
     const load = Promise.allSettled(writes.map(send));
-    await new Promise((resolve) => { setTimeout(resolve, 30); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 30);
+    });
     world.bank.process('gateway').kill('SIGKILL');
     await untilReady('gateway');
     await load;

@@ -1,12 +1,24 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
-  booksAreInOrder, clientShowsItsChange, eventsMatch, logsAreClean, outboxesEmpty, restShowsTheBooks, sagasFinished,
+  booksAreInOrder,
+  clientShowsItsChange,
+  eventsMatch,
+  logsAreClean,
+  outboxesEmpty,
+  restShowsTheBooks,
+  sagasFinished,
 } from './check-outside.ts';
-import { eachOperationOnce, evidenceRules, nothingElseBooked, oneOutcomeEverywhere, sameKeySameAnswer } from './checks.ts';
+import {
+  eachOperationOnce,
+  evidenceRules,
+  nothingElseBooked,
+  oneOutcomeEverywhere,
+  sameKeySameAnswer,
+} from './checks.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { Entrance } from './entrance.ts';
 import { EventLog } from './event-log.ts';
@@ -50,11 +62,19 @@ const patienceMs = 90_000;
 const calmMs = 3000;
 /** An operation has its outcome by then: the deadline of its command, and a margin. */
 const outcomeMs = 30_000 + 10_000;
+/** All of them together; where many are lost, the rest is not asked for. */
+const drainMs = 3 * outcomeMs;
 const drainers = 16;
 const startMs = 180_000;
 
 /** What verify() gives is told in the form of a row. */
-export const wholeRun: Row = { name: 'whole-run', title: 'everything again, at the end', touches: [], recoveryMs: 0, inject: async () => undefined };
+export const wholeRun: Row = {
+  name: 'whole-run',
+  title: 'everything again, at the end',
+  touches: [],
+  recoveryMs: 0,
+  inject: async () => undefined,
+};
 
 /** A cluster under load, on which rows are run one after the other; between them everything is at rest and checked. */
 export class Campaign {
@@ -71,7 +91,13 @@ export class Campaign {
   readonly #start: { since: string; balances: Map<string, number> };
   #before: Map<string, number>;
 
-  private constructor(options: CampaignOptions, bench: Bench, events: EventLog, pool: Pool, start: { since: string; balances: Map<string, number> }) {
+  private constructor(
+    options: CampaignOptions,
+    bench: Bench,
+    events: EventLog,
+    pool: Pool,
+    start: { since: string; balances: Map<string, number> },
+  ) {
     this.#options = options;
     this.#bench = { ...bench, say: (line) => void this.#notes.push(line) };
     this.#events = events;
@@ -85,7 +111,16 @@ export class Campaign {
     const cluster = await (options.start ?? startCluster)(options.dir, random.fork('links'));
     const entrance = new Entrance(cluster, random.fork('entrance'));
     const events = new EventLog(cluster);
-    const pool = createPool({ url: cluster.databaseUrl, application_name: 'checker', schema: 'ledger', max: 4, statement_timeout_ms: 120_000 }, silent);
+    const pool = createPool(
+      {
+        url: cluster.databaseUrl,
+        application_name: 'checker',
+        schema: 'ledger',
+        max: 4,
+        statement_timeout_ms: 120_000,
+      },
+      silent,
+    );
     try {
       const [accounts] = await Promise.all([openAccounts(entrance), events.start()]);
       const journal = new Journal(join(options.dir, 'journal.jsonl'));
@@ -93,7 +128,17 @@ export class Campaign {
       const { quick, say } = options;
       const start = { balances: await readBalances(pool), since: await databaseTime(pool) };
       const settings = { slowness: options.slowness, quick, duration: durationIn(quick), say };
-      const bench = { cluster, load, entrance, journal, accounts, events, pool, random: random.fork('rows'), ...settings };
+      const bench = {
+        cluster,
+        load,
+        entrance,
+        journal,
+        accounts,
+        events,
+        pool,
+        random: random.fork('rows'),
+        ...settings,
+      };
       return new Campaign(options, bench, events, pool, start);
     } catch (error) {
       await Promise.all([entrance.stop(), events.stop(), pool.end()]);
@@ -118,10 +163,11 @@ export class Campaign {
     let skipped: string | undefined;
     this.#notes = [];
     const since = await eventually(() => databaseTime(this.#pool), 30_000);
-    const attempt = (what: string, step: () => Promise<void>) => step().catch((error: Error) => {
-      if (error instanceof Skipped) skipped = error.message;
-      else findings.push(`${what}: ${error.message}`);
-    });
+    const attempt = (what: string, step: () => Promise<void>) =>
+      step().catch((error: Error) => {
+        if (error instanceof Skipped) skipped = error.message;
+        else findings.push(`${what}: ${error.message}`);
+      });
     if (!row.withoutLoad) load.start();
     await sleep(row.withoutLoad ? 0 : (row.warmUpMs ?? warmUpMs));
     fault.from = performance.now();
@@ -135,23 +181,42 @@ export class Campaign {
     });
     await load.stop();
     const recoveredMs = Math.max(...Object.values(recovered), 0);
-    if (findings.length > 0 || recoveredMs === Number.POSITIVE_INFINITY) await attempt('restoring', () => cluster.restore());
-    if (recoveredMs > bound) findings.push(`I11: normal again after ${describe(recovered)}, and ${bound} ms are allowed`);
+    if (findings.length > 0 || recoveredMs === Number.POSITIVE_INFINITY)
+      await attempt('restoring', () => cluster.restore());
+    if (recoveredMs > bound)
+      findings.push(`I11: normal again after ${describe(recovered)}, and ${bound} ms are allowed`);
     await attempt('coming to rest', () => this.#comeToRest());
-    await attempt('checking', async () => void findings.push(...this.#untold(await this.#check(row, t0, since, fault))));
+    await attempt(
+      'checking',
+      async () => void findings.push(...this.#untold(await this.#check(row, t0, since, fault))),
+    );
     const { operations, attempts } = touchedSince(journal.operations, t0);
     const reads = journal.reads.filter((read) => read.attempt.sentAt >= t0);
     const answers: Record<string, number> = { ...row.counted?.() };
-    for (const { attempt: { status } } of [...attempts, ...reads]) answers[status] = (answers[status] ?? 0) + 1;
+    for (const {
+      attempt: { status },
+    } of [...attempts, ...reads])
+      answers[status] = (answers[status] ?? 0) + 1;
     const tookMs = performance.now() - t0;
     return { row, findings, skipped, notes: this.#notes, recoveredMs, answers, operations: operations.length, tookMs };
   }
 
-  /** Everything again, over the whole run: each operation, each balance, each event, and the books by the bank's own check. Never rejects. */
+  /**
+   * Everything again, over the whole run: each operation, each balance, each event, and the books
+   * by the bank's own check. Never rejects.
+   */
   async verify(): Promise<Result> {
     const begun = performance.now();
     const findings = this.#untold(await this.#checkAll().catch((error: Error) => [`checking: ${error.message}`]));
-    return { row: wholeRun, findings, notes: [], recoveredMs: 0, answers: {}, operations: 0, tookMs: performance.now() - begun };
+    return {
+      row: wholeRun,
+      findings,
+      notes: [],
+      recoveredMs: 0,
+      answers: {},
+      operations: 0,
+      tookMs: performance.now() - begun,
+    };
   }
 
   #untold(findings: string[]): string[] {
@@ -164,13 +229,25 @@ export class Campaign {
     const { operations } = journal;
     const row = wholeRun;
     const evidence: Evidence = {
-      row, t0: 0, fault: { from: 0, until: 0 }, slowness: this.#options.slowness, cluster, journal, events: this.#events, pool: this.#pool, operations, attempts: [], reads: [],
+      row,
+      t0: 0,
+      fault: { from: 0, until: 0 },
+      slowness: this.#options.slowness,
+      cluster,
+      journal,
+      events: this.#events,
+      pool: this.#pool,
+      operations,
+      attempts: [],
+      reads: [],
       before: this.#start.balances,
       after: await readBalances(this.#pool),
       transactions: await readTransactions(this.#pool, this.#start.since, operations),
     };
     return [
-      ...[eachOperationOnce, oneOutcomeEverywhere, nothingElseBooked, sameKeySameAnswer].flatMap((rule) => rule(evidence)),
+      ...[eachOperationOnce, oneOutcomeEverywhere, nothingElseBooked, sameKeySameAnswer].flatMap((rule) =>
+        rule(evidence),
+      ),
       ...(await booksAreInOrder(evidence)),
       ...(await eventsMatch(evidence)),
     ];
@@ -182,17 +259,28 @@ export class Campaign {
     const begun = performance.now();
     // Those too whose answer is still on its way.
     const open = journal.operations.filter((one) => !this.#lost.has(one) && !isSettled(one, cluster.gateways));
-    await Promise.all(Array.from({ length: drainers }, async () => {
-      for (let one = open.pop(); one !== undefined; one = open.pop()) await this.#follow(one, begun);
-    }));
+    await Promise.all(
+      Array.from({ length: drainers }, async () => {
+        for (let one = open.pop(); one !== undefined; one = open.pop()) {
+          if (performance.now() < begun + drainMs) await this.#follow(one, begun);
+          else this.#lost.add(one);
+        }
+      }),
+    );
     await outboxesEmpty({ pool: this.#pool });
     await this.#events.caughtUp();
   }
 
   /** What was answered 202 is asked for at each gateway, and never sent again; anything else is, under its key. */
   async #follow(operation: Operation, begun: number): Promise<void> {
-    const { load, cluster: { gateways } } = this.#bench;
-    const until = outcomeMs + (pendingAt(operation) === undefined ? performance.now() : begun);
+    const {
+      load,
+      cluster: { gateways },
+    } = this.#bench;
+    const until = Math.min(
+      begun + drainMs,
+      outcomeMs + (pendingAt(operation) === undefined ? performance.now() : begun),
+    );
     for (;;) {
       const ignorant = gateways.filter(({ name }) => !operation.outcomes.has(name));
       if (pendingAt(operation) === undefined) await load.send(operation);
@@ -208,7 +296,16 @@ export class Campaign {
     const { operations, attempts } = touchedSince(journal.operations, t0);
     const pool = this.#pool;
     const evidence: Evidence = {
-      row, t0, fault, slowness: this.#options.slowness, cluster, journal, events: this.#events, pool, operations, attempts,
+      row,
+      t0,
+      fault,
+      slowness: this.#options.slowness,
+      cluster,
+      journal,
+      events: this.#events,
+      pool,
+      operations,
+      attempts,
       reads: journal.reads.filter(({ attempt }) => attempt.sentAt >= t0),
       before: this.#before,
       after: await readBalances(pool),
@@ -232,7 +329,9 @@ export class Campaign {
 /** It has an outcome, and where it was answered 202 both gateways show it. */
 function isSettled(operation: Operation, gateways: { name: string }[]): boolean {
   const { decided, outcomes } = operation;
-  return decided !== undefined && (pendingAt(operation) === undefined || gateways.every(({ name }) => outcomes.has(name)));
+  return (
+    decided !== undefined && (pendingAt(operation) === undefined || gateways.every(({ name }) => outcomes.has(name)))
+  );
 }
 
 /** When the last request was sent, from this moment on, whose outcome its caller was not told: 202, 5xx, cut. */
@@ -244,15 +343,25 @@ function lastAbnormal({ operations, reads }: Journal, from: number): number {
 const isAbnormal = ({ status }: Attempt): boolean => typeof status !== 'number' || status === 202 || status >= 500;
 
 function describe(recovered: Record<string, number>): string {
-  return Object.entries(recovered).map(([what, ms]) => `${Math.round(ms)} ms (${what})`).join(', ');
+  return Object.entries(recovered)
+    .map(([what, ms]) => `${Math.round(ms)} ms (${what})`)
+    .join(', ');
 }
 
-function touchedSince(all: Operation[], t0: number): { operations: Operation[]; attempts: { operation: Operation; attempt: Attempt }[] } {
-  const attempts = all.flatMap((operation) => operation.attempts.filter(({ sentAt }) => sentAt >= t0).map((attempt) => ({ operation, attempt })));
+function touchedSince(
+  all: Operation[],
+  t0: number,
+): { operations: Operation[]; attempts: { operation: Operation; attempt: Attempt }[] } {
+  const attempts = all.flatMap((operation) =>
+    operation.attempts.filter(({ sentAt }) => sentAt >= t0).map((attempt) => ({ operation, attempt })),
+  );
   return { operations: [...new Set(attempts.map(({ operation }) => operation))], attempts };
 }
 
-/** The accounts that a run begins with. A bank that has just started may still be slow: each request is repeated until it is done. */
+/**
+ * The accounts that a run begins with. A bank that has just started may still be slow: each request
+ * is repeated until it is done.
+ */
 async function openAccounts(entrance: Entrance): Promise<Accounts> {
   const post = (key: string, path: string, body: unknown) =>
     eventually(async () => {
@@ -260,17 +369,25 @@ async function openAccounts(entrance: Entrance): Promise<Accounts> {
       if (status !== 201) throw new Error(`POST ${path} was answered ${status} ${JSON.stringify(answer)}`);
       return (answer as { data: Record<string, string> }).data;
     }, startMs);
-  const corporate = { client_type: 'Corporate', company_name: 'Campaign', registration_number: '1', email: 'campaign@example.org', contact_number: '+254700000001' };
+  const corporate = {
+    client_type: 'Corporate',
+    company_name: 'Campaign',
+    registration_number: '1',
+    email: 'campaign@example.org',
+    contact_number: '+254700000001',
+  };
   const { client_id: client = '' } = await post('client', '/clients', corporate);
   const currencies = new Map<string, string>();
   let number = 0;
   const open = (count: number, account_type = 'Savings', currency = 'USD'): Promise<string[]> =>
-    Promise.all(Array.from({ length: count }, async () => {
-      const body = { client_id: client, account_type, currency, initial_deposit: 1000 };
-      const { account_id = '' } = await post(`account ${number++}`, '/accounts', body);
-      currencies.set(account_id, currency);
-      return account_id;
-    }));
+    Promise.all(
+      Array.from({ length: count }, async () => {
+        const body = { client_id: client, account_type, currency, initial_deposit: 1000 };
+        const { account_id = '' } = await post(`account ${number++}`, '/accounts', body);
+        currencies.set(account_id, currency);
+        return account_id;
+      }),
+    );
   const [own, [hot = '', frozen = '', ...probes], crossed, loans] = await Promise.all([
     Promise.all([open(10), open(3, 'Checking', 'JPY'), open(3, 'Current', 'KWD')]).then((accounts) => accounts.flat()),
     open(4),

@@ -1,8 +1,9 @@
-import { openSync, readSync, closeSync } from 'node:fs';
-import { logSize } from '../../tools/local/log-file.ts';
+import { closeSync, openSync, readSync } from 'node:fs';
+import type { Finding } from '#libs/postgres/findings.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
-import { type Finding, verifyBooks } from '#services/ledger/verify/verify-books.ts';
+import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
 import { verifyEvents } from '#services/ledger/verify/verify-events.ts';
+import { logSize } from '../../tools/local/log-file.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Cluster } from './cluster.ts';
 import type { Evidence } from './evidence.ts';
@@ -15,7 +16,8 @@ function shown(prefix: string, findings: Finding[]): string[] {
   return findings.flatMap(({ rule, rows }) => rows.map((row) => `${prefix}: ${rule}: ${inWords(row)}`));
 }
 
-const inWords = (row: object): string => JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
+const inWords = (row: object): string =>
+  JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
 
 /** I1, I2, I6: every rule of verify-books, over all that was ever booked. */
 export async function booksAreInOrder({ pool }: Pick<Evidence, 'pool'>): Promise<string[]> {
@@ -30,7 +32,10 @@ export async function eventsMatch({ pool, events, cluster, after }: Evidence): P
 }
 
 /** I3: the client is as the last change of it was answered. */
-export async function clientShowsItsChange({ cluster, operations }: Pick<Evidence, 'cluster' | 'operations'>): Promise<string[]> {
+export async function clientShowsItsChange({
+  cluster,
+  operations,
+}: Pick<Evidence, 'cluster' | 'operations'>): Promise<string[]> {
   const last = operations.findLast(({ kind, decided }) => kind === 'patch' && decided !== undefined);
   if (!last) return [];
   const { status, data } = await get<{ contact_number: string }>(cluster, last.path);
@@ -52,7 +57,9 @@ export async function restShowsTheBooks({ cluster, before, after }: Evidence): P
   for (const [account, minor] of touched) {
     const { status, data } = await get<{ balance: number; currency: string }>(cluster, `/accounts/${account}`);
     if (data && minorUnits(data.balance, data.currency) === minor) continue;
-    findings.push(`I2: GET /accounts/${account} answers ${status} ${data?.balance}, and the ledger holds ${minor} minor units`);
+    findings.push(
+      `I2: GET /accounts/${account} answers ${status} ${data?.balance}, and the ledger holds ${minor} minor units`,
+    );
   }
   return findings;
 }
@@ -60,7 +67,9 @@ export async function restShowsTheBooks({ cluster, before, after }: Evidence): P
 /** Resolves when every service has published what it has committed. */
 export async function outboxesEmpty({ pool }: Pick<Evidence, 'pool'>, timeoutMs = 30_000): Promise<void> {
   await eventually(async () => {
-    const { rows } = await pool.query<{ waiting: bigint }>('select (select count(*) from ledger.outbox_batches where published_at is null) + (select count(*) from accounts.outbox_batches where published_at is null) as waiting');
+    const { rows } = await pool.query<{ waiting: bigint }>(
+      'select (select count(*) from ledger.outbox_batches where published_at is null) + (select count(*) from accounts.outbox_batches where published_at is null) as waiting',
+    );
     return rows[0]?.waiting === 0n;
   }, timeoutMs);
 }
@@ -69,12 +78,16 @@ export async function outboxesEmpty({ pool }: Pick<Evidence, 'pool'>, timeoutMs 
 export async function sagasFinished({ pool }: Pick<Evidence, 'pool'>, timeoutMs = 20_000): Promise<string[]> {
   try {
     await eventually(async () => {
-      const { rows } = await pool.query<{ left: bigint }>("select (select count(*) from accounts.saga_steps) + (select count(*) from accounts.accounts where state = 'opening') as left");
+      const { rows } = await pool.query<{ left: bigint }>(
+        "select (select count(*) from accounts.saga_steps) + (select count(*) from accounts.accounts where state = 'opening') as left",
+      );
       return rows[0]?.left === 0n;
     }, timeoutMs);
     return [];
   } catch {
-    const { rows } = await pool.query<{ step_id: string; attempts: number; message: string }>('select step_id, attempts, message from accounts.saga_steps limit 5');
+    const { rows } = await pool.query<{ step_id: string; attempts: number; message: string }>(
+      'select step_id, attempts, message from accounts.saga_steps limit 5',
+    );
     return [`I5: sagas do not end: ${JSON.stringify(rows)}`];
   }
 }
@@ -86,7 +99,9 @@ const disaster = /unhandled ?rejection|uncaught|"level":60|FATAL ERROR|\bTypeErr
 export function logsAreClean(cluster: Cluster, from: Map<string, number>): string[] {
   const findings = cluster.unexpectedExits.splice(0).map((exit) => `I12: ${exit}`);
   for (const { name, log } of cluster.nodes) {
-    const lines = newText(log, from.get(log) ?? 0).split('\n').filter((line) => disaster.test(line));
+    const lines = newText(log, from.get(log) ?? 0)
+      .split('\n')
+      .filter((line) => disaster.test(line));
     findings.push(...lines.slice(0, 5).map((line) => `I12: ${name}: ${line.slice(0, 500)}`));
     from.set(log, logSize(log));
   }

@@ -13,7 +13,10 @@ interface Move {
 
 const never = Number.POSITIVE_INFINITY;
 
-/** I9: a balance lies between what was acknowledged before it was asked for and what may have happened until the answer. */
+/**
+ * I9: a balance lies between what was acknowledged before it was asked for and what may have
+ * happened until the answer.
+ */
 export function readsNeverGoBack(evidence: Evidence): string[] {
   const bounds = createBounds(evidence);
   return evidence.reads.flatMap(({ path, account, attempt }) => {
@@ -21,7 +24,9 @@ export function readsNeverGoBack(evidence: Evidence): string[] {
     const { balance, currency } = (attempt.body as { data: { balance: number; currency: string } }).data;
     const shown = minorUnits(balance, currency);
     const { low, high } = bounds(account, attempt.sentAt, attempt.sentAt + attempt.tookMs);
-    return shown < low || shown > high ? [`I9: GET ${path} shows ${shown} minor units, where ${low} to ${high} can be`] : [];
+    return shown < low || shown > high
+      ? [`I9: GET ${path} shows ${shown} minor units, where ${low} to ${high} can be`]
+      : [];
   });
 }
 
@@ -29,38 +34,73 @@ export function readsNeverGoBack(evidence: Evidence): string[] {
 export function refusedForGoodReason(evidence: Evidence): string[] {
   const bounds = createBounds(evidence);
   return evidence.operations.flatMap((operation) => {
-    const { decided, effects, key, kind } = operation;
+    const { decided, effects, key, kind, mustFail } = operation;
     const debit = effects.find(({ minor }) => minor < 0);
-    if (!decided || !debit || decided.sentAt < evidence.t0 || codeOf(decided) !== 'insufficient_funds' || kind === 'reversal') return [];
+    if (
+      !decided ||
+      !debit ||
+      decided.sentAt < evidence.t0 ||
+      codeOf(decided) !== 'insufficient_funds' ||
+      kind === 'reversal' ||
+      mustFail
+    )
+      return [];
     const first = operation.attempts[0]?.sentAt ?? decided.sentAt;
     const { low } = bounds(debit.account, first, decided.sentAt + decided.tookMs);
-    return low >= -debit.minor ? [`I4: ${kind} ${key} of ${-debit.minor} was refused for funds, where at least ${low} were there`] : [];
+    return low >= -debit.minor
+      ? [`I4: ${kind} ${key} of ${-debit.minor} was refused for funds, where at least ${low} were there`]
+      : [];
   });
 }
 
 /**
- * I5, freeze: from the answer to a freeze until somebody asks for its end, nothing is booked on the account. Freezes of this row
- * alone: one of an earlier row may have been asked for again, but was ended long ago.
+ * I5, freeze: from the answer to a freeze until somebody asks for its end, nothing is booked on the
+ * account. Freezes of this row alone: one of an earlier row may have been asked for again, but was
+ * ended long ago.
  */
 export function freezeHolds({ operations, journal, t0 }: Evidence): string[] {
   const statuses = journal.operations.filter(({ kind }) => kind === 'status');
-  const spans = statuses.map((operation) => ({ operation, from: operation.attempts[0]?.sentAt ?? 0, by: operation.decided ? operation.decided.sentAt + operation.decided.tookMs : never }));
-  const freezes = spans.filter(({ operation, from, by }) => operation.body['status'] === 'Frozen' && from >= t0 && by !== never);
+  const spans = statuses.map((operation) => ({
+    operation,
+    from: operation.attempts[0]?.sentAt ?? 0,
+    by: operation.decided ? operation.decided.sentAt + operation.decided.tookMs : never,
+  }));
+  const freezes = spans.filter(
+    ({ operation, from, by }) => operation.body['status'] === 'Frozen' && from >= t0 && by !== never,
+  );
   const thaws = spans.filter(({ operation }) => operation.body['status'] === 'Active');
   return freezes.flatMap((freeze) => {
     const account = freeze.operation.path.split('/')[2];
-    const end = Math.min(...thaws.filter(({ operation, by }) => operation.path === freeze.operation.path && by > freeze.from).map(({ from }) => Math.max(from, freeze.from)));
+    const end = Math.min(
+      ...thaws
+        .filter(({ operation, by }) => operation.path === freeze.operation.path && by > freeze.from)
+        .map(({ from }) => Math.max(from, freeze.from)),
+    );
     return operations
       .filter((operation) => effectsOf(operation).some((effect) => effect.account === account))
-      .filter(({ attempts, decided }) => decided && decided.status === 201 && (attempts[0]?.sentAt ?? 0) > freeze.by && decided.sentAt + decided.tookMs < end)
-      .map(({ key, kind }) => `I5: ${kind} ${key} was booked on ${account} while it was frozen (by ${freeze.operation.key})`);
+      .filter(
+        ({ attempts, decided }) =>
+          decided &&
+          decided.status === 201 &&
+          (attempts[0]?.sentAt ?? 0) > freeze.by &&
+          decided.sentAt + decided.tookMs < end,
+      )
+      .map(
+        ({ key, kind }) =>
+          `I5: ${kind} ${key} was booked on ${account} while it was frozen (by ${freeze.operation.key})`,
+      );
   });
 }
 
 /** The lowest and highest balance that an account can have had at some moment between two. */
-function createBounds({ operations, before, t0 }: Evidence): (account: string, from: number, until: number) => { low: number; high: number } {
+function createBounds({
+  operations,
+  before,
+  t0,
+}: Evidence): (account: string, from: number, until: number) => { low: number; high: number } {
   const moves = new Map<string, Move[]>();
-  for (const operation of operations) for (const { account, minor } of effectsOf(operation)) push(moves, account, moveOf(operation, minor, t0));
+  for (const operation of operations)
+    for (const { account, minor } of effectsOf(operation)) push(moves, account, moveOf(operation, minor, t0));
   const opened = new Set(operations.map(accountOf));
   return (account, from, until) => {
     let low = before.get(account) ?? (opened.has(account) ? 0 : Number.NaN);

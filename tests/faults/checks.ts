@@ -1,29 +1,50 @@
-import { codeOf, decides, done, effectsOf, idIn, isDone, pendingAt, type Attempt, type Operation } from './journal.ts';
 import { freezeHolds, readsNeverGoBack, refusedForGoodReason } from './check-reads.ts';
 import type { Evidence, LedgerTransaction } from './evidence.ts';
+import { type Attempt, codeOf, decides, done, effectsOf, idIn, isDone, type Operation, pendingAt } from './journal.ts';
 
 /** The invariants that need no more than what was collected. Each gives its findings; none means that it holds. */
 
-const signed = ({ direction, amount_minor }: LedgerTransaction): number => (direction === 'credit' ? 1 : -1) * Number(amount_minor);
+const signed = ({ direction, amount_minor }: LedgerTransaction): number =>
+  (direction === 'credit' ? 1 : -1) * Number(amount_minor);
 
-/** I3: each 2xx operation exists once, as it was asked for. I4: each refused one not at all. I5: none is lost or left open. */
+/**
+ * I3: each 2xx operation exists once, as it was asked for. I4: each refused one not at all. I5:
+ * none is lost or left open.
+ */
 export function eachOperationOnce({ operations, transactions, t0 }: Evidence): string[] {
   const byKey = Map.groupBy(transactions, ({ idempotency_key }) => idempotency_key ?? '');
-  const failed = new Set(transactions.filter(({ status }) => status === 'Failed').map(({ transaction_id }) => transaction_id));
+  const failed = new Set(
+    transactions.filter(({ status }) => status === 'Failed').map(({ transaction_id }) => transaction_id),
+  );
   return operations.flatMap((operation) => {
     const { key, kind, decided } = operation;
     const booked = (byKey.get(key) ?? []).filter(({ status }) => status === 'Completed');
-    const say = (rule: string) => `${rule} (${kind} ${key}, ${decided ? `answered ${decided.status} ${idIn(decided) ?? codeOf(decided)}` : 'no outcome'})`;
-    if (decided === undefined && pendingAt(operation) === undefined) return [say('I5: repeated, and still without an outcome')];
+    const say = (rule: string) =>
+      `${rule} (${kind} ${key}, ${decided ? `answered ${decided.status} ${idIn(decided) ?? codeOf(decided)}` : 'no outcome'})`;
+    if (decided === undefined && pendingAt(operation) === undefined)
+      return [say('I5: repeated, and still without an outcome')];
     if (decided === undefined) return [say('I5: LOST: answered 202, and never Completed or Failed')];
     const operationIds = new Set(booked.map(({ operation_id }) => operation_id));
-    if (operationIds.size > 1) return [say(`I5: DOUBLED: booked as ${[...operationIds].join(', ')}`)];
+    if (operationIds.size > 1 && kind !== 'batch')
+      return [say(`I5: DOUBLED: booked as ${[...operationIds].join(', ')}`)];
     if (!isDone(decided.status)) {
       if (booked.length > 0) return [say(`I4: refused, and booked as ${booked[0]?.transaction_id}`)];
       const kept = (decided.body as { details?: { transaction_id?: string } }).details?.transaction_id;
-      return decided.status === 400 && kept !== undefined && codeOf(decided) !== 'already_reversed' && decided.sentAt >= t0 && !failed.has(kept) ? [say('I4: its Failed transaction is not kept')] : [];
+      return decided.status === 400 &&
+        kept !== undefined &&
+        codeOf(decided) !== 'already_reversed' &&
+        decided.sentAt >= t0 &&
+        !failed.has(kept)
+        ? [say('I4: its Failed transaction is not kept')]
+        : [];
     }
-    return isAsAsked(operation, booked) ? [] : [say(`I3: ${booked.length === 0 ? 'LOST' : 'booked otherwise'}: the ledger has ${JSON.stringify(booked.map((row) => [row.account_id, signed(row)]))}`)];
+    return isAsAsked(operation, booked)
+      ? []
+      : [
+          say(
+            `I3: ${booked.length === 0 ? 'LOST' : 'booked otherwise'}: the ledger has ${JSON.stringify(booked.map((row) => [row.account_id, signed(row)]))}`,
+          ),
+        ];
   });
 }
 
@@ -34,23 +55,37 @@ export function oneOutcomeEverywhere({ operations, cluster }: Evidence): string[
     if (pendingAt(operation) === undefined || decided === undefined) return [];
     const ignorant = cluster.gateways.filter(({ name }) => !outcomes.has(name));
     const seen = [...outcomes.values(), ...attempts.filter((attempt) => !attempt.otherBody && decides(attempt))];
-    const texts = new Set(seen.map((attempt) => (isDone(attempt.status) ? `Completed ${idIn(attempt)}` : codeOf(attempt))));
+    const texts = new Set(
+      seen.map((attempt) => (isDone(attempt.status) ? `Completed ${idIn(attempt)}` : codeOf(attempt))),
+    );
     return [
-      ...ignorant.map(({ name }) => `I5: LOST at ${name}: ${kind} ${key} was answered 202, and GET does not show its outcome there`),
-      ...(texts.size > 1 ? [`I5: ${kind} ${key} was answered 202, and has the outcomes ${[...texts].join(' | ')}`] : []),
+      ...ignorant.map(
+        ({ name }) => `I5: LOST at ${name}: ${kind} ${key} was answered 202, and GET does not show its outcome there`,
+      ),
+      ...(texts.size > 1
+        ? [`I5: ${kind} ${key} was answered 202, and has the outcomes ${[...texts].join(' | ')}`]
+        : []),
     ];
   });
 }
 
 function isAsAsked(operation: Operation, booked: LedgerTransaction[]): boolean {
-  const text = (effects: { account: string; minor: number }[]) => effects.map(({ account, minor }) => `${account} ${minor}`).sort().join();
+  const text = (effects: { account: string; minor: number }[]) =>
+    effects
+      .map(({ account, minor }) => `${account} ${minor}`)
+      .sort()
+      .join();
   return text(effectsOf(operation)) === text(booked.map((row) => ({ account: row.account_id, minor: signed(row) })));
 }
 
 /** I3, I5 again, by another way: what the clients were told adds up to the balances, and nothing else was booked. */
 export function nothingElseBooked({ operations, transactions, journal, before, after, t0 }: Evidence): string[] {
-  const strange = transactions.filter(({ idempotency_key }) => idempotency_key === null || !journal.byKey.has(idempotency_key));
-  const findings = strange.slice(0, 10).map(({ transaction_id }) => `I5: ${transaction_id} is booked, and nobody has asked for it`);
+  const strange = transactions.filter(
+    ({ idempotency_key }) => idempotency_key === null || !journal.byKey.has(idempotency_key),
+  );
+  const findings = strange
+    .slice(0, 10)
+    .map(({ transaction_id }) => `I5: ${transaction_id} is booked, and nobody has asked for it`);
   const expected = new Map(before);
   for (const operation of operations) {
     if (!done(operation) || (operation.decided as Attempt).sentAt < t0) continue;
@@ -63,9 +98,11 @@ export function nothingElseBooked({ operations, transactions, journal, before, a
   for (const [account, minor] of after) {
     const due = expected.get(account);
     if (due === undefined) findings.push(`I5: ${account} exists, and nobody was told that it was opened`);
-    else if (due !== minor) findings.push(`I3: ${account} has ${minor} minor units, and what its clients were told adds up to ${due}`);
+    else if (due !== minor)
+      findings.push(`I3: ${account} has ${minor} minor units, and what its clients were told adds up to ${due}`);
   }
-  for (const account of expected.keys()) if (!after.has(account)) findings.push(`I3: ${account} was opened, and is not there`);
+  for (const account of expected.keys())
+    if (!after.has(account)) findings.push(`I3: ${account} was opened, and is not there`);
   return findings;
 }
 
@@ -80,27 +117,37 @@ function noReadBelowZero({ reads }: Evidence): string[] {
 /** I8: the same key gives the same answer; with another body it is refused. */
 export function sameKeySameAnswer({ operations, attempts }: Evidence): string[] {
   const findings = operations.flatMap((operation) => {
-    const answers = operation.kind === 'patch' ? [] : operation.attempts.filter((attempt) => !attempt.otherBody && decides(attempt));
+    const answers =
+      operation.kind === 'patch' ? [] : operation.attempts.filter((attempt) => !attempt.otherBody && decides(attempt));
     const texts = new Set(answers.map(stable));
-    return texts.size > 1 ? [`I8: ${operation.kind} ${operation.key} was answered differently: ${[...texts].join(' | ')}`] : [];
+    return texts.size > 1
+      ? [`I8: ${operation.kind} ${operation.key} was answered differently: ${[...texts].join(' | ')}`]
+      : [];
   });
   for (const { operation, attempt } of attempts) {
     // While the outcome cannot be looked up, it cannot be compared either: 202, and the refusal later.
-    if (attempt.otherBody && decides(attempt) && attempt.status !== 422) findings.push(`I8: ${operation.key} with another body was answered ${attempt.status}`);
+    if (attempt.otherBody && decides(attempt) && attempt.status !== 422)
+      findings.push(`I8: ${operation.key} with another body was answered ${attempt.status}`);
   }
   return findings;
 }
 
 /**
- * I8: an answer says that it is a repeat's if, and only if, it is one. Under a fault the bank may have repeated the command itself.
+ * I8: an answer says that it is a repeat's if, and only if, it is one. Under a fault the bank may
+ * have repeated the command itself.
  */
 function repeatsSaySo({ attempts, fault }: Evidence): string[] {
-  const keyed = attempts.filter(({ operation, attempt }) => operation.kind !== 'patch' && !attempt.otherBody && decides(attempt));
+  const keyed = attempts.filter(
+    ({ operation, attempt }) => operation.kind !== 'patch' && !attempt.otherBody && decides(attempt),
+  );
   const wrong = keyed.filter(({ operation: { decided, attempts: all }, attempt }) => {
     const isRepeat = decided !== undefined && attempt.sentAt >= decided.sentAt + decided.tookMs;
     return (isRepeat && !attempt.replayed) || (attempt.replayed && all.length === 1 && isCalm(attempt, fault));
   });
-  return wrong.map(({ operation: { kind, key }, attempt: { status, replayed } }) => `I8: ${kind} ${key} was answered ${status} with Idempotent-Replayed: ${replayed}`);
+  return wrong.map(
+    ({ operation: { kind, key }, attempt: { status, replayed } }) =>
+      `I8: ${kind} ${key} was answered ${status} with Idempotent-Replayed: ${replayed}`,
+  );
 }
 
 /** Without what is each answer's own. */
@@ -109,11 +156,26 @@ function stable({ status, body }: Attempt): string {
   return `${status} ${JSON.stringify(rest)}`;
 }
 
-/** I10: in time, in the error form, and only what this fault may show, while it lasts and until everything must be normal again. */
+/**
+ * I10: in time, in the error form, and only what this fault may show, while it lasts and until
+ * everything must be normal again.
+ */
 function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Evidence): string[] {
   const all = [
-    ...attempts.map(({ operation, attempt }) => ({ what: `${operation.kind} ${operation.key}`, attempt, deserves: deservedBy(operation, attempt), mustFail: operation.mustFail, read: undefined })),
-    ...reads.map((read) => ({ what: `GET ${read.path}`, attempt: read.attempt, deserves: [] as string[], mustFail: false, read })),
+    ...attempts.map(({ operation, attempt }) => ({
+      what: `${operation.kind} ${operation.key}`,
+      attempt,
+      deserves: deservedBy(operation, attempt),
+      mustFail: operation.mustFail,
+      read: undefined,
+    })),
+    ...reads.map((read) => ({
+      what: `GET ${read.path}`,
+      attempt: read.attempt,
+      deserves: read.path.startsWith('/batches/') ? ['batch_refused', 'deadline_exceeded'] : [],
+      mustFail: false,
+      read,
+    })),
   ];
   return all.flatMap(({ what, attempt, deserves, mustFail, read }) => {
     const { status, tookMs, gateway, body } = attempt;
@@ -126,18 +188,26 @@ function callersSeeWhatTheyMay({ row, attempts, reads, slowness, fault }: Eviden
       if (calm || status === 'no answer' || row.callers !== 'cut') findings.push(`I10: ${seen} ${String(body)}`);
       return findings;
     }
-    if (status >= 400 && !isErrorForm(body)) findings.push(`I10: not in the error form: ${seen} ${JSON.stringify(body)}`);
+    if (status >= 400 && !isErrorForm(body))
+      findings.push(`I10: not in the error form: ${seen} ${JSON.stringify(body)}`);
     if (isDone(status) && mustFail) findings.push(`I10: accepted: ${seen}`);
     if (isDone(status) || deserves.includes(codeOf(attempt))) return findings;
-    const underFault = status === 202 || status === 503 || status === 504 || (status === 409 && codeOf(attempt) === 'deadline_exceeded') || (status === 429 && row.touches.includes('load'));
+    const underFault =
+      status === 202 ||
+      status === 503 ||
+      status === 504 ||
+      (status === 409 && codeOf(attempt) === 'deadline_exceeded') ||
+      (status === 429 && row.touches.includes('load'));
     const isAllowed = row.callers === 'nothing' ? status === 202 : underFault;
-    if (calm || !isAllowed) findings.push(`I10: ${whyNot(status, read !== undefined, calm)}: ${seen} ${JSON.stringify(body)}`);
+    if (calm || !isAllowed)
+      findings.push(`I10: ${whyNot(status, read !== undefined, calm)}: ${seen} ${JSON.stringify(body)}`);
     return findings;
   });
 }
 
 /** Nothing was wrong while this was asked and answered. */
-const isCalm = ({ sentAt, tookMs }: Attempt, fault: Evidence['fault']): boolean => sentAt + tookMs < fault.from || sentAt > fault.until;
+const isCalm = ({ sentAt, tookMs }: Attempt, fault: Evidence['fault']): boolean =>
+  sentAt + tookMs < fault.from || sentAt > fault.until;
 
 /** The refusals that this attempt may get: a repeat that of the first, and what came late under a fault that it did. */
 function deservedBy({ deserves, decided, attempts }: Operation, attempt: Attempt): string[] {
@@ -158,7 +228,10 @@ const marginMs = 1_000;
 
 function isErrorForm(body: unknown): boolean {
   const error = body as Record<string, unknown> | null;
-  return error?.['status'] === 'error' && ['message', 'code', 'request_id'].every((field) => typeof error[field] === 'string');
+  return (
+    error?.['status'] === 'error' &&
+    ['message', 'code', 'request_id'].every((field) => typeof error[field] === 'string')
+  );
 }
 
 function balanceIn({ status, body }: Attempt): number | undefined {
@@ -167,6 +240,14 @@ function balanceIn({ status, body }: Attempt): number | undefined {
 
 /** What each row is judged by, besides what is seen from outside. */
 export const evidenceRules = [
-  eachOperationOnce, oneOutcomeEverywhere, nothingElseBooked, noReadBelowZero, sameKeySameAnswer, repeatsSaySo,
-  callersSeeWhatTheyMay, readsNeverGoBack, refusedForGoodReason, freezeHolds,
+  eachOperationOnce,
+  oneOutcomeEverywhere,
+  nothingElseBooked,
+  noReadBelowZero,
+  sameKeySameAnswer,
+  repeatsSaySo,
+  callersSeeWhatTheyMay,
+  readsNeverGoBack,
+  refusedForGoodReason,
+  freezeHolds,
 ];

@@ -9,16 +9,23 @@ import { startKafka } from '../../tools/local/kafka.ts';
 import { logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { postgresUrl, startPostgres } from '../../tools/local/postgres.ts';
+import { staffEnv } from '../support/staff.ts';
 import { makeNode, makeServer, type Node, pidsOf, type Server } from './processes.ts';
 import { Proxy } from './proxy.ts';
 import type { Random } from './random.ts';
 
 export type { Node, Server } from './processes.ts';
 
-/** The processes of one bank under test. Every Kafka and Postgres connection of a service goes through a proxy of its own. */
+/**
+ * The processes of one bank under test. Every Kafka and Postgres connection of a service goes
+ * through a proxy of its own.
+ */
 export interface Cluster {
   dir: string;
-  /** gateway, gateway-2, ledger, ledger-2, accounts; ledger-3 and accounts-2 are there, but not started. */
+  /**
+   * gateway, gateway-2, ledger, ledger-2, accounts; ledger-3, accounts-2, webhooks and webhooks-2
+   * are there, but not started.
+   */
   nodes: Node[];
   node(name: string): Node;
   gateways: Node[];
@@ -37,22 +44,38 @@ export interface Cluster {
   unexpectedExits: string[];
   /** What rows leave to be undone when everything has stopped. */
   atEnd: (() => void)[];
-  /** After a row that did not get to its end: everything runs, nothing is frozen, no link is broken, no spare is left. */
+  /**
+   * After a row that did not get to its end: everything runs, nothing is frozen, no link is broken,
+   * no spare is left.
+   */
   restore(): Promise<void>;
   stop(): Promise<void>;
 }
 
-const names = [['gateway', 'gateway'], ['gateway', 'gateway-2'], ['ledger', 'ledger'], ['ledger', 'ledger-2'], ['ledger', 'ledger-3'], ['accounts', 'accounts'], ['accounts', 'accounts-2']] as const;
+const names = [
+  ['gateway', 'gateway'],
+  ['gateway', 'gateway-2'],
+  ['ledger', 'ledger'],
+  ['ledger', 'ledger-2'],
+  ['ledger', 'ledger-3'],
+  ['accounts', 'accounts'],
+  ['accounts', 'accounts-2'],
+  ['webhooks', 'webhooks'],
+  ['webhooks', 'webhooks-2'],
+] as const;
 /** On a machine that does much else, too. */
 const brokerStartMs = 240_000;
 /** Which a row may add for a while. */
-const spares: string[] = ['ledger-3', 'accounts-2'];
+const spares: string[] = ['ledger-3', 'accounts-2', 'webhooks', 'webhooks-2'];
 const owner = 'core_banking';
 /**
- * How long a gateway that stops still takes requests: the entrance asks every 50 ms, and may be slow to do so on a busy machine.
- * The chart has 3 s.
+ * How long a gateway that stops still takes requests: the entrance asks every 50 ms, and may be
+ * slow to do so on a busy machine. The chart has 3 s.
  */
 const shutdownDelayMs = 1_500;
+
+/** Of people, and of nothing else: the load sends as an API key. */
+const fourEyes = { FOUR_EYES: 'post_above', FOUR_EYES_LIMITS: 'USD:1000' };
 
 /** What the services run against: broker and database, by whatever many processes. */
 export interface Servers {
@@ -85,13 +108,25 @@ export interface ServersContext {
 }
 
 /** One broker, every link of a node to it through a proxy of its own. */
-async function oneBroker({ dir, unexpectedExits, link }: ServersContext): Promise<Pick<Servers, 'broker' | 'brokers' | 'brokersOf'>> {
-  const listeners = await Promise.all(names.map(async ([, name]) => {
-    const port = await freePort();
-    return { name: `CLIENT_${name.toUpperCase().replace('-', '_')}`, node: name, port, advertisedPort: (await link(`${name}>kafka`, await freePort(), port)).port };
-  }));
+async function oneBroker({
+  dir,
+  unexpectedExits,
+  link,
+}: ServersContext): Promise<Pick<Servers, 'broker' | 'brokers' | 'brokersOf'>> {
+  const listeners = await Promise.all(
+    names.map(async ([, name]) => {
+      const port = await freePort();
+      return {
+        name: `CLIENT_${name.toUpperCase().replace('-', '_')}`,
+        node: name,
+        port,
+        advertisedPort: (await link(`${name}>kafka`, await freePort(), port)).port,
+      };
+    }),
+  );
   const ports = { client: await freePort(), broker: await freePort(), controller: await freePort() };
-  const start = (_: number, log: string) => startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners, startTimeoutMs: brokerStartMs });
+  const start = (_: number, log: string) =>
+    startKafka({ dir: join(dir, 'kafka'), log, ports, way: 'java', listeners, startTimeoutMs: brokerStartMs });
   return {
     broker: makeServer('kafka', join(dir, 'log', 'kafka.log'), ports.client, unexpectedExits, start),
     brokers: `127.0.0.1:${ports.client}`,
@@ -100,19 +135,35 @@ async function oneBroker({ dir, unexpectedExits, link }: ServersContext): Promis
 }
 
 /** One database, every link of a node to it through a proxy of its own. */
-async function oneDatabase({ dir, superuserPassword, owner: ownRole, unexpectedExits, link }: ServersContext): Promise<Pick<Servers, 'postgres' | 'databasePort' | 'databasePortOf'>> {
-  const start = (port: number, log: string) => startPostgres({ dir: join(dir, 'postgres'), log, port, superuserPassword, owner: ownRole, durable: true });
+async function oneDatabase({
+  dir,
+  superuserPassword,
+  owner: ownRole,
+  unexpectedExits,
+  link,
+}: ServersContext): Promise<Pick<Servers, 'postgres' | 'databasePort' | 'databasePortOf'>> {
+  const start = (port: number, log: string) =>
+    startPostgres({ dir: join(dir, 'postgres'), log, port, superuserPassword, owner: ownRole, durable: true });
   const postgres = makeServer('postgres', join(dir, 'log', 'postgres.log'), await freePort(), unexpectedExits, start);
   const links = new Map<string, Proxy>();
-  for (const [kind, name] of names) if (kind !== 'gateway') links.set(name, await link(`${name}>postgres`, await freePort(), postgres.port));
+  for (const [kind, name] of names)
+    if (kind !== 'gateway') links.set(name, await link(`${name}>postgres`, await freePort(), postgres.port));
   return { postgres, databasePort: postgres.port, databasePortOf: (name) => links.get(name)?.port ?? postgres.port };
 }
 
-export const oneOfEach = async (context: ServersContext): Promise<Servers> => ({ ...(await oneBroker(context)), ...(await oneDatabase(context)) });
+export const oneOfEach = async (context: ServersContext): Promise<Servers> => ({
+  ...(await oneBroker(context)),
+  ...(await oneDatabase(context)),
+});
 
 /** Starts servers and services in `dir`; resolves when all are ready. Throws with the ends of the logs. */
-export async function startCluster(dir: string, random: Random, serversOf: (context: ServersContext) => Promise<Servers> = oneOfEach): Promise<Cluster> {
-  if (chooseKafkaWay() !== 'java') throw new Error('the fault campaign needs Java 17 with Maven: it kills and freezes the broker as a process');
+export async function startCluster(
+  dir: string,
+  random: Random,
+  serversOf: (context: ServersContext) => Promise<Servers> = oneOfEach,
+): Promise<Cluster> {
+  if (chooseKafkaWay() !== 'java')
+    throw new Error('the fault campaign needs Java 17 with Maven: it kills and freezes the broker as a process');
   mkdirSync(join(dir, 'log'), { recursive: true });
   // The broker is started often and lives for minutes: what the second compiler would do never pays off.
   process.env['JAVA_TOOL_OPTIONS'] ??= '-XX:TieredStopAtLevel=1';
@@ -125,28 +176,48 @@ export async function startCluster(dir: string, random: Random, serversOf: (cont
     await made.start();
     return made;
   };
-  const secrets = { superuser: secret(), owner: secret(), ledger: secret(), accounts: secret(), pepper: secret(), idempotency: secret() };
-  const servers = await serversOf({ dir, superuserPassword: secrets.superuser, owner: { name: owner, password: secrets.owner }, unexpectedExits, link });
+  const secrets = {
+    superuser: secret(),
+    owner: secret(),
+    ledger: secret(),
+    accounts: secret(),
+    webhooks: secret(),
+    sealing: secret(),
+    pepper: secret(),
+    idempotency: secret(),
+  };
+  const servers = await serversOf({
+    dir,
+    superuserPassword: secrets.superuser,
+    owner: { name: owner, password: secrets.owner },
+    unexpectedExits,
+    link,
+  });
   const { broker, postgres } = servers;
   const settings: BankSettings = {
     brokers: servers.brokers,
     topicPrefix: 'faults.',
     ownerUrl: postgresUrl(servers.databasePort, owner, secrets.owner, owner) + (servers.databaseSettings ?? ''),
-    rolePasswords: { ledger: secrets.ledger, accounts: secrets.accounts },
+    rolePasswords: { ledger: secrets.ledger, accounts: secrets.accounts, webhooks: secrets.webhooks },
     issuer: 'http://127.0.0.1:9',
     apiKeyPepper: secrets.pepper,
     idempotencySecret: secrets.idempotency,
+    webhookSecretKey: secrets.sealing,
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
-    env: { SHUTDOWN_DELAY_MS: String(shutdownDelayMs), ...servers.env },
+    env: { SHUTDOWN_DELAY_MS: String(shutdownDelayMs), ...staffEnv, ...fourEyes, ...servers.env },
     project: servers.project,
   };
-  const settingsOf = (name: string): BankSettings =>
-    ({ ...settings, brokers: servers.brokersOf(name), ownerUrl: postgresUrl(servers.databasePortOf(name), owner, secrets.owner, owner) + (servers.databaseSettings ?? '') });
+  const settingsOf = (name: string): BankSettings => ({
+    ...settings,
+    brokers: servers.brokersOf(name),
+    ownerUrl: postgresUrl(servers.databasePortOf(name), owner, secrets.owner, owner) + (servers.databaseSettings ?? ''),
+  });
   const nodes: Node[] = [];
   const thaw = async (): Promise<void> => {
     await Promise.all([...links.values()].map((one) => one.heal()));
     await servers.thaw?.();
-    for (const process of [...nodes, broker, postgres]) for (const pid of process.running() ? pidsOf(process) : []) trySignal(pid, 'SIGCONT');
+    for (const process of [...nodes, broker, postgres])
+      for (const pid of process.running() ? pidsOf(process) : []) trySignal(pid, 'SIGCONT');
   };
   const restore = async (): Promise<void> => {
     await thaw();
@@ -168,14 +239,29 @@ export async function startCluster(dir: string, random: Random, serversOf: (cont
     await Promise.all([broker.start(), postgres.start()]);
     // On a busy machine a fresh broker may need longer than one call of it waits.
     const topics = () => createTopics({ ...settings, brokers: servers.brokersOf('ledger') });
-    await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), topics().catch(topics)]);
+    await Promise.all([
+      migrateService('ledger', settings),
+      migrateService('accounts', settings),
+      topics().catch(topics),
+    ]);
     for (const [kind, name] of names) nodes.push(await makeNode(kind, name, dir, settingsOf(name), unexpectedExits));
     const started = nodes.filter(({ name }) => !spares.includes(name));
     for (const node of started) node.start();
     const [apiKey] = await Promise.all([makeApiKey(settings), ...started.map((node) => node.ready())]);
     const node = (name: string) => nodes.find((one) => one.name === name) ?? unknown(name);
     return {
-      dir, nodes, node, broker, postgres, links, apiKey, settingsOf, unexpectedExits, atEnd, restore, stop,
+      dir,
+      nodes,
+      node,
+      broker,
+      postgres,
+      links,
+      apiKey,
+      settingsOf,
+      unexpectedExits,
+      atEnd,
+      restore,
+      stop,
       gateways: nodes.filter(({ kind }) => kind === 'gateway'),
       brokers: settings.brokers,
       databaseUrl: postgresUrl(servers.databasePort, 'postgres', secrets.superuser, owner),

@@ -8,9 +8,9 @@ const patienceMs = 15_000;
 const lookEveryMs = 50;
 
 /**
- * How clients reach the gateways: as behind a load balancer that asks the readiness probes and sends nobody to a gateway
- * that is not there or is about to leave. One that is unready because something behind it is away keeps getting requests:
- * that is what callers must be told of.
+ * How clients reach the gateways: as behind a load balancer that asks the readiness probes and
+ * sends nobody to a gateway that is not there or is about to leave. One that is unready because
+ * something behind it is away keeps getting requests: that is what callers must be told of.
  */
 export class Entrance {
   readonly #cluster: Cluster;
@@ -36,7 +36,13 @@ export class Entrance {
     return this.#random.pick(open.length > 0 ? open : this.#cluster.gateways);
   }
 
-  async call(gateway: Node, method: 'GET' | 'POST' | 'PATCH', path: string, body?: unknown, key?: string): Promise<Attempt> {
+  async call(
+    gateway: Node,
+    method: 'GET' | 'POST' | 'PATCH',
+    path: string,
+    body?: unknown,
+    key?: string,
+  ): Promise<Attempt> {
     const sentAt = performance.now();
     const attempt = (status: Attempt['status'], answer: unknown, headers?: Headers): Attempt => ({
       sentAt,
@@ -50,14 +56,21 @@ export class Entrance {
     try {
       const response = await fetch(gateway.baseUrl + path, {
         method,
-        headers: { 'x-api-key': this.#cluster.apiKey, 'content-type': 'application/json', ...(key === undefined ? {} : { 'idempotency-key': key }) },
+        headers: {
+          'x-api-key': this.#cluster.apiKey,
+          'content-type': 'application/json',
+          ...(key === undefined ? {} : { 'idempotency-key': key }),
+        },
         body: body === undefined ? undefined : JSON.stringify(body),
         signal: AbortSignal.timeout(patienceMs),
       });
       const text = await response.text();
       return attempt(response.status, parsed(text), response.headers);
     } catch (error) {
-      return attempt((error as Error).name === 'TimeoutError' ? 'no answer' : 'cut', String((error as { cause?: unknown }).cause ?? error));
+      return attempt(
+        (error as Error).name === 'TimeoutError' ? 'no answer' : 'cut',
+        String((error as { cause?: unknown }).cause ?? error),
+      );
     }
   }
 

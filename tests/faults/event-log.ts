@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type TopicName, topicName } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
-import { consume, type Consumer, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { type Consumer, consume, type ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -9,7 +9,10 @@ import type { Cluster } from './cluster.ts';
 
 const topics = ['transactions', 'transfers', 'accounts', 'balances'] as const satisfies TopicName[];
 
-/** Which events have come to a downstream system, from the beginning and past all proxies; what they say is checked by verify-events. */
+/**
+ * Which events have come to a downstream system, from the beginning and past all proxies; what they
+ * say is checked by verify-events.
+ */
 export class EventLog {
   /** Their ids. */
   readonly transactions = new Set<string>();
@@ -47,12 +50,21 @@ export class EventLog {
 
   /** Resolves when everything that was there at the call has been read. */
   async caughtUp(timeoutMs = 30_000): Promise<void> {
-    const ranges = await eventually(async () => Promise.all(this.#topics.map(async (topic) => ({ topic, ranges: await topicRanges(this.kafka, topic) }))), timeoutMs);
-    const wanted = ranges.flatMap(({ topic, ranges: of }) => of.filter(({ low, high }) => high > low).map(({ partition, high }) => [`${topic}/${partition}`, high] as const));
+    const ranges = await eventually(
+      async () =>
+        Promise.all(this.#topics.map(async (topic) => ({ topic, ranges: await topicRanges(this.kafka, topic) }))),
+      timeoutMs,
+    );
+    const wanted = ranges.flatMap(({ topic, ranges: of }) =>
+      of.filter(({ low, high }) => high > low).map(({ partition, high }) => [`${topic}/${partition}`, high] as const),
+    );
     // Compaction may have taken the last messages of a partition: what is missing then is not waited for.
-    const behind = () => wanted.filter(([place, high]) => (this.#reached.get(place) ?? 0n) < high && !place.includes('balances/'));
+    const behind = () =>
+      wanted.filter(([place, high]) => (this.#reached.get(place) ?? 0n) < high && !place.includes('balances/'));
     await eventually(async () => behind().length === 0, timeoutMs).catch(() => {
-      throw new Error(`the events were not read to their end: ${JSON.stringify(behind().map(([place, high]) => [place, String(this.#reached.get(place)), String(high)]))}`);
+      throw new Error(
+        `the events were not read to their end: ${JSON.stringify(behind().map(([place, high]) => [place, String(this.#reached.get(place)), String(high)]))}`,
+      );
     });
   }
 
@@ -61,7 +73,10 @@ export class EventLog {
     const { ce_id = '', ce_type = '' } = message.headers;
     if ((this.#reached.get(place) ?? 0n) <= message.offset) this.#reached.set(place, message.offset + 1n);
     this.#ids.add(ce_id);
-    const value = JSON.parse(message.value?.toString() ?? 'null') as { transaction?: { transaction_id: string }; account?: { account_id: string } } | null;
+    const value = JSON.parse(message.value?.toString() ?? 'null') as {
+      transaction?: { transaction_id: string };
+      account?: { account_id: string };
+    } | null;
     if (value?.transaction) this.transactions.add(value.transaction.transaction_id);
     if (ce_type === 'corebanking.account.opened.v1') this.openedAccounts.add(value?.account?.account_id ?? '');
   }

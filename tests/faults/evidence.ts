@@ -2,7 +2,7 @@ import { openingTransactionId } from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Cluster } from './cluster.ts';
 import type { EventLog } from './event-log.ts';
-import { accountOf, type Attempt, type Journal, type Operation, type Read } from './journal.ts';
+import { type Attempt, accountOf, type Journal, type Operation, type Read } from './journal.ts';
 import type { Row } from './row.ts';
 
 /** What a check of one row looks at. `t0`: when the row began (performance.now). */
@@ -41,13 +41,19 @@ export interface LedgerTransaction {
   idempotency_key: string | null;
 }
 
-const columns = 't.transaction_id, t.operation_id, t.account_id, t.direction, t.amount_minor, t.status, t.failure_code, t.idempotency_key';
+const columns =
+  't.transaction_id, t.operation_id, t.account_id, t.direction, t.amount_minor, t.status, t.failure_code, t.idempotency_key';
 
 /**
- * Everything that was booked since a moment of database time, and every transaction under one of these operations' keys. The
- * first deposit of an opening has no key of its own; its id is known, and it gets that of the opening.
+ * Everything that was booked since a moment of database time, and every transaction under one of
+ * these operations' keys. The first deposit of an opening has no key of its own; its id is known,
+ * and it gets that of the opening.
  */
-export async function readTransactions(pool: Pool, since: string, operations: Operation[]): Promise<LedgerTransaction[]> {
+export async function readTransactions(
+  pool: Pool,
+  since: string,
+  operations: Operation[],
+): Promise<LedgerTransaction[]> {
   const opened = new Map<string, string>();
   for (const operation of operations) {
     const account = accountOf(operation);
@@ -55,13 +61,22 @@ export async function readTransactions(pool: Pool, since: string, operations: Op
   }
   const booked = `with booked as materialized (select distinct transaction_id from v_entries where created_at >= $1)
     select ${columns} from v_transactions t where t.transaction_id in (select transaction_id from booked) or t.idempotency_key = any($2) or t.transaction_id = any($3)`;
-  const { rows } = await pool.query<LedgerTransaction>(booked, [since, operations.map(({ key }) => key), [...opened.keys()]]);
-  return rows.map((row) => ({ ...row, idempotency_key: row.idempotency_key ?? opened.get(row.transaction_id) ?? null }));
+  const { rows } = await pool.query<LedgerTransaction>(booked, [
+    since,
+    operations.map(({ key }) => key),
+    [...opened.keys()],
+  ]);
+  return rows.map((row) => ({
+    ...row,
+    idempotency_key: row.idempotency_key ?? opened.get(row.transaction_id) ?? null,
+  }));
 }
 
 /** Every customer's balance in minor units: small enough here for numbers. */
 export async function readBalances(pool: Pool): Promise<Map<string, number>> {
-  const { rows } = await pool.query<{ account_id: string; balance_minor: bigint }>('select account_id, balance_minor from v_accounts where client_id is not null');
+  const { rows } = await pool.query<{ account_id: string; balance_minor: bigint }>(
+    'select account_id, balance_minor from v_accounts where client_id is not null',
+  );
   return new Map(rows.map(({ account_id, balance_minor }) => [account_id, Number(balance_minor)]));
 }
 

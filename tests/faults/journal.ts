@@ -2,10 +2,22 @@ import { appendFileSync } from 'node:fs';
 import { toMinor } from '#libs/contracts/money.ts';
 
 /**
- * What the clients know: each operation is written down before it is sent, each answer when it came. The checker believes
- * this and what it sees from outside, and nothing else.
+ * What the clients know: each operation is written down before it is sent, each answer when it
+ * came. The checker believes this and what it sees from outside, and nothing else.
  */
-export type Kind = 'open_account' | 'deposit' | 'withdrawal' | 'transfer' | 'reversal' | 'status' | 'patch';
+export type Kind =
+  | 'open_account'
+  | 'deposit'
+  | 'withdrawal'
+  | 'transfer'
+  | 'reversal'
+  | 'status'
+  | 'patch'
+  | 'hold'
+  | 'capture'
+  | 'release'
+  | 'batch'
+  | 'approved';
 
 /** One sending of an operation, and what came back. */
 export interface Attempt {
@@ -35,6 +47,8 @@ export interface Operation {
   body: Record<string, unknown>;
   /** What it does when it is done; of an opening without the account, which has no id yet. */
   effects: Effect[];
+  /** Of a batch: those of each item. */
+  items?: Effect[][];
   /** Refusals that it may get. */
   deserves: string[];
   /** True where it must be refused. */
@@ -88,17 +102,23 @@ export class Journal {
     operation.attempts.push(attempt);
     if (!attempt.otherBody && operation.decided === undefined && decides(attempt)) operation.decided = attempt;
     const { status, tookMs, body, gateway } = attempt;
-    appendFileSync(this.#file, `${JSON.stringify({ at: new Date().toISOString(), key, gateway, status, took_ms: Math.round(tookMs), body })}\n`);
+    appendFileSync(
+      this.#file,
+      `${JSON.stringify({ at: new Date().toISOString(), key, gateway, status, took_ms: Math.round(tookMs), body })}\n`,
+    );
   }
 
   /** What GET says of an operation that was answered 202. */
   asked(operation: Operation, attempt: Attempt): void {
-    const outcome = asAnswered(attempt);
+    const outcome = operation.kind === 'batch' ? batchAsAnswered(attempt) : asAnswered(attempt);
     if (outcome === undefined) return;
     operation.outcomes.set(attempt.gateway, outcome);
     operation.decided ??= outcome;
     const { key, outcomes } = operation;
-    appendFileSync(this.#file, `${JSON.stringify({ at: new Date().toISOString(), key, asked: [...outcomes.keys()], body: attempt.body })}\n`);
+    appendFileSync(
+      this.#file,
+      `${JSON.stringify({ at: new Date().toISOString(), key, asked: [...outcomes.keys()], body: attempt.body })}\n`,
+    );
   }
 }
 
@@ -113,12 +133,32 @@ function asAnswered(attempt: Attempt): Attempt | undefined {
   const { data } = attempt.body as { data: { status: string; failure_code?: string } };
   if (data.status === 'Completed') return { ...attempt, status: 201, body: data };
   if (data.status !== 'Failed') return undefined;
-  return { ...attempt, status: data.failure_code === 'deadline_exceeded' ? 409 : 400, body: { code: data.failure_code, details: data } };
+  return {
+    ...attempt,
+    status: data.failure_code === 'deadline_exceeded' ? 409 : 400,
+    body: { code: data.failure_code, details: data },
+  };
+}
+
+/** A batch that is not decided as a whole is answered 200 too: for whoever checks it is what 202 is of others. */
+export function pendingAs202(attempt: Attempt): Attempt {
+  const { batch_id, status } = (attempt.body as { data?: { batch_id?: string; status?: string } } | null)?.data ?? {};
+  return attempt.status === 200 && batch_id !== undefined && status === 'Pending'
+    ? { ...attempt, status: 202, location: `/batches/${batch_id}` }
+    : attempt;
+}
+
+/** GET of a batch answers as POST does, and so it does for one that was refused. */
+function batchAsAnswered(attempt: Attempt): Attempt | undefined {
+  const seen = pendingAs202(attempt);
+  return decides(seen) && seen.status !== 404 ? seen : undefined;
 }
 
 /** 2xx but 202, and refusals: 400, 404, 409, 422. Everything else leaves the outcome unknown. */
 export function decides({ status }: Attempt): boolean {
-  return isDone(status) || (typeof status === 'number' && status >= 400 && status < 500 && status !== 429 && status !== 408);
+  return (
+    isDone(status) || (typeof status === 'number' && status >= 400 && status < 500 && status !== 429 && status !== 408)
+  );
 }
 
 export function isDone(status: Attempt['status']): boolean {
@@ -131,10 +171,18 @@ export function done({ decided }: Operation): boolean {
 
 /** What an operation moved: of an opening its account's first balance. */
 export function effectsOf(operation: Operation): Effect[] {
+  if (operation.kind === 'batch') return effectsOfItems(operation);
   if (operation.kind !== 'open_account') return operation.effects;
   const account = accountOf(operation);
   const minor = minorUnits(operation.body['initial_deposit'], String(operation.body['currency']));
   return account === undefined || minor === 0 ? [] : [{ account, minor }];
+}
+
+/** Of the items that were booked; of all, while that is not known. */
+function effectsOfItems({ items = [], effects, decided }: Operation): Effect[] {
+  if (decided === undefined || !isDone(decided.status)) return effects;
+  const { results } = (decided.body as { data: { results: { index: number; status: string }[] } }).data;
+  return results.flatMap(({ index, status }) => (status === 'Completed' ? (items[index] ?? []) : []));
 }
 
 /** Minor units of an amount as it was sent or shown. */
@@ -145,7 +193,9 @@ export function minorUnits(amount: unknown, currency: string): number {
 /** The account that an opening has opened. */
 export function accountOf({ kind, decided }: Operation): string | undefined {
   if (kind !== 'open_account') return undefined;
-  return decided && isDone(decided.status) ? (decided.body as { data?: { account_id?: string } }).data?.account_id : undefined;
+  return decided && isDone(decided.status)
+    ? (decided.body as { data?: { account_id?: string } }).data?.account_id
+    : undefined;
 }
 
 /** The code of an error body. */
@@ -157,7 +207,7 @@ export function codeOf({ body }: Attempt): string {
 export function idIn({ body }: Attempt): string | undefined {
   const whole = body as Record<string, unknown> | null;
   const data = (whole?.['data'] ?? whole?.['details'] ?? whole) as Record<string, unknown> | null;
-  for (const field of ['transfer_id', 'transaction_id', 'transition_id', 'account_id']) {
+  for (const field of ['batch_id', 'transfer_id', 'transaction_id', 'transition_id', 'account_id']) {
     const id = data?.[field];
     if (typeof id === 'string') return id;
   }

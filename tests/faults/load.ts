@@ -1,7 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { Entrance } from './entrance.ts';
-import { accountOf, type Attempt, done, type Effect, type Journal, type Kind, minorUnits, type Operation, pendingAt, type Read } from './journal.ts';
+import {
+  type Attempt,
+  accountOf,
+  done,
+  type Effect,
+  type Journal,
+  type Kind,
+  minorUnits,
+  type Operation,
+  pendingAs202,
+  pendingAt,
+  type Read,
+} from './journal.ts';
 import type { Random } from './random.ts';
 
 /** Clients that send at the same time, and how long each thinks between two requests. */
@@ -35,9 +47,10 @@ interface Ids {
 }
 
 /**
- * Draws operations from the seed and sends them through both gateways: openings (of Loans too), deposits, withdrawals,
- * transfers (crossed, hot, Loan Payments), reversals, freezes, changes of the client, reads, repeats of earlier keys with the same
- * and with another body; in currencies of 2, 0 and 3 digits.
+ * Draws operations from the seed and sends them through both gateways: openings (of Loans too),
+ * deposits, withdrawals, transfers (crossed, hot, Loan Payments), batches of both modes, reversals,
+ * freezes, changes of the client, reads, repeats of earlier keys with the same and with another
+ * body; in currencies of 2, 0 and 3 digits.
  */
 export class Load {
   readonly #entrance: Entrance;
@@ -72,18 +85,28 @@ export class Load {
   }
 
   /** Sends an operation once, through this gateway or any. */
-  async send(operation: Operation, gateway = this.#entrance.pick(), otherBody?: Record<string, unknown>): Promise<Attempt> {
+  async send(
+    operation: Operation,
+    gateway = this.#entrance.pick(),
+    otherBody?: Record<string, unknown>,
+  ): Promise<Attempt> {
     const { key, path } = operation;
     const body = otherBody ?? operation.body;
     this.#journal.sending({ key, path, body, gateway: gateway.name });
     const isPatch = operation.kind === 'patch';
-    const attempt = await this.#entrance.call(gateway, isPatch ? 'PATCH' : 'POST', path, body, isPatch ? undefined : key);
+    const attempt = pendingAs202(
+      await this.#entrance.call(gateway, isPatch ? 'PATCH' : 'POST', path, body, isPatch ? undefined : key),
+    );
     if (otherBody) attempt.otherBody = true;
     this.#journal.answered(operation, attempt);
     return attempt;
   }
 
-  async read(path: string, what: Omit<Read, 'path' | 'attempt'> = {}, gateway = this.#entrance.pick()): Promise<Attempt> {
+  async read(
+    path: string,
+    what: Omit<Read, 'path' | 'attempt'> = {},
+    gateway = this.#entrance.pick(),
+  ): Promise<Attempt> {
     const attempt = await this.#entrance.call(gateway, 'GET', path);
     this.#journal.reads.push({ path, ...what, attempt });
     return attempt;
@@ -95,7 +118,13 @@ export class Load {
   }
 
   /** A new operation, written down and not sent. */
-  make(kind: Kind, path: string, body: Record<string, unknown>, effects: Effect[], rest: { deserves?: string[]; mustFail?: boolean } = {}): Operation {
+  make(
+    kind: Kind,
+    path: string,
+    body: Record<string, unknown>,
+    effects: Effect[],
+    rest: { deserves?: string[]; mustFail?: boolean; items?: Effect[][] } = {},
+  ): Operation {
     return this.#journal.begin({ key: `${this.#run}-${this.#sequence++}`, kind, path, body, effects, ...rest });
   }
 
@@ -113,15 +142,55 @@ export class Load {
   /** To a Loan it is a Loan Payment: what is owed falls. */
   transfer(from: string, to: string, minor: number): Operation {
     const isPayment = this.#accounts.loans.includes(to);
-    const effects = [{ account: from, minor: -minor }, { account: to, minor: isPayment ? -minor : minor }];
-    const deserves = ['insufficient_funds', ...(isPayment ? ['amount_exceeds_outstanding'] : []), ...this.#mayBeFrozen(from, to)];
+    const effects = [
+      { account: from, minor: -minor },
+      { account: to, minor: isPayment ? -minor : minor },
+    ];
+    const deserves = [
+      'insufficient_funds',
+      ...(isPayment ? ['amount_exceeds_outstanding'] : []),
+      ...this.#mayBeFrozen(from, to),
+    ];
     const body = { from_account_id: from, to_account_id: to, amount: this.#amount(from, minor) };
     return this.make('transfer', '/transfers', body, effects, { deserves });
   }
 
+  /** Deposits and transfers by one request, between accounts that everybody uses. */
+  batch(size: number, random: Random): Operation {
+    const { crossed, hot } = this.#accounts;
+    const mode = random.pick(['independent', 'atomic']);
+    const drawn = Array.from({ length: size }, () => {
+      const [from = '', to = ''] = random.shuffle([hot, ...crossed]);
+      const minor = random.int(1, 300);
+      const amount = this.#amount(from, minor);
+      return random.chance(0.4)
+        ? {
+            item: { transaction: { account_id: from, transaction_type: 'Deposit', amount } },
+            effects: [{ account: from, minor }],
+          }
+        : {
+            item: { transfer: { from_account_id: from, to_account_id: to, amount } },
+            effects: [
+              { account: from, minor: -minor },
+              { account: to, minor },
+            ],
+          };
+    });
+    const items = drawn.map(({ effects }) => effects);
+    return this.make('batch', '/batches', { mode, items: drawn.map(({ item }) => item) }, items.flat(), {
+      items,
+      deserves: ['batch_refused'],
+    });
+  }
+
   opening(minor: number, account_type = 'Savings', currency = 'USD'): Operation {
     const initial_deposit = Number(fromMinor(BigInt(minor), currency));
-    return this.make('open_account', '/accounts', { client_id: this.#accounts.client, account_type, currency, initial_deposit }, []);
+    return this.make(
+      'open_account',
+      '/accounts',
+      { client_id: this.#accounts.client, account_type, currency, initial_deposit },
+      [],
+    );
   }
 
   patch(): Operation {
@@ -162,13 +231,16 @@ export class Load {
     else if (draw <= 24) await this.#finish(this.withdrawal(own, random.int(1, 4000)), random);
     else if (draw <= 27) await this.#finish(this.withdrawal(own, 90_000_000_000_000, true), random);
     else if (draw <= 43) await this.#finish(this.#crossedTransfer(random), random);
-    else if (draw <= 48) await this.#finish(this.transfer(isDollars ? own : hot, random.pick(loans), random.int(1, 900)), random);
+    else if (draw <= 48)
+      await this.#finish(this.transfer(isDollars ? own : hot, random.pick(loans), random.int(1, 900)), random);
     else if (draw <= 56) await this.#finish(this.deposit(hot, random.int(1, 999)), random);
     else if (draw <= 61) await this.#finish(this.transfer(hot, random.pick(crossed), random.int(1, 500)), random);
     else if (draw <= 65) await this.#open(random);
     else if (draw <= 69) await this.#reverse(random);
     else if (draw <= 71) await this.#finish(this.status(frozen, random.pick(['Active', 'Frozen'])), random);
-    else if (draw <= 76) await this.#finish(this.deposit(random.pick([frozen, ...this.#opened]), random.int(1, 999)), random);
+    else if (draw <= 76)
+      await this.#finish(this.deposit(random.pick([frozen, ...this.#opened]), random.int(1, 999)), random);
+    else if (draw <= 80) await this.#finish(this.batch(random.int(1, 30), random), random);
     else if (draw <= 84) await this.read(`/accounts/${own}`, { account: own });
     else if (draw <= 90) await this.#readOther(random);
     else if (client === 0 && draw <= 95) await this.#finish(this.patch(), random);
@@ -181,7 +253,13 @@ export class Load {
   }
 
   async #open(random: Random): Promise<void> {
-    const [type, currency] = random.pick([['Savings', 'USD'], ['Savings', 'USD'], ['Current', 'JPY'], ['Checking', 'KWD'], ['Loan', 'USD']]);
+    const [type, currency] = random.pick([
+      ['Savings', 'USD'],
+      ['Savings', 'USD'],
+      ['Current', 'JPY'],
+      ['Checking', 'KWD'],
+      ['Loan', 'USD'],
+    ]);
     const operation = this.opening(random.chance(0.7) ? random.int(1, 100_000) : 0, type, currency);
     await this.#finish(operation, random);
     const account = accountOf(operation);
@@ -195,15 +273,24 @@ export class Load {
   }
 
   async #reverse(random: Random): Promise<void> {
-    const recent = this.#journal.operations.slice(-200).filter((operation) => done(operation) && ['deposit', 'withdrawal', 'transfer'].includes(operation.kind));
+    const recent = this.#journal.operations
+      .slice(-200)
+      .filter((operation) => done(operation) && ['deposit', 'withdrawal', 'transfer'].includes(operation.kind));
     if (recent.length === 0) return;
     const original = random.pick(recent);
     const body = original.decided?.body as Ids & { data?: Ids };
     // Where GET has told the outcome of a transfer, it is not wrapped (asAnswered in journal.ts).
     const transaction = body.transaction_id ?? (body.data ?? body).transfer_id?.replace('trf_', 'txn_');
     const effects = original.effects.map(({ account, minor }) => ({ account, minor: -minor }));
-    const deserves = ['insufficient_funds', 'already_reversed', ...this.#mayBeFrozen(...effects.map(({ account }) => account))];
-    await this.#finish(this.make('reversal', `/transactions/${transaction}/reversal`, { reason: 'mistake' }, effects, { deserves }), random);
+    const deserves = [
+      'insufficient_funds',
+      'already_reversed',
+      ...this.#mayBeFrozen(...effects.map(({ account }) => account)),
+    ];
+    await this.#finish(
+      this.make('reversal', `/transactions/${transaction}/reversal`, { reason: 'mistake' }, effects, { deserves }),
+      random,
+    );
   }
 
   async #readOther(random: Random): Promise<void> {
@@ -213,11 +300,21 @@ export class Load {
 
   /** An earlier key, unless it is Pending: with its own body, or, where its outcome is known, with another. */
   async #repeat(random: Random): Promise<void> {
-    const mayRepeat = (one: Operation) => one.kind !== 'patch' && (one.decided !== undefined || pendingAt(one) === undefined);
+    const mayRepeat = (one: Operation) =>
+      one.kind !== 'patch' && one.kind !== 'approved' && (one.decided !== undefined || pendingAt(one) === undefined);
     const operations = this.#journal.operations.filter(mayRepeat);
     if (operations.length === 0) return;
     const operation = random.chance(0.5) ? random.pick(operations) : random.pick(operations.slice(-100));
-    if (done(operation) && operation.kind !== 'status' && operation.kind !== 'reversal' && random.chance(0.3)) {
+    if (done(operation) && operation.kind === 'batch' && random.chance(0.3)) {
+      await this.send(operation, undefined, {
+        ...operation.body,
+        mode: operation.body['mode'] === 'atomic' ? 'independent' : 'atomic',
+      });
+    } else if (
+      done(operation) &&
+      !['batch', 'status', 'reversal', 'release'].includes(operation.kind) &&
+      random.chance(0.3)
+    ) {
       const field = operation.kind === 'open_account' ? 'initial_deposit' : 'amount';
       const currency = String(operation.body['currency'] ?? this.#currencyOf(operation.effects[0]?.account ?? ''));
       // In minor units: 15.74 + 1 is no amount.

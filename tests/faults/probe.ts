@@ -11,8 +11,9 @@ const everyMs = 150;
 const atOnce = 6;
 
 /**
- * Asks, from `goneAt` on, until everything works as always: a deposit through each gateway, a transfer, an opening, each
- * answered 201 within a second, and the event of such a deposit. Resolves to the milliseconds that each took; at most
+ * Asks, from `goneAt` on, until everything works as always: a deposit through each gateway, a
+ * transfer, an opening, each answered 201 within a second, and the event of such a deposit.
+ * Resolves to the milliseconds that each took; at most
  * `patienceMs`.
  */
 export async function recovery(bench: Bench, goneAt: number, patienceMs: number): Promise<Record<string, number>> {
@@ -31,14 +32,21 @@ export async function recovery(bench: Bench, goneAt: number, patienceMs: number)
   const running = cluster.gateways.filter((gateway) => gateway.running());
   const some = () => bench.random.pick(running);
   await Promise.all([
-    ...running.map((gateway) => part(`deposit through ${gateway.name}`, async () => (await normal(load.deposit(first, 1), gateway)) !== undefined)),
+    ...running.map((gateway) =>
+      part(
+        `deposit through ${gateway.name}`,
+        async () => (await normal(load.deposit(first, 1), gateway)) !== undefined,
+      ),
+    ),
     part('transfer', async () => (await normal(load.transfer(first, second, 1), some())) !== undefined),
     part('opening', async () => (await normal(load.opening(1), some())) !== undefined),
     part('event', async () => {
       const deposited = await normal(load.deposit(second, 1), some());
       const transaction = deposited?.decided && idIn(deposited.decided);
       if (transaction === undefined) return false;
-      return eventually(async () => events.transactions.has(transaction), Math.max(0, until - performance.now())).catch(() => false);
+      return eventually(async () => events.transactions.has(transaction), Math.max(0, until - performance.now())).catch(
+        () => false,
+      );
     }),
   ]);
   return took;

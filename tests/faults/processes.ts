@@ -79,22 +79,44 @@ function processOf(name: string, log: string, unexpectedExits: string[]) {
 }
 
 /** A service that is not started yet. */
-export async function makeNode(kind: ServiceKind, name: string, dir: string, settings: BankSettings, unexpectedExits: string[]): Promise<Node> {
+export async function makeNode(
+  kind: ServiceKind,
+  name: string,
+  dir: string,
+  settings: BankSettings,
+  unexpectedExits: string[],
+): Promise<Node> {
   const { took, ...process } = processOf(name, join(dir, 'log', `${name}.log`), unexpectedExits);
-  const spec: ServiceSpec = { kind, name, healthPort: await freePort(), port: kind === 'gateway' ? await freePort() : undefined, log: process.log };
+  const spec: ServiceSpec = {
+    kind,
+    name,
+    healthPort: await freePort(),
+    port: kind === 'gateway' ? await freePort() : undefined,
+    log: process.log,
+  };
   const healthUrl = `http://127.0.0.1:${spec.healthPort}/readyz`;
   return {
     ...process,
     kind,
     baseUrl: `http://127.0.0.1:${spec.port}`,
     healthUrl,
-    start: (env, project = settings.project) => took(startService(spec, { ...settings, project, env: { ...settings.env, LOG_LEVEL: 'info', ...env } })),
-    ready: (timeoutMs = readyMs) => awaitReady({ url: healthUrl }, timeoutMs, () => (process.running() ? undefined : `never answered: ${name} died\n${logTail(process.log)}`)),
+    start: (env, project = settings.project) =>
+      took(startService(spec, { ...settings, project, env: { ...settings.env, LOG_LEVEL: 'info', ...env } })),
+    ready: (timeoutMs = readyMs) =>
+      awaitReady({ url: healthUrl }, timeoutMs, () =>
+        process.running() ? undefined : `never answered: ${name} died\n${logTail(process.log)}`,
+      ),
   };
 }
 
 /** The broker or the database, not started yet; `start` is given port and log, and resolves when it serves. */
-export function makeServer(name: string, log: string, port: number, unexpectedExits: string[], start: (port: number, log: string) => Promise<Child>): Server {
+export function makeServer(
+  name: string,
+  log: string,
+  port: number,
+  unexpectedExits: string[],
+  start: (port: number, log: string) => Promise<Child>,
+): Server {
   const { took, ...process } = processOf(name, log, unexpectedExits);
   return {
     ...process,
@@ -112,7 +134,9 @@ export function makeServer(name: string, log: string, port: number, unexpectedEx
 /** The moment at which something listens; at the latest when `starting` is settled. */
 async function portOpens(port: number, starting: Promise<Child>): Promise<number> {
   let settled = false;
-  const end = () => { settled = true; };
+  const end = () => {
+    settled = true;
+  };
   starting.then(end, end);
   while (!settled && !(await accepts('127.0.0.1', port, 200))) await sleep(10);
   return performance.now();

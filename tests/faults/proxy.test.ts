@@ -30,7 +30,9 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const client of clients.splice(0)) client.destroy();
   await proxy.stop();
-  await new Promise((resolve) => { server.close(resolve); });
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
 });
 
 interface Client {
@@ -45,9 +47,13 @@ async function client(): Promise<Client> {
   clients.push(socket);
   let got = '';
   let closed = false;
-  socket.on('data', (data) => { got += data.toString('latin1'); });
+  socket.on('data', (data) => {
+    got += data.toString('latin1');
+  });
   socket.on('error', () => undefined);
-  socket.on('close', () => { closed = true; });
+  socket.on('close', () => {
+    closed = true;
+  });
   await once(socket, 'connect');
   return { socket, got: () => got, closed: () => closed };
 }

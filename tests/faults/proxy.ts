@@ -3,13 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { frameReader } from '#libs/kafka/test/test-kit.ts';
 
 /**
- * A TCP proxy for one link: one process to one server. What it does to connections, it does to those that there are and to
- * new ones, until heal().
+ * A TCP proxy for one link: one process to one server. What it does to connections, it does to
+ * those that there are and to new ones, until heal().
  */
 export type Fault =
   /** Connections are cut, and nothing listens. */
   | { kind: 'refuse' }
-  /** No reset, and nothing passes in either direction; what was sent comes out when it is healed, as TCP would send it again. */
+  /**
+   * No reset, and nothing passes in either direction; what was sent comes out when it is healed, as
+   * TCP would send it again.
+   */
   | { kind: 'black_hole' }
   /** The request reaches the server; in place of its answer the connection is cut. `times` answers, then no more. */
   | { kind: 'cut_answers'; which: Answers; times: number }
@@ -19,7 +22,7 @@ export type Fault =
   | { kind: 'sliced'; bytes: number; everyMs: number };
 
 /** any: the next bytes of the server. produce: the answer to a Kafka produce request. commit: Postgres' to a COMMIT. */
-export type Answers = 'any' | 'produce' | 'commit';
+type Answers = 'any' | 'produce' | 'commit';
 
 interface Pair {
   client: Socket;
@@ -69,7 +72,10 @@ export class Proxy {
     const server = this.#server;
     this.#server = undefined;
     this.#cutAll();
-    if (server) await new Promise((resolve) => { server.close(resolve); });
+    if (server)
+      await new Promise((resolve) => {
+        server.close(resolve);
+      });
   }
 
   /** Puts a fault in place of whatever there was. */
@@ -102,7 +108,12 @@ export class Proxy {
     const toServer = this.#flow(client, server);
     const toClient = this.#flow(server, client);
     client.on('data', (data) => {
-      if (this.#fault?.kind === 'cut_answers' && this.#fault.which === 'produce' && requests(data).includes(produceApiKey)) pair.produced = true;
+      if (
+        this.#fault?.kind === 'cut_answers' &&
+        this.#fault.which === 'produce' &&
+        requests(data).includes(produceApiKey)
+      )
+        pair.produced = true;
       toServer(data);
     });
     server.on('data', (data) => {
@@ -144,10 +155,14 @@ export class Proxy {
         }
         return;
       }
-      const dueAt = performance.now() + (fault?.kind === 'latency' ? fault.minMs + this.#random() * (fault.maxMs - fault.minMs) : 0);
-      const mine: Promise<void> = (tail ?? Promise.resolve()).then(() => this.#deliver(data, dueAt, to)).then(() => {
-        if (tail === mine) tail = undefined;
-      });
+      const dueAt =
+        performance.now() +
+        (fault?.kind === 'latency' ? fault.minMs + this.#random() * (fault.maxMs - fault.minMs) : 0);
+      const mine: Promise<void> = (tail ?? Promise.resolve())
+        .then(() => this.#deliver(data, dueAt, to))
+        .then(() => {
+          if (tail === mine) tail = undefined;
+        });
       tail = mine;
     };
   }
@@ -156,7 +171,7 @@ export class Proxy {
     const wait = dueAt - performance.now();
     if (wait > 0) await sleep(wait);
     await this.#open.promise;
-    for (let from = 0; from < data.length && !to.destroyed;) {
+    for (let from = 0; from < data.length && !to.destroyed; ) {
       const fault = this.#fault;
       const bytes = fault?.kind === 'sliced' ? fault.bytes : data.length;
       to.write(data.subarray(from, from + bytes));

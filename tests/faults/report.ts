@@ -5,17 +5,25 @@ import { titleOf } from './row.ts';
 
 /** The fault table, as a run prints it and as docs/faults.md holds it. */
 export function table(results: Result[], quick: boolean): string {
-  const lines = results.filter(({ row }) => row !== wholeRun).map(({ row, recoveredMs, answers, skipped }) => {
-    const cells = skipped === undefined ? [seconds(row.recoveryMs), seconds(recoveredMs), answersText(answers)] : ['', '', `SKIPPED: ${skipped}`];
-    return `| ${[titleOf(row, quick), ...cells].join(' | ')} |`;
-  });
+  const lines = results
+    .filter(({ row }) => row !== wholeRun)
+    .map(({ row, recoveredMs, answers, skipped }) => {
+      const cells =
+        skipped === undefined
+          ? [seconds(row.recoveryMs), seconds(recoveredMs), answersText(answers)]
+          : ['', '', `SKIPPED: ${skipped}`];
+      return `| ${[titleOf(row, quick), ...cells].join(' | ')} |`;
+    });
   return ['| fault | recovery allowed | measured | what callers saw |', '|---|---|---|---|', ...lines].join('\n');
 }
 
 const seconds = (ms: number): string => (Number.isFinite(ms) ? `${(ms / 1000).toFixed(1)} s` : 'never');
 
 function answersText(answers: Record<string, number>): string {
-  return Object.entries(answers).sort(([a], [b]) => a.localeCompare(b)).map(([status, count]) => `${count} × ${status}`).join(', ');
+  return Object.entries(answers)
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([status, count]) => `${count} × ${status}`)
+    .join(', ');
 }
 
 /** Operations whose outcome was followed to its end, and of them the lost and the doubled. */
@@ -35,7 +43,9 @@ export function print(result: Result | undefined, say: (line: string) => void): 
   const { row, findings, skipped, notes, recoveredMs, operations, tookMs } = result;
   const recovered = row === wholeRun ? '' : `normal after ${Math.round(recoveredMs)} ms, ${operations} operations, `;
   const verdict = findings.length > 0 ? 'FAILED' : skipped === undefined ? 'ok    ' : 'SKIP  ';
-  say(`${verdict} ${row.name.padEnd(28)} ${skipped ?? recovered}${skipped === undefined ? `${(tookMs / 1000).toFixed(1)} s` : ''}`);
+  say(
+    `${verdict} ${row.name.padEnd(28)} ${skipped ?? recovered}${skipped === undefined ? `${(tookMs / 1000).toFixed(1)} s` : ''}`,
+  );
   for (const note of notes) say(`       ${note}`);
   for (const finding of findings.slice(0, shownFindings)) say(`       ${finding}`);
   if (findings.length > shownFindings) say(`       … ${findings.length - shownFindings} more`);
@@ -43,7 +53,9 @@ export function print(result: Result | undefined, say: (line: string) => void): 
 
 /** Writes docs/faults.md: from a run of every row at full length, and nothing else. */
 export function writeDocs(results: Result[], slowness: number): void {
-  const notes = results.filter((result) => result.notes.length > 0).map((result) => `- ${titleOf(result.row, false)}: ${result.notes.join('; ')}.`);
+  const notes = results
+    .filter((result) => result.notes.length > 0)
+    .map((result) => `- ${titleOf(result.row, false)}: ${result.notes.join('; ')}.`);
   const text = `# Faults
 
 What was injected into a running bank under load, how long it took until everything was normal again, and what callers saw.

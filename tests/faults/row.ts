@@ -8,22 +8,27 @@ import type { Accounts, Load } from './load.ts';
 import type { Random } from './random.ts';
 
 /**
- * How to add a row: make one with the fields below in a file of rows/, and name it in rows/all.ts. While `inject` runs, the
- * load of load.ts goes on; it resolves when the cause is gone, and everything else (load, recovery probe, drain, I1-I12) is
- * done for it by campaign.ts. `npm run test:faults -- --quick --only <name>` runs it alone.
+ * How to add a row: make one with the fields below in a file of rows/, and name it in rows/all.ts.
+ * While `inject` runs, the load of load.ts goes on; it resolves when the cause is gone, and
+ * everything else (load, recovery probe, drain, I1-I12) is done for it by campaign.ts. `npm run
+ * test:faults -- --quick --only <name>` runs it alone.
  */
 export interface Row {
   /** kebab-case; --only takes it. */
   name: string;
   /** What is injected, as the table in docs/ says it; `lasts` gives a duration as this run has it. */
   title: string | ((lasts: (ms: number) => string) => string);
-  /** What it hurts: in `simulate` rows overlap only when they have nothing in common. `all` excludes every other row. */
+  /**
+   * What it hurts: in `simulate` rows overlap only when they have nothing in common. `all` excludes
+   * every other row.
+   */
   touches: readonly (string | 'all')[];
   /** How long until all is normal again, from the cause being gone. */
   recoveryMs: number;
   /**
-   * What callers may see beyond 2xx, deserved 4xx and, as default, 202, 503, 504. `cut`: connections of a gateway that is
-   * killed may be cut. `nothing`: no failed request at all, a 202 that ends Completed aside.
+   * What callers may see beyond 2xx, deserved 4xx and, as default, 202, 503, 504. `cut`:
+   * connections of a gateway that is killed may be cut. `nothing`: no failed request at all, a 202
+   * that ends Completed aside.
    */
   callers?: 'cut' | 'nothing';
   /** A gateway that stands still for a while: it answers nobody until it goes on. */
@@ -34,7 +39,10 @@ export interface Row {
   withoutLoad?: boolean;
   /** Injects the fault and takes it away. May return the moment (performance.now) at which the cause was gone. */
   inject(bench: Bench): Promise<number | void>;
-  /** How many answers of each status callers got that are not in the journal: refusals that were counted and not followed. */
+  /**
+   * How many answers of each status callers got that are not in the journal: refusals that were
+   * counted and not followed.
+   */
   counted?(): Record<string, number>;
   /** What must hold beyond I1-I12, when everything has come to rest. */
   check?(evidence: Evidence, bench: Bench): Promise<string[]>;

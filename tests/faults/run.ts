@@ -11,8 +11,8 @@ import { selfTest } from './self-test.ts';
 
 /**
  * `npm run test:faults`: injects every fault of the table once, under load, and checks I1-I12 from outside after each. See
- * row.ts for how to add one. Exit code 0 only if everything held. With --self-test it does so to banks with a bug on purpose
- * (self-test.ts), and succeeds if it finds each.
+ * row.ts for how to add one. Exit code 0 only if everything held. With --self-test it does so to
+ * banks with a bug on purpose (self-test.ts), and succeeds if it finds each.
  */
 const { values: options } = parseArgs({
   options: {
@@ -31,21 +31,29 @@ async function main(): Promise<Verdict> {
   const wanted = options.only?.split(',');
   const unknown = wanted?.filter((name) => !rows.some((row) => row.name === name)) ?? [];
   if (unknown.length > 0) throw new Error(`there is no row ${unknown.join(', ')}; --list names them`);
-  if (options['write-docs'] && (options.quick || wanted)) throw new Error('docs/faults.md is written from a run of every row at full length: without --quick and --only');
+  if (options['write-docs'] && (options.quick || wanted))
+    throw new Error('docs/faults.md is written from a run of every row at full length: without --quick and --only');
   const chosen = wanted ? rows.filter(({ name }) => wanted.includes(name)) : rows;
   const seed = options.seed ?? String(Date.now() % 1_000_000_007);
   const slowness = Number(process.env['FAULTS_SLOWNESS'] ?? 1);
   const dir = mkdtempSync(join(tmpdir(), 'core-banking-faults-'));
-  say(`seed ${seed}, ${chosen.length} rows${options.quick ? ', quick' : ''}${slowness === 1 ? '' : `, recovery bounds × ${slowness}`}; logs and journal in ${dir}`);
+  say(
+    `seed ${seed}, ${chosen.length} rows${options.quick ? ', quick' : ''}${slowness === 1 ? '' : `, recovery bounds × ${slowness}`}; logs and journal in ${dir}`,
+  );
   const startedAt = performance.now();
   const results = await runAll({ seed, quick: options.quick, dir, slowness, say }, chosen);
   const failed = results.filter(({ findings }) => findings.length > 0).length;
   const skipped = results.filter((result) => result.skipped !== undefined).length;
-  say(`\n${table(results, options.quick)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`);
+  say(
+    `\n${table(results, options.quick)}\n\n${totals(results)}; ${Math.round((performance.now() - startedAt) / 1000)} s`,
+  );
   if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
   if (options['write-docs']) writeDocs(results, slowness);
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
-  else say(`to run it again: npm run test:faults -- --seed ${seed}${options.quick ? ' --quick' : ''}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`);
+  else
+    say(
+      `to run it again: npm run test:faults -- --seed ${seed}${options.quick ? ' --quick' : ''}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`,
+    );
   return { passed: results.length - failed - skipped, failed, skipped };
 }
 

@@ -12,11 +12,13 @@ import { together } from './rows/together.ts';
 
 /**
  * `npm run simulate -- [--seed N,M] [--hours H | --minutes M] [--write-docs]`: rows drawn by a seed, alone or up to three at once, at
- * random moments, for hours (of real time) per seed; everything is checked after each round. The seed gives the same rounds and
- * requests again; when they meet is up to the machine.
+ * random moments, for hours (of real time) per seed; everything is checked after each round. The
+ * seed gives the same rounds and requests again; when they meet is up to the machine.
  */
 const text = { type: 'string' } as const;
-const { values: options } = parseArgs({ options: { seed: text, hours: text, minutes: text, 'write-docs': { type: 'boolean', default: false } } });
+const { values: options } = parseArgs({
+  options: { seed: text, hours: text, minutes: text, 'write-docs': { type: 'boolean', default: false } },
+});
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 const mostAtOnce = 3;
@@ -28,11 +30,20 @@ function draw(random: Random): Row {
   const chosen: Row[] = [];
   for (const row of random.shuffle(rows)) {
     const alone = row.touches.includes('all') || row.withoutLoad === true;
-    if (chosen.length === 0 || (!alone && chosen.every(({ touches }) => !touches.some((part) => part === 'all' || row.touches.includes(part))))) chosen.push(row);
+    if (
+      chosen.length === 0 ||
+      (!alone && chosen.every(({ touches }) => !touches.some((part) => part === 'all' || row.touches.includes(part))))
+    )
+      chosen.push(row);
     if (chosen.length === count || alone) break;
   }
   const [only] = chosen;
-  return chosen.length === 1 && only ? only : together(chosen, chosen.map(() => random.int(0, spreadMs)));
+  return chosen.length === 1 && only
+    ? only
+    : together(
+        chosen,
+        chosen.map(() => random.int(0, spreadMs)),
+      );
 }
 
 interface Simulation {
@@ -44,7 +55,13 @@ interface Simulation {
 /** Rounds until the time is over or something is found; then everything again. */
 async function simulate(seed: string, durationMs: number, dir: string): Promise<Simulation> {
   const begun = performance.now();
-  const campaign = await Campaign.start({ seed, quick: false, dir, slowness: Number(process.env['FAULTS_SLOWNESS'] ?? 1), say });
+  const campaign = await Campaign.start({
+    seed,
+    quick: false,
+    dir,
+    slowness: Number(process.env['FAULTS_SLOWNESS'] ?? 1),
+    say,
+  });
   const random = createRandom(seed).fork('rounds');
   const rounds: Result[] = [];
   const take = (result: Result) => {
@@ -64,7 +81,8 @@ async function simulate(seed: string, durationMs: number, dir: string): Promise<
 
 async function main(): Promise<Verdict> {
   const seeds = (options.seed ?? String(Date.now() % 1_000_000_007)).split(',');
-  const durationMs = options.minutes === undefined ? Number(options.hours ?? 1) * 3_600_000 : Number(options.minutes) * 60_000;
+  const durationMs =
+    options.minutes === undefined ? Number(options.hours ?? 1) * 3_600_000 : Number(options.minutes) * 60_000;
   const done: Simulation[] = [];
   for (const seed of seeds) {
     const dir = mkdtempSync(join(tmpdir(), 'core-banking-simulation-'));

@@ -8,9 +8,10 @@ import { makeServer, type Server } from '../faults/processes.ts';
 import type { Proxy } from '../faults/proxy.ts';
 
 /**
- * Three brokers that are their own controllers. Each knows the others by names, and has a hosts file of its own, in which the
- * name of every other one leads to a link between these two: so that one can be cut from the others. Services reach each
- * broker directly, over TLS; who checks, in plain text.
+ * Three brokers that are their own controllers. Each knows the others by names, and has a hosts
+ * file of its own, in which the name of every other one leads to a link between these two: so that
+ * one can be cut from the others. Services reach each broker directly, over TLS; who checks, in
+ * plain text.
  */
 export interface Brokers {
   all: Server[];
@@ -36,9 +37,13 @@ const replicatedSettings: Record<string, string> = {
   'transaction.state.log.min.isr': '2',
   'share.coordinator.state.topic.replication.factor': '3',
   'share.coordinator.state.topic.min.isr': '2',
-  // Who is silent for three seconds leads nothing any more; clients look for the next one then (libs/kafka/patched/lost-brokers.ts).
+  // Who is silent for three seconds leads nothing any more; clients look for the next one then
+  // (libs/kafka/patched/lost-brokers.ts).
   'broker.session.timeout.ms': '3000',
   'broker.heartbeat.interval.ms': '500',
+  // By default a request to a controller that is frozen or cut off has 30 s, and the change of
+  // replicas in sync that others wait for with it.
+  'controller.socket.timeout.ms': '2000',
   // A follower that asks its new leader too early asks again after this long, and what is written waits for it.
   'replica.fetch.backoff.ms': '100',
 };
@@ -50,16 +55,30 @@ interface Ports {
   controller: number;
 }
 
-export async function makeBrokers({ dir, unexpectedExits, link }: ServersContext, keyStore: string, settings: Record<string, string> = {}): Promise<Brokers> {
+export async function makeBrokers(
+  { dir, unexpectedExits, link }: ServersContext,
+  keyStore: string,
+  settings: Record<string, string> = {},
+): Promise<Brokers> {
   const ids = Array.from({ length: count }, (_, i) => i + 1);
   const ports = new Map<number, Ports>();
-  for (const id of ids) ports.set(id, { client: await freePort(), services: await freePort(), broker: await freePort(), controller: await freePort() });
+  for (const id of ids)
+    ports.set(id, {
+      client: await freePort(),
+      services: await freePort(),
+      broker: await freePort(),
+      controller: await freePort(),
+    });
   const of = (id: number) => ports.get(id) as Ports;
   const links: { from: number; to: number; proxy: Proxy }[] = [];
   for (const to of ids) {
     for (const from of ids.filter((id) => id !== to)) {
       for (const kind of ['broker', 'controller'] as const) {
-        links.push({ from, to, proxy: await link(`${nameOf(from)}>${nameOf(to)} ${kind}`, of(to)[kind], of(to)[kind], address(from, to)) });
+        links.push({
+          from,
+          to,
+          proxy: await link(`${nameOf(from)}>${nameOf(to)} ${kind}`, of(to)[kind], of(to)[kind], address(from, to)),
+        });
       }
     }
   }
@@ -67,33 +86,38 @@ export async function makeBrokers({ dir, unexpectedExits, link }: ServersContext
   const voters = ids.map((id) => `${id}@${nameOf(id)}:${of(id).controller}`).join(',');
   const all = ids.map((id) => {
     const { services, ...own } = of(id);
-    return makeServer(nameOf(id), join(dir, 'log', `${nameOf(id)}.log`), own.client, unexpectedExits, (_, log) => startKafka({
-      dir: join(dir, nameOf(id)),
-      log,
-      ports: own,
-      way: 'java',
-      clusterId,
-      listeners: [{ name: 'SERVICES', port: services, advertisedPort: services }],
-      javaFlags: [`-Djdk.net.hosts.file=${writeHosts(dir, id, ids)}`],
-      startTimeoutMs,
-      settings: {
-        ...replicatedSettings,
-        'node.id': String(id),
-        'controller.quorum.voters': voters,
-        'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${nameOf(id)}:${own.broker},SERVICES://127.0.0.1:${services}`,
-        'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,SERVICES:SSL',
-        'ssl.keystore.type': 'PEM',
-        'ssl.keystore.location': keyStore,
-        ...settings,
-      },
-    }));
+    return makeServer(nameOf(id), join(dir, 'log', `${nameOf(id)}.log`), own.client, unexpectedExits, (_, log) =>
+      startKafka({
+        dir: join(dir, nameOf(id)),
+        log,
+        ports: own,
+        way: 'java',
+        clusterId,
+        listeners: [{ name: 'SERVICES', port: services, advertisedPort: services }],
+        javaFlags: [`-Djdk.net.hosts.file=${writeHosts(dir, id, ids)}`],
+        startTimeoutMs,
+        settings: {
+          ...replicatedSettings,
+          'node.id': String(id),
+          'controller.quorum.voters': voters,
+          // The controller's too: followers go on to the address that their leader names, past the
+          // links if it is another one.
+          'advertised.listeners': `CLIENT://127.0.0.1:${own.client},BROKER://${nameOf(id)}:${own.broker},CONTROLLER://${nameOf(id)}:${own.controller},SERVICES://127.0.0.1:${services}`,
+          'listener.security.protocol.map': 'CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,SERVICES:SSL',
+          'ssl.keystore.type': 'PEM',
+          'ssl.keystore.location': keyStore,
+          ...settings,
+        },
+      }),
+    );
   });
   return {
     all,
     together: together(all),
     bootstrap: ids.map((id) => `127.0.0.1:${of(id).client}`).join(','),
     secured: ids.map((id) => `127.0.0.1:${of(id).services}`).join(','),
-    linksOf: (broker) => links.filter(({ from, to }) => [from, to].includes(all.indexOf(broker) + 1)).map(({ proxy }) => proxy),
+    linksOf: (broker) =>
+      links.filter(({ from, to }) => [from, to].includes(all.indexOf(broker) + 1)).map(({ proxy }) => proxy),
   };
 }
 
@@ -103,7 +127,10 @@ const address = (from: number, to: number) => `127.7.${from}.${to}`;
 
 function writeHosts(dir: string, id: number, ids: number[]): string {
   const file = join(dir, `${nameOf(id)}.hosts`);
-  const lines = [`127.0.0.1 localhost ${hostname()} ${nameOf(id)}`, ...ids.filter((other) => other !== id).map((other) => `${address(id, other)} ${nameOf(other)}`)];
+  const lines = [
+    `127.0.0.1 localhost ${hostname()} ${nameOf(id)}`,
+    ...ids.filter((other) => other !== id).map((other) => `${address(id, other)} ${nameOf(other)}`),
+  ];
   writeFileSync(file, `${lines.join('\n')}\n`);
   return file;
 }

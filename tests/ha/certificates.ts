@@ -4,7 +4,10 @@ import { type Authority, createAuthority } from '../support/certificates.ts';
 
 const names = ['IP:127.0.0.1'];
 
-/** The files that servers present and services trust; each change is in place at once, and seen by who reads them next. */
+/**
+ * The files that servers present and services trust; each change is in place at once, and seen by
+ * who reads them next.
+ */
 export class Certificates {
   /** What services trust: one CA or several. */
   readonly trusted: string;
@@ -20,7 +23,9 @@ export class Certificates {
   constructor(dir: string) {
     this.#dir = join(dir, 'tls');
     mkdirSync(this.#dir, { recursive: true });
-    [this.trusted, this.cert, this.key, this.both] = ['trusted.pem', 'server.crt', 'server.key', 'server.pem'].map((name) => join(this.#dir, name)) as [string, string, string, string];
+    [this.trusted, this.cert, this.key, this.both] = ['trusted.pem', 'server.crt', 'server.key', 'server.pem'].map(
+      (name) => join(this.#dir, name),
+    ) as [string, string, string, string];
     this.#authority = createAuthority(this.#dir, 'ca-1');
     this.trust([this.#authority]);
     this.present(this.#authority);
@@ -43,7 +48,11 @@ export class Certificates {
   /** What servers present from their next reload or start on. */
   present(authority: Authority, days = 2): void {
     const made = authority.sign(`server-${++this.#count}`, names, days);
-    for (const [to, from] of [[this.cert, made.cert], [this.key, made.key], [this.both, made.both]] as const) {
+    for (const [to, from] of [
+      [this.cert, made.cert],
+      [this.key, made.key],
+      [this.both, made.both],
+    ] as const) {
       copyFileSync(from, `${to}.new`);
       renameSync(`${to}.new`, to);
     }

@@ -34,7 +34,13 @@ export async function startHaCluster(dir: string, random: Random, options: HaOpt
       databasePortOf: () => database.port,
       databaseSettings: `?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificates.trusted)}`,
       // Services refuse to start where a topic could be lost with a broker.
-      env: { REPLICATION_FACTOR: '3', ALLOW_UNREPLICATED: 'false', KAFKA_SSL: 'true', KAFKA_SSL_CA_FILE: certificates.trusted, ...options.env },
+      env: {
+        REPLICATION_FACTOR: '3',
+        ALLOW_UNREPLICATED: 'false',
+        KAFKA_SSL: 'true',
+        KAFKA_SSL_CA_FILE: certificates.trusted,
+        ...options.env,
+      },
     };
   };
   const cluster = await startCluster(dir, random, servers);

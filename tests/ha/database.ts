@@ -12,8 +12,9 @@ import { patroniSettings } from './patroni/settings.ts';
 import { programPath } from './preflight.ts';
 
 /**
- * A primary and a synchronous standby under Patroni, which keeps in etcd who is primary; HAProxy leads connections to that one.
- * The servers are those of the npm package; Patroni, etcd and HAProxy are Debian's.
+ * A primary and a synchronous standby under Patroni, which keeps in etcd who is primary; HAProxy
+ * leads connections to that one. The servers are those of the npm package; Patroni, etcd and
+ * HAProxy are Debian's.
  */
 export interface Database {
   members: Member[];
@@ -51,24 +52,45 @@ export interface DatabaseOptions {
 
 const startMs = 60_000;
 
-export async function makeDatabase(context: ServersContext, { tls, synchronous = true }: DatabaseOptions): Promise<Database> {
+export async function makeDatabase(
+  context: ServersContext,
+  { tls, synchronous = true }: DatabaseOptions,
+): Promise<Database> {
   const { dir, superuserPassword, owner, unexpectedExits } = context;
   const programs = await findPrograms();
   const { prefix, uid, gid } = chooseUser(programs, dir);
   const bin = makeBin(join(dir, 'postgres-bin'), programs);
   const etcd = await makeEtcd(context);
-  const ports = await Promise.all(['a', 'b'].map(async (name) => ({ name, port: await freePort(), restPort: await freePort() })));
+  const ports = await Promise.all(
+    ['a', 'b'].map(async (name) => ({ name, port: await freePort(), restPort: await freePort() })),
+  );
   const folders = Object.fromEntries(ports.map(({ name, port }) => [port, join(dir, `postgres-${name}`)]));
   const members = ports.map(({ name, port, restPort }): Member => {
     const config = join(dir, `patroni-${name}.json`);
-    const settings = patroniSettings({ name, port, restPort, etcdPort: etcd.port, bin, folders, superuserPassword, synchronous, tls });
-    writeFileSync(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
-    const server = makeServer(`postgres-${name}`, join(dir, 'log', `postgres-${name}.log`), port, unexpectedExits, async (_, log) => {
-      const [command, ...args] = [...prefix, programPath('patroni'), config] as unknown as [string, ...string[]];
-      const child = startChild({ name: `patroni-${name}`, command, args, uid, gid, log, marker: config });
-      await awaitServing(child, () => status(restPort).then((now) => now?.state === 'running'));
-      return child;
+    const settings = patroniSettings({
+      name,
+      port,
+      restPort,
+      etcdPort: etcd.port,
+      bin,
+      folders,
+      superuserPassword,
+      synchronous,
+      tls,
     });
+    writeFileSync(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
+    const server = makeServer(
+      `postgres-${name}`,
+      join(dir, 'log', `postgres-${name}.log`),
+      port,
+      unexpectedExits,
+      async (_, log) => {
+        const [command, ...args] = [...prefix, programPath('patroni'), config] as unknown as [string, ...string[]];
+        const child = startChild({ name: `patroni-${name}`, command, args, uid, gid, log, marker: config });
+        await awaitServing(child, () => status(restPort).then((now) => now?.state === 'running'));
+        return child;
+      },
+    );
     const folder = folders[port] ?? '';
     return {
       ...server,
@@ -85,11 +107,17 @@ export async function makeDatabase(context: ServersContext, { tls, synchronous =
   };
   const primary = async () => (await byRole('primary')) ?? byRole('master');
   const standby = () => byRole('replica');
-  const paired = async (timeoutMs = startMs): Promise<void> => void (await eventually(async () => {
-    const [first, second] = [await primary(), await standby()];
-    const now = await second?.status();
-    return first !== undefined && now?.state?.match(/running|streaming/) != null && (!synchronous || now.sync_standby === true) && (await accepts('127.0.0.1', haproxy.port));
-  }, timeoutMs));
+  const paired = async (timeoutMs = startMs): Promise<void> =>
+    void (await eventually(async () => {
+      const [first, second] = [await primary(), await standby()];
+      const now = await second?.status();
+      return (
+        first !== undefined &&
+        now?.state?.match(/running|streaming/) != null &&
+        (!synchronous || now.sync_standby === true) &&
+        (await accepts('127.0.0.1', haproxy.port))
+      );
+    }, timeoutMs));
   const start = async (): Promise<number> => {
     const asleep = [etcd, ...members, haproxy].filter((one) => !one.running());
     for (const one of asleep) await one.start();
@@ -110,15 +138,29 @@ export async function makeDatabase(context: ServersContext, { tls, synchronous =
     primary,
     standby,
     paired,
-    together: { ...haproxy, name: 'database', running: () => [etcd, ...members, haproxy].every((one) => one.running()), start, stop: () => stop('stop'), kill: () => stop('kill') },
+    together: {
+      ...haproxy,
+      name: 'database',
+      running: () => [etcd, ...members, haproxy].every((one) => one.running()),
+      start,
+      stop: () => stop('stop'),
+      kill: () => stop('kill'),
+    },
     async reload() {
       // Of the server itself: to Patroni nothing has changed.
       for (const folder of Object.values(folders)) for (const pid of postmasterOf(folder)) trySignal(pid, 'SIGHUP');
     },
     async switchover() {
       const [from, to] = [await primary(), await standby()];
-      const body = JSON.stringify({ leader: from?.name.replace('postgres-', ''), candidate: to?.name.replace('postgres-', '') });
-      const response = await fetch(`http://127.0.0.1:${from?.restPort}/switchover`, { method: 'POST', body, signal: AbortSignal.timeout(60_000) });
+      const body = JSON.stringify({
+        leader: from?.name.replace('postgres-', ''),
+        candidate: to?.name.replace('postgres-', ''),
+      });
+      const response = await fetch(`http://127.0.0.1:${from?.restPort}/switchover`, {
+        method: 'POST',
+        body,
+        signal: AbortSignal.timeout(60_000),
+      });
       if (!response.ok) throw new Error(`Patroni refuses the switchover: ${response.status} ${await response.text()}`);
     },
   };
@@ -144,28 +186,71 @@ async function makeEtcd({ dir, unexpectedExits }: ServersContext): Promise<Serve
   return makeServer('etcd', join(dir, 'log', 'etcd.log'), await freePort(), unexpectedExits, async (port, log) => {
     const url = `http://127.0.0.1:${port}`;
     const peerUrl = `http://127.0.0.1:${peer}`;
-    const args = ['--data-dir', join(dir, 'etcd'), '--listen-client-urls', url, '--advertise-client-urls', url, '--listen-peer-urls', peerUrl,
-      '--initial-advertise-peer-urls', peerUrl, '--initial-cluster', `default=${peerUrl}`, '--unsafe-no-fsync'];
+    const args = [
+      '--data-dir',
+      join(dir, 'etcd'),
+      '--listen-client-urls',
+      url,
+      '--advertise-client-urls',
+      url,
+      '--listen-peer-urls',
+      peerUrl,
+      '--initial-advertise-peer-urls',
+      peerUrl,
+      '--initial-cluster',
+      `default=${peerUrl}`,
+      '--unsafe-no-fsync',
+    ];
     const child = startChild({ name: 'etcd', command: programPath('etcd'), args, log, marker: join(dir, 'etcd') });
     await awaitServing(child, async () => (await fetch(`${url}/health`, { signal: AbortSignal.timeout(1000) })).ok);
     return child;
   });
 }
 
-/** Asks each member's Patroni twice a second whether it is primary, and cuts the connections of one that is not any more. */
+/**
+ * Asks each member's Patroni twice a second whether it is primary, and cuts the connections of one
+ * that is not any more.
+ */
 async function makeHaproxy({ dir, unexpectedExits }: ServersContext, members: Member[]): Promise<Server> {
-  return makeServer('haproxy', join(dir, 'log', 'haproxy.log'), await freePort(), unexpectedExits, async (port, log) => {
-    const config = join(dir, 'haproxy.cfg');
-    const servers = members.map(({ name, port: to, restPort }) => `  server ${name} 127.0.0.1:${to} check port ${restPort}`);
-    writeFileSync(config, `${[
-      'defaults', '  mode tcp', '  timeout connect 1s', '  timeout client 1h', '  timeout server 1h', '  timeout check 1s', '  retries 0',
-      'listen primary', `  bind 127.0.0.1:${port}`, '  option httpchk OPTIONS /primary', '  http-check expect status 200',
-      '  default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions', ...servers,
-    ].join('\n')}\n`);
-    const child = startChild({ name: 'haproxy', command: programPath('haproxy'), args: ['-db', '-f', config], log, marker: config });
-    await awaitServing(child, () => accepts('127.0.0.1', port));
-    return child;
-  });
+  return makeServer(
+    'haproxy',
+    join(dir, 'log', 'haproxy.log'),
+    await freePort(),
+    unexpectedExits,
+    async (port, log) => {
+      const config = join(dir, 'haproxy.cfg');
+      const servers = members.map(
+        ({ name, port: to, restPort }) => `  server ${name} 127.0.0.1:${to} check port ${restPort}`,
+      );
+      writeFileSync(
+        config,
+        `${[
+          'defaults',
+          '  mode tcp',
+          '  timeout connect 1s',
+          '  timeout client 1h',
+          '  timeout server 1h',
+          '  timeout check 1s',
+          '  retries 0',
+          'listen primary',
+          `  bind 127.0.0.1:${port}`,
+          '  option httpchk OPTIONS /primary',
+          '  http-check expect status 200',
+          '  default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions',
+          ...servers,
+        ].join('\n')}\n`,
+      );
+      const child = startChild({
+        name: 'haproxy',
+        command: programPath('haproxy'),
+        args: ['-db', '-f', config],
+        log,
+        marker: config,
+      });
+      await awaitServing(child, () => accepts('127.0.0.1', port));
+      return child;
+    },
+  );
 }
 
 async function status(restPort: number): Promise<Awaited<ReturnType<Member['status']>>> {
@@ -193,7 +278,9 @@ async function killMachine(patroni: Server, folder: string): Promise<void> {
 }
 
 function sendersOf(folder: string): number[] {
-  return postmasterOf(folder).flatMap((pid) => pidsOf({ pid: () => pid })).filter((pid) => commandLine(pid).includes('walsender'));
+  return postmasterOf(folder)
+    .flatMap((pid) => pidsOf({ pid: () => pid }))
+    .filter((pid) => commandLine(pid).includes('walsender'));
 }
 
 /** The process of the server on this folder, if there is one. */
@@ -203,12 +290,17 @@ function postmasterOf(folder: string): number[] {
 }
 
 async function createOwner(port: number, password: string, owner: { name: string; password: string }): Promise<void> {
-  const pool = createPool({ url: postgresUrl(port, 'postgres', password, 'postgres'), application_name: 'ha', schema: 'public', max: 1 }, silent);
+  const pool = createPool(
+    { url: postgresUrl(port, 'postgres', password, 'postgres'), application_name: 'ha', schema: 'public', max: 1 },
+    silent,
+  );
   try {
     const { rowCount } = await pool.query('select from pg_database where datname = $1', [owner.name]);
     if (rowCount !== 0) return;
     await pool.query(`drop role if exists ${owner.name}`);
-    await pool.query(`create role ${owner.name} login createrole createdb password '${owner.password}' in role pg_monitor, pg_signal_backend`);
+    await pool.query(
+      `create role ${owner.name} login createrole createdb password '${owner.password}' in role pg_monitor, pg_signal_backend`,
+    );
     await pool.query(`create database ${owner.name} owner ${owner.name}`);
   } finally {
     await pool.end();

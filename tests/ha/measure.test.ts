@@ -1,20 +1,28 @@
 import { expect, test } from 'vitest';
-import type { Attempt } from '../faults/journal.ts';
 import type { Evidence } from '../faults/evidence.ts';
+import type { Attempt } from '../faults/journal.ts';
 import type { Bench } from '../faults/row.ts';
 import { haRow } from './measure.ts';
 
-const attempt = (sentAt: number, tookMs: number, status: Attempt['status']) =>
-  ({ operation: {}, attempt: { sentAt, tookMs, status, gateway: 'gateway', body: {}, replayed: false } as unknown as Attempt });
+const attempt = (sentAt: number, tookMs: number, status: Attempt['status']) => ({
+  operation: {},
+  attempt: { sentAt, tookMs, status, gateway: 'gateway', body: {}, replayed: false } as unknown as Attempt,
+});
 
 /** The findings of a row with two faults, `apartMs` apart. */
-async function findingsOf(apartMs: number, attempts: (start: number) => ReturnType<typeof attempt>[]): Promise<{ findings: string[]; outageMs: number }> {
+async function findingsOf(
+  apartMs: number,
+  attempts: (start: number) => ReturnType<typeof attempt>[],
+): Promise<{ findings: string[]; outageMs: number }> {
   const clock = performance.now();
   const now = performance.now;
   let at = clock;
   performance.now = () => at;
   const row = haRow({
-    name: 'row', title: 'row', touches: [], outageMs: 5000,
+    name: 'row',
+    title: 'row',
+    touches: [],
+    outageMs: 5000,
     async inject(_bench, mark) {
       mark('first');
       at += apartMs;
@@ -33,13 +41,19 @@ async function findingsOf(apartMs: number, attempts: (start: number) => ReturnTy
 }
 
 test('a write that is on its way at the next fault is judged with it', async () => {
-  const { findings, outageMs } = await findingsOf(20_000, (start) => [attempt(start + 19_900, 5000, 504), attempt(start + 23_000, 5000, 202)]);
+  const { findings, outageMs } = await findingsOf(20_000, (start) => [
+    attempt(start + 19_900, 5000, 504),
+    attempt(start + 23_000, 5000, 202),
+  ]);
   expect(findings).toEqual([]);
   expect(outageMs).toBeCloseTo(3000);
 });
 
 test('a write that fails long after a fault, and before the next, is a finding', async () => {
-  const { findings, outageMs } = await findingsOf(20_000, (start) => [attempt(start + 12_000, 5000, 504), attempt(start + 13_000, 10, 201)]);
+  const { findings, outageMs } = await findingsOf(20_000, (start) => [
+    attempt(start + 12_000, 5000, 504),
+    attempt(start + 13_000, 10, 201),
+  ]);
   expect(findings).toEqual(['HA: first: of 2 writes sent 5000 ms later and after, 1 were not answered 2xx']);
   expect(outageMs).toBeCloseTo(12_000);
 });

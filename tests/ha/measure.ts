@@ -1,5 +1,5 @@
-import { type Attempt, decides, isDone } from '../faults/journal.ts';
 import type { Evidence } from '../faults/evidence.ts';
+import { type Attempt, decides, isDone } from '../faults/journal.ts';
 import type { Bench, Row } from '../faults/row.ts';
 
 /** When something died, and what is allowed of writes from then on. */
@@ -8,7 +8,7 @@ interface Moment {
   at: number;
 }
 
-export interface Figures {
+interface Figures {
   /** From a moment until the last write that was not answered as always was sent; the longest of all moments. */
   outageMs: number;
   writes: number;
@@ -28,7 +28,12 @@ export type Mark = (what: string) => void;
 const wantedShare = 0.99;
 
 /** A row that marks moments while it injects, and is judged by what writers saw after each. */
-export function haRow(row: Omit<HaRow, 'inject' | 'recoveryMs'> & { recoveryMs?: number; inject(bench: Bench, mark: Mark): Promise<number | void> }): HaRow {
+export function haRow(
+  row: Omit<HaRow, 'inject' | 'recoveryMs'> & {
+    recoveryMs?: number;
+    inject(bench: Bench, mark: Mark): Promise<number | void>;
+  },
+): HaRow {
   const moments: Moment[] = [];
   const made: HaRow = {
     recoveryMs: 10_000,
@@ -38,7 +43,10 @@ export function haRow(row: Omit<HaRow, 'inject' | 'recoveryMs'> & { recoveryMs?:
       moments.length = 0;
       return row.inject(bench, (what) => void moments.push({ what, at: performance.now() }));
     },
-    check: async (evidence, bench) => [...judge(made, moments, evidence, bench), ...((await row.check?.(evidence, bench)) ?? [])],
+    check: async (evidence, bench) => [
+      ...judge(made, moments, evidence, bench),
+      ...((await row.check?.(evidence, bench)) ?? []),
+    ],
   };
   return made;
 }
@@ -55,12 +63,19 @@ function judge(row: HaRow, moments: Moment[], { attempts, slowness, t0 }: Eviden
     const own = (all: typeof writes) => all.filter(({ attempt }) => endOf(attempt) >= at && endOf(attempt) < until);
     const bad = own(troubled);
     const outage = Math.max(0, ...bad.map(({ attempt }) => attempt.sentAt - at));
-    const seen = Object.entries(Object.groupBy(bad, ({ attempt }) => String(attempt.status))).map(([status, of]) => `${of?.length} × ${status}`);
+    const seen = Object.entries(Object.groupBy(bad, ({ attempt }) => String(attempt.status))).map(
+      ([status, of]) => `${of?.length} × ${status}`,
+    );
     const late = own(writes).filter(({ attempt }) => attempt.sentAt >= at + bound);
     const lateBad = late.filter(({ attempt }) => isTrouble(attempt));
-    say(`       ${what}: ${own(writes).length} writes${bad.length === 0 ? ', all answered' : `, until ${Math.round(outage)} ms ${seen.join(', ')}`}`);
+    say(
+      `       ${what}: ${own(writes).length} writes${bad.length === 0 ? ', all answered' : `, until ${Math.round(outage)} ms ${seen.join(', ')}`}`,
+    );
     longest = Math.max(longest, outage);
-    if (lateBad.length > late.length * (1 - wantedShare)) findings.push(`HA: ${what}: of ${late.length} writes sent ${bound} ms later and after, ${lateBad.length} were not answered 2xx`);
+    if (lateBad.length > late.length * (1 - wantedShare))
+      findings.push(
+        `HA: ${what}: of ${late.length} writes sent ${bound} ms later and after, ${lateBad.length} were not answered 2xx`,
+      );
     if (row.outageMs === 0 && bad.length > 0) findings.push(`HA: ${what}: ${seen.join(', ')}, and none is allowed`);
   }
   row.figures = { outageMs: longest, writes: writes.length, troubled: troubled.length };

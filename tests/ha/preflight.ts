@@ -38,10 +38,14 @@ export function programPath(program: string): string {
 
 /** Throws, naming everything that this machine lacks and how to install it: nothing is skipped. */
 export function requirePrograms(): void {
-  if (process.platform !== 'linux') throw new Error('test:ha needs Linux: it freezes processes, and gives each pair of brokers an address of its own');
-  const missing = Object.entries(packages).filter(([program]) => find(program) === undefined).map(([program, name]) => ({ program, name }));
+  if (process.platform !== 'linux')
+    throw new Error('test:ha needs Linux: it freezes processes, and gives each pair of brokers an address of its own');
+  const missing = Object.entries(packages)
+    .filter(([program]) => find(program) === undefined)
+    .map(([program, name]) => ({ program, name }));
   const java = javaVersion();
-  if (java === undefined || java < minJava) missing.push({ program: `java ${minJava} or later`, name: 'openjdk-17-jre-headless' });
+  if (java === undefined || java < minJava)
+    missing.push({ program: `java ${minJava} or later`, name: 'openjdk-17-jre-headless' });
   if (!haveJars() && !haveMaven()) missing.push({ program: 'mvn', name: 'maven' });
   if (missing.length === 0) return;
   const install = `apt-get install -y --no-install-recommends ${missing.map(({ name }) => name).join(' ')}`;

@@ -8,14 +8,23 @@ import type { HaRow } from './measure.ts';
 
 /** What was measured, with the loss (RPO) and the time (RTO) of each row. */
 export function table(results: Result[]): string {
-  const lines = results.filter(({ row }) => row !== wholeRun && !row.name.startsWith('self-test')).map((result) => {
-    const { row, findings, recoveredMs } = result;
-    const { outageMs, figures } = row as HaRow;
-    const lost = findings.filter((finding) => /LOST|DOUBLED|^I[134567]:/.test(finding)).length;
-    const share = figures && figures.writes > 0 ? `${(100 - (100 * figures.troubled) / figures.writes).toFixed(1)} % of ${figures.writes}` : '–';
-    return `| ${row.title} | ${lost === 0 ? '0' : `**${lost}**`} | ${seconds(outageMs)} | ${figures ? seconds(figures.outageMs) : '–'} | ${seconds(recoveredMs)} | ${share} |`;
-  });
-  return ['| what happens | RPO: acknowledged and lost | RTO allowed | RTO measured | all normal after | writes answered at once |', '|---|---|---|---|---|---|', ...lines].join('\n');
+  const lines = results
+    .filter(({ row }) => row !== wholeRun && !row.name.startsWith('self-test'))
+    .map((result) => {
+      const { row, findings, recoveredMs } = result;
+      const { outageMs, figures } = row as HaRow;
+      const lost = findings.filter((finding) => /LOST|DOUBLED|^I[134567]:/.test(finding)).length;
+      const share =
+        figures && figures.writes > 0
+          ? `${(100 - (100 * figures.troubled) / figures.writes).toFixed(1)} % of ${figures.writes}`
+          : '–';
+      return `| ${row.title} | ${lost === 0 ? '0' : `**${lost}**`} | ${seconds(outageMs)} | ${figures ? seconds(figures.outageMs) : '–'} | ${seconds(recoveredMs)} | ${share} |`;
+    });
+  return [
+    '| what happens | RPO: acknowledged and lost | RTO allowed | RTO measured | all normal after | writes answered at once |',
+    '|---|---|---|---|---|---|',
+    ...lines,
+  ].join('\n');
 }
 
 const seconds = (ms: number): string => (Number.isFinite(ms) ? `${(ms / 1000).toFixed(1)} s` : 'never');

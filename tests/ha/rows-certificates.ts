@@ -3,10 +3,10 @@ import { deadLetterTopics, topicName } from '#libs/contracts/topics.ts';
 import { createKafka } from '#libs/kafka/client.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
-import { eventually } from '../support/eventually.ts';
 import type { Bench } from '../faults/row.ts';
+import { eventually } from '../support/eventually.ts';
 import type { HaCluster } from './cluster.ts';
-import { haRow, type HaRow } from './measure.ts';
+import { type HaRow, haRow } from './measure.ts';
 import { caughtUp, restartBrokers } from './rows-kafka.ts';
 
 const outageMs = 5000;
@@ -33,12 +33,16 @@ async function restartServices({ cluster }: Bench): Promise<void> {
 /** Postgres presents what is in its files now, and every service has to look at it. */
 async function reloadDatabase(bench: Bench): Promise<void> {
   await ha(bench).database.reload();
-  await bench.pool.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name <> 'checker'");
+  await bench.pool.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name <> 'checker'",
+  );
 }
 
 async function deadLetters({ cluster }: Bench): Promise<bigint> {
   const kafka = createKafka({ brokers: cluster.brokers.split(','), client_id: 'checker-dead-letters' }, silent);
-  const ranges = await Promise.all(deadLetterTopics.map((topic) => topicRanges(kafka, topicName(cluster.topicPrefix, topic))));
+  const ranges = await Promise.all(
+    deadLetterTopics.map((topic) => topicRanges(kafka, topicName(cluster.topicPrefix, topic))),
+  );
   return ranges.flat().reduce((sum, { low, high }) => sum + high - low, 0n);
 }
 

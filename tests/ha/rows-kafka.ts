@@ -2,17 +2,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createKafka } from '#libs/kafka/client.ts';
 import { replicasInSync } from '#libs/kafka/topics.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
-import { eventually } from '../support/eventually.ts';
 import type { Server } from '../faults/processes.ts';
 import type { Bench } from '../faults/row.ts';
+import { eventually } from '../support/eventually.ts';
 import type { HaCluster } from './cluster.ts';
-import { haRow, type HaRow, type Mark } from './measure.ts';
+import { type HaRow, haRow, type Mark } from './measure.ts';
 
 const outageMs = 5000;
 const awayMs = 12_000;
 const quickAwayMs = 8000;
 const frozenMs = 40_000;
 const cutMs = 25_000;
+/** After a cut leaders move back, and groups with them: the next broker is cut when that is over. */
+const settleMs = 15_000;
 const catchUpMs = 120_000;
 
 const brokersOf = ({ cluster }: Bench) => (cluster as HaCluster).brokers3;
@@ -25,8 +27,17 @@ export async function caughtUp({ cluster }: Bench): Promise<void> {
   await eventually(async () => (await replicasInSync(kafka, 3)).every(({ missing }) => missing === 0), catchUpMs);
 }
 
-/** Ends and starts these brokers in turn, each when all replicas are in sync again. Resolves to when the last one served again. */
-async function inTurn(bench: Bench, mark: Mark, brokers: readonly Server[], what: string, end: (broker: Server) => Promise<void>): Promise<number> {
+/**
+ * Ends and starts these brokers in turn, each when all replicas are in sync again. Resolves to when
+ * the last one served again.
+ */
+async function inTurn(
+  bench: Bench,
+  mark: Mark,
+  brokers: readonly Server[],
+  what: string,
+  end: (broker: Server) => Promise<void>,
+): Promise<number> {
   let startedAt = 0;
   for (const broker of brokers) {
     await caughtUp(bench);
@@ -104,15 +115,16 @@ const cutOne = haRow({
   touches: ['kafka'],
   outageMs,
   async inject(bench, mark) {
+    const { quick } = bench;
     const { all, linksOf } = brokersOf(bench);
-    for (const broker of bench.quick ? [bench.random.pick(all)] : bench.random.shuffle(all).slice(0, 2)) {
+    for (const broker of quick ? [bench.random.pick(all)] : bench.random.shuffle(all).slice(0, 2)) {
       await caughtUp(bench);
       mark(`${broker.name} cut from the others`);
       await Promise.all(linksOf(broker).map((link) => link.set({ kind: 'black_hole' })));
       await away(bench, cutMs);
       mark(`${broker.name} joined again`);
       await Promise.all(linksOf(broker).map((link) => link.heal()));
-      await sleep(outageMs);
+      await sleep(quick ? outageMs : settleMs);
     }
     await caughtUp(bench);
   },

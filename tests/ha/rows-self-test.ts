@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HaCluster, HaOptions } from './cluster.ts';
-import { haRow, type HaRow } from './measure.ts';
+import { type HaRow, haRow } from './measure.ts';
 import { promoted } from './rows-postgres.ts';
 
 /** What must lose: each takes away one thing that the others rest on, and has passed when the checks find the loss. */

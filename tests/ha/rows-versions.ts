@@ -7,18 +7,20 @@ import { PROJECT } from '../../tools/local/local-dir.ts';
 import { type Cluster, oneOfEach, startCluster } from '../faults/cluster.ts';
 import type { Random } from '../faults/random.ts';
 import type { Bench } from '../faults/row.ts';
-import { haRow, type HaRow } from './measure.ts';
+import { type HaRow, haRow } from './measure.ts';
 
 /**
- * Two versions of the bank at the same time, over a migration. The older one is the last commit before the newest migration was
- * added, or OLD_COMMIT; it is taken from the history that the clone has.
+ * Two versions of the bank at the same time, over a migration. The older one is the last commit
+ * before the newest migration was added, or OLD_COMMIT; it is taken from the history that the clone
+ * has.
  */
 const migrationFolders = ['services/ledger/migrations', 'services/accounts/migrations'];
 const besideMs = 15_000;
 
 /** The commit of the older version. Throws, saying what is missing, in a clone without its history. */
 function oldCommit(): string {
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+  const git = (...args: string[]) =>
+    execFileSync('git', args, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
   try {
     const named = process.env['OLD_COMMIT'];
     if (named) return git('rev-parse', '--verify', `${named}^{commit}`);
@@ -26,7 +28,9 @@ function oldCommit(): string {
     return git('rev-parse', '--verify', `${newest}^`);
   } catch (error) {
     const shallow = git('rev-parse', '--is-shallow-repository') === 'true';
-    const cause = shallow ? 'this clone is shallow: git fetch --unshallow brings its history' : 'set OLD_COMMIT to the commit of an older version';
+    const cause = shallow
+      ? 'this clone is shallow: git fetch --unshallow brings its history'
+      : 'set OLD_COMMIT to the commit of an older version';
     throw new Error(`the older version of the bank is not in the history; ${cause}`, { cause: error });
   }
 }
@@ -70,7 +74,8 @@ async function accountsBecome({ cluster }: Bench, project: string): Promise<void
 
 const sideBySide = haRow({
   name: 'versions-side-by-side',
-  title: 'the commit before the newest migration runs; migrations of this one; ledgers of both side by side; all new; a ledger and a gateway back to the old one, and forward again',
+  title:
+    'the commit before the newest migration runs; topics and migrations of this one; ledgers of both side by side; all new; a ledger and a gateway back to the old one, and forward again',
   touches: ['all'],
   outageMs: 0,
   callers: 'nothing',

@@ -2,12 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { stopAllChildren } from '../../tools/local/child.ts';
 import { Campaign, type Result } from '../faults/campaign.ts';
 import type { Cluster } from '../faults/cluster.ts';
 import type { Random } from '../faults/random.ts';
 import { print, totals } from '../faults/report.ts';
 import { titleOf } from '../faults/row.ts';
-import { stopAllChildren } from '../../tools/local/child.ts';
 import { reportVerdict, type Verdict } from '../support/verdict.ts';
 import { startHaCluster } from './cluster.ts';
 import type { HaRow } from './measure.ts';
@@ -21,7 +21,8 @@ import { startOldCluster, versionRows } from './rows-versions.ts';
 
 /**
  * `npm run test:ha`: what dies for good and what is replaced, under load, on three brokers and a database with a standby, with
- * the checks of the fault campaign after each row. `--short` is what continuous integration runs. Exit code 0 only if everything held.
+ * the checks of the fault campaign after each row. `--short` is what continuous integration runs.
+ * Exit code 0 only if everything held.
  */
 const { values: options } = parseArgs({
   options: {
@@ -48,7 +49,14 @@ interface Suite {
 const suites: Suite[] = [
   { name: 'cluster', rows: [...kafkaRows, ...postgresRows, ...certificateRows], start: startHaCluster },
   { name: 'versions', rows: versionRows, start: startOldCluster },
-  ...selfTestRows.map((row): Suite => ({ name: row.name, rows: [row], start: (dir, random) => startHaCluster(dir, random, row.without), mustFail: true })),
+  ...selfTestRows.map(
+    (row): Suite => ({
+      name: row.name,
+      rows: [row],
+      start: (dir, random) => startHaCluster(dir, random, row.without),
+      mustFail: true,
+    }),
+  ),
 ];
 const stopMs = 10_000;
 const shortRows = ['broker-kill-each', 'postgres-kill-primary'];
@@ -58,7 +66,14 @@ async function runSuite({ name, rows, start }: Suite, seed: string, dir: string)
   mkdirSync(own, { recursive: true });
   const begun = performance.now();
   const slowness = Number(process.env['FAULTS_SLOWNESS'] ?? 1);
-  const campaign = await Campaign.start({ seed, quick: options.quick || options.short, dir: own, slowness, say, start });
+  const campaign = await Campaign.start({
+    seed,
+    quick: options.quick || options.short,
+    dir: own,
+    slowness,
+    say,
+    start,
+  });
   say(`${name}: the cluster runs after ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   const results: Result[] = [];
   try {
@@ -78,14 +93,28 @@ async function runSuite({ name, rows, start }: Suite, seed: string, dir: string)
 function judged(results: Result[], { mustFail }: Suite): Result[] {
   if (!mustFail) return results;
   const isFound = results.some(({ findings }) => findings.some((finding) => /LOST|I3|I5/.test(finding)));
-  return results.slice(0, 1).map((result) => ({ ...result, findings: isFound ? [] : ['the loss that was planted was not found'] }));
+  return results
+    .slice(0, 1)
+    .map((result) => ({ ...result, findings: isFound ? [] : ['the loss that was planted was not found'] }));
 }
 
 function thisRun(results: Result[]): Run {
   const quick = options.quick || options.short;
   const run = new Set(results.map(({ row }) => row.name));
-  const notRun = suites.flatMap(({ rows }) => rows).filter(({ name }) => !run.has(name)).map((row) => titleOf(row, false));
-  return { options: process.argv.slice(2).join(' '), quick, slowness: Number(process.env['FAULTS_SLOWNESS'] ?? 1), notRun };
+  const notRun = suites
+    .flatMap(({ rows }) => rows)
+    .filter(({ name }) => !run.has(name))
+    .map((row) => titleOf(row, false));
+  return {
+    // The file of results is of the machine, and not of the run.
+    options: process.argv
+      .slice(2)
+      .join(' ')
+      .replace(/ ?--json \S+/, ''),
+    quick,
+    slowness: Number(process.env['FAULTS_SLOWNESS'] ?? 1),
+    notRun,
+  };
 }
 
 async function main(): Promise<Verdict> {
@@ -107,7 +136,10 @@ async function main(): Promise<Verdict> {
   if (options.json) writeFileSync(options.json, JSON.stringify(results, null, 2));
   if (options['write-docs']) writeDocs(results, thisRun(results));
   if (failed === 0) rmSync(dir, { recursive: true, force: true });
-  else say(`to run it again: npm run test:ha -- --seed ${seed}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`);
+  else
+    say(
+      `to run it again: npm run test:ha -- --seed ${seed}${options.only ? ` --only ${options.only}` : ''}; logs and journal are kept in ${dir}`,
+    );
   return { passed: results.length - failed, failed };
 }
 

@@ -1,6 +1,18 @@
 import { defineConfig } from 'vitest/config';
 
-/** The unit tests that the pure code of posting and of the order of events rests on, without the slow ones over random commands: what Stryker runs against each mutant. */
+/**
+ * The unit tests that the pure code of posting and of the order of events rests on, without the
+ * slow ones over random commands: what Stryker runs against each mutant.
+ */
 export default defineConfig({
-  test: { include: ['services/ledger/domain/*.test.ts', 'services/ledger/batch/*.test.ts', 'libs/contracts/money.test.ts', 'libs/contracts/ids.test.ts'], exclude: ['**/*.int.test.ts', '**/*-properties.test.ts', '**/node_modules/**'], testTimeout: 60_000 },
+  test: {
+    include: [
+      'services/ledger/domain/*.test.ts',
+      'services/ledger/batch/*.test.ts',
+      'libs/contracts/money.test.ts',
+      'libs/contracts/ids.test.ts',
+    ],
+    exclude: ['**/*.int.test.ts', '**/*-properties.test.ts', '**/node_modules/**'],
+    testTimeout: 60_000,
+  },
 });

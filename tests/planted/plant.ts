@@ -9,7 +9,11 @@ export const root = join(import.meta.dirname, '..', '..');
 /** What git would keep of this checkout, with its packages. */
 export function copyCheckout(): string {
   const copy = mkdtempSync(join(tmpdir(), 'core-banking-planted-'));
-  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
+  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
   for (const file of new Set(files.split('\0').filter((name) => name !== ''))) {
     mkdirSync(dirname(join(copy, file)), { recursive: true });
     // Links are links: the chart has some, to a folder too.

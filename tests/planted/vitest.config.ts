@@ -2,5 +2,14 @@ import { defineConfig } from 'vitest/config';
 
 /** For run.ts, which has started the servers: the unit and integration tests that it names. */
 export default defineConfig({
-  test: { root: '.', include: ['**/*.test.ts'], exclude: ['**/node_modules/**', '**/*.e2e.test.ts'], env: { NODE_ENV: 'test' }, pool: 'forks', maxWorkers: 2, testTimeout: 120_000, hookTimeout: 240_000 },
+  test: {
+    root: '.',
+    include: ['**/*.test.ts'],
+    exclude: ['**/node_modules/**', '**/*.e2e.test.ts'],
+    env: { NODE_ENV: 'test' },
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 120_000,
+    hookTimeout: 240_000,
+  },
 });

@@ -7,10 +7,17 @@ import { createKafka } from '#libs/kafka/client.ts';
 import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { testMacSecrets } from '#libs/service/test/keys.ts';
 import { clientCredentials } from '../../clients/typescript/index.ts';
-import { createTopics, MAIN_CLIENT, makeApiKey, migrateService, newKeyPair, startService } from '../../tools/local/bank.ts';
 import type { BankSettings, ServiceKind, ServiceSpec } from '../../tools/local/bank.ts';
-import { trySignal } from '../../tools/local/child.ts';
+import {
+  createTopics,
+  MAIN_CLIENT,
+  makeApiKey,
+  migrateService,
+  newKeyPair,
+  startService,
+} from '../../tools/local/bank.ts';
 import type { Child } from '../../tools/local/child.ts';
+import { trySignal } from '../../tools/local/child.ts';
 import { logTail } from '../../tools/local/log-file.ts';
 import { freePort } from '../../tools/local/ports.ts';
 import { awaitReady } from '../../tools/local/ready.ts';
@@ -23,6 +30,8 @@ export type BankOptions = {
   gateways?: number;
   ledgers?: number;
   accounts?: number;
+  /** None unless said otherwise: a process less for the banks that need none. */
+  webhooks?: number;
   /** With the administration dashboard; people sign in at the test issuer. */
   dashboard?: boolean;
   /** More environment for every service. */
@@ -76,12 +85,16 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     brokers: required('KAFKA_BROKERS'),
     topicPrefix: `${database.name}.`,
     ownerUrl: database.url,
-    rolePasswords: { ledger: secret(), accounts: secret() },
+    rolePasswords: { ledger: secret(), accounts: secret(), webhooks: secret() },
     issuer: required('TEST_ISSUER'),
     apiKeyPepper: secret() + secret(),
     idempotencySecret: secret() + secret(),
+    webhookSecretKey: secret() + secret(),
     signing: { mac: testMacSecrets, keyPair: newKeyPair() },
-    dashboard: options.dashboard === true ? { clientSecret: required('TEST_CLIENT_SECRET'), sessionSecret: secret() + secret() } : undefined,
+    dashboard:
+      options.dashboard === true
+        ? { clientSecret: required('TEST_CLIENT_SECRET'), sessionSecret: secret() + secret() }
+        : undefined,
     env: options.env,
   };
   const processes: TestProcess[] = [];
@@ -92,12 +105,19 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
     rmSync(dir, { recursive: true, force: true });
   };
   try {
-    await Promise.all([migrateService('ledger', settings), migrateService('accounts', settings), createTopics(settings)]);
+    await Promise.all([
+      migrateService('ledger', settings),
+      migrateService('accounts', settings),
+      options.webhooks ? migrateService('webhooks', settings) : undefined,
+      createTopics(settings),
+    ]);
     const specs = await serviceSpecs(options, dir);
     processes.push(...specs.map((spec) => testProcess(spec, settings)));
     const base_urls = specs.filter((spec) => spec.kind === 'gateway').map((spec) => `http://127.0.0.1:${spec.port}`);
     const [api_key] = await Promise.all([makeApiKey(settings), ...processes.map((process) => process.awaitReady())]);
-    await Promise.all(base_urls.map((url) => awaitReady({ url: `${url}/`, headers: { 'x-api-key': api_key } }, READY_MS)));
+    await Promise.all(
+      base_urls.map((url) => awaitReady({ url: `${url}/`, headers: { 'x-api-key': api_key } }, READY_MS)),
+    );
     return {
       base_urls,
       api_key,
@@ -107,7 +127,13 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
       database_url: database.url,
       processes,
       process: (name) => find(processes, name),
-      token: async (scopes, clientId = MAIN_CLIENT) => clientCredentials({ tokenEndpoint: `${settings.issuer}/token`, clientId, clientSecret: required('TEST_CLIENT_SECRET'), scope: scopes?.join(' ') })(false),
+      token: async (scopes, clientId = MAIN_CLIENT) =>
+        clientCredentials({
+          tokenEndpoint: `${settings.issuer}/token`,
+          clientId,
+          clientSecret: required('TEST_CLIENT_SECRET'),
+          scope: scopes?.join(' '),
+        })(false),
       stop,
     };
   } catch (error) {
@@ -120,7 +146,9 @@ export async function startBank(options: BankOptions = {}): Promise<Bank> {
 function required(name: string): string {
   const value = process.env[name];
   if (!value)
-    throw new Error(`${name} is not set: end-to-end tests are named *.e2e.test.ts or *.int.test.ts, so that tests/support/global-setup.ts runs`);
+    throw new Error(
+      `${name} is not set: end-to-end tests are named *.e2e.test.ts or *.int.test.ts, so that tests/support/global-setup.ts runs`,
+    );
   return value;
 }
 
@@ -134,6 +162,7 @@ async function serviceSpecs(options: BankOptions, dir: string): Promise<ServiceS
   const counts: [ServiceKind, number][] = [
     ['ledger', options.ledgers ?? 1],
     ['accounts', options.accounts ?? 1],
+    ['webhooks', options.webhooks ?? 0],
     ['gateway', options.gateways ?? 1],
   ];
   const specs: ServiceSpec[] = [];
@@ -152,7 +181,10 @@ type TestProcess = BankProcess & { kind: ServiceKind; awaitReady: () => Promise<
 function testProcess(spec: ServiceSpec, settings: BankSettings): TestProcess {
   let child: Child = startService(spec, settings);
   const health_url = `http://127.0.0.1:${spec.healthPort}/readyz`;
-  const ready = () => awaitReady({ url: health_url }, READY_MS, () => (child.running() ? undefined : `never answered: ${spec.name} died`));
+  const ready = () =>
+    awaitReady({ url: health_url }, READY_MS, () =>
+      child.running() ? undefined : `never answered: ${spec.name} died`,
+    );
   return {
     kind: spec.kind,
     name: spec.name,

@@ -1,12 +1,17 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import type { World } from './world.ts';
 
 /** Chromium with the dashboard in it: the one that CHROMIUM names, or where systems have theirs. */
-const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
+const places = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
 const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place));
 const missing = 'there is no Chromium: install it (Debian: apt-get install chromium), or name one in CHROMIUM';
 if (executablePath === undefined && process.env['CI_STRICT'] === '1') throw new Error(missing);
@@ -20,7 +25,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const widths = { phone: { width: 375, height: 800 }, desk: { width: 1440, height: 900 } } as const;
 
 /** One person's browser window, and what must not happen in it. It is closed after the test. */
-export interface Window {
+interface Window {
   page: Page;
   context: BrowserContext;
   /** Errors of the console and of scripts, and requests to other places than the bank and its issuer. */
@@ -43,7 +48,10 @@ export function useDashboard(world: World): Dashboard {
   const contexts: BrowserContext[] = [];
   const sessions = new Map<string, Awaited<ReturnType<BrowserContext['cookies']>>>();
   beforeAll(async () => {
-    browser = await chromium.launch({ ...(executablePath === undefined ? {} : { executablePath }), args: ['--no-sandbox'] });
+    browser = await chromium.launch({
+      ...(executablePath === undefined ? {} : { executablePath }),
+      args: ['--no-sandbox'],
+    });
   });
   afterEach(async () => {
     await Promise.all(contexts.splice(0).map((context) => context.close()));
@@ -52,16 +60,27 @@ export function useDashboard(world: World): Dashboard {
   const open = async (origins: readonly string[] = []): Promise<Window> => {
     if (!browser) throw new Error('the browser does not run yet');
     const allowed = [...[...world.bank.base_urls, world.bank.issuer].map((url) => new URL(url).origin), ...origins];
-    const context = await browser.newContext({ viewport: widths.desk, reducedMotion: 'reduce', permissions: ['clipboard-read', 'clipboard-write'], ignoreHTTPSErrors: origins.length > 0 });
+    const context = await browser.newContext({
+      viewport: widths.desk,
+      reducedMotion: 'reduce',
+      permissions: ['clipboard-read', 'clipboard-write'],
+      ignoreHTTPSErrors: origins.length > 0,
+    });
     contexts.push(context);
     context.setDefaultTimeout(15_000);
     const page = await context.newPage();
     const complaints: string[] = [];
     // It asks again by itself when an interface of this machine comes or goes, as those of containers do.
     const isOurs = (text: string) => !text.includes('ERR_NETWORK_CHANGED');
-    page.on('console', (message) => void (message.type() === 'error' && isOurs(message.text()) && complaints.push(message.text())));
+    page.on(
+      'console',
+      (message) => void (message.type() === 'error' && isOurs(message.text()) && complaints.push(message.text())),
+    );
     page.on('pageerror', (error) => void complaints.push(error.message));
-    page.on('request', (request) => void (!isAllowed(request.url(), allowed) && complaints.push(`a request to ${request.url()}`)));
+    page.on(
+      'request',
+      (request) => void (!isAllowed(request.url(), allowed) && complaints.push(`a request to ${request.url()}`)),
+    );
     return { page, context, complaints };
   };
   return {
@@ -73,13 +92,18 @@ export function useDashboard(world: World): Dashboard {
       const known = sessions.get(user);
       if (known) await window.context.addCookies(known);
       else await signIn(window.page, `${world.bank.base_urls[0]}`, user);
-      if (!known) sessions.set(user, (await window.context.cookies()).filter(({ name }) => name === 'bank_session'));
+      if (!known)
+        sessions.set(
+          user,
+          (await window.context.cookies()).filter(({ name }) => name === 'bank_session'),
+        );
       return window;
     },
   };
 }
 
-const isAllowed = (url: string, allowed: readonly string[]) => url.startsWith('data:') || allowed.includes(new URL(url).origin);
+const isAllowed = (url: string, allowed: readonly string[]) =>
+  url.startsWith('data:') || allowed.includes(new URL(url).origin);
 
 export async function enterPassword(page: Page, user: string): Promise<void> {
   await page.getByLabel('User name').fill(user);
@@ -115,14 +139,23 @@ async function expectAccessible(page: Page, rules?: string[]): Promise<void> {
   // Evaluated by the debugger, which the page's content policy does not hold back.
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe);
   const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
-  const violations = await page.evaluate<Violation[]>(`axe.run(document, ${options}).then(({ violations }) => violations)`);
+  const violations = await page.evaluate<Violation[]>(
+    `axe.run(document, ${options}).then(({ violations }) => violations)`,
+  );
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-  expect(serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary ?? ''}`).join(' | ')}`)).toEqual([]);
+  expect(
+    serious.map(
+      ({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary ?? ''}`).join(' | ')}`,
+    ),
+  ).toEqual([]);
 }
 
 /** Nothing is wider than the window: what is, scrolls by itself. */
 async function expectNoSidewaysScroll(page: Page): Promise<void> {
-  expect(await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'), page.url()).toBe(0);
+  expect(
+    await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
+    page.url(),
+  ).toBe(0);
 }
 
 /** What of a page changes with its width and its theme. */
@@ -130,7 +163,10 @@ const looks = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusa
 
 /** The page as it is, on a desk in light and on a phone in the dark: accessible, and no wider than the window. */
 export async function expectFine(page: Page, name: string): Promise<void> {
-  for (const [size, colorScheme, rules] of [['desk', 'light', undefined], ['phone', 'dark', looks]] as const) {
+  for (const [size, colorScheme, rules] of [
+    ['desk', 'light', undefined],
+    ['phone', 'dark', looks],
+  ] as const) {
     await page.setViewportSize(widths[size]);
     await page.emulateMedia({ colorScheme });
     await look(page, `${name}-${size}`);

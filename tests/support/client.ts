@@ -1,17 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import { expect } from 'vitest';
-import type { Account, ApiKey, Client, Entry, StatusTransition, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type {
+  Account,
+  ApiKey,
+  Client,
+  Entry,
+  StatusTransition,
+  Transaction,
+  Transfer,
+} from '#libs/contracts/resources.ts';
 import { checkDocumented } from './documented.ts';
 
 /**
- * A small REST client over fetch for end-to-end tests. It adds nothing to a request but the credentials and, where there is a
- * body, Content-Type; a body may be given as raw text, so that a test decides every character. Of every answer it checks that
- * OpenAPI tells of its status and code.
+ * A small REST client over fetch for end-to-end tests. It adds nothing to a request but the
+ * credentials and, where there is a body, Content-Type; a body may be given as raw text, so that a
+ * test decides every character. Of every answer it checks that OpenAPI tells of its status and
+ * code.
  */
 
 /** A resource as REST shows it: money as JSON numbers. */
-type Rest<T> = { [K in keyof T]: K extends 'balance' | 'amount' | 'balance_after' ? number : T[K] };
+type Rest<T> = {
+  [K in keyof T]: K extends 'balance' | 'available_balance' | 'amount' | 'balance_after' ? number : T[K];
+};
 export type RestAccount = Rest<Account>;
 export type RestTransaction = Rest<Transaction>;
 export type RestTransfer = Rest<Transfer>;
@@ -101,9 +112,17 @@ export class Api {
   }
 
   /** One request, its path as it stands (no encoding is added). */
-  async send(method: string, path: string, options: { body?: unknown; raw?: string | Buffer<ArrayBuffer>; headers?: HeaderFields } = {}): Promise<Answer> {
+  async send(
+    method: string,
+    path: string,
+    options: { body?: unknown; raw?: string | Buffer<ArrayBuffer>; headers?: HeaderFields } = {},
+  ): Promise<Answer> {
     const text = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
-    const headers = { ...this.#credentials(), ...(text === undefined ? {} : { 'content-type': 'application/json' }), ...options.headers };
+    const headers = {
+      ...this.#credentials(),
+      ...(text === undefined ? {} : { 'content-type': 'application/json' }),
+      ...options.headers,
+    };
     const response = await fetch(this.#baseUrl() + path, {
       method,
       headers,
@@ -136,7 +155,7 @@ export class Api {
   /** Every item of a list, page by page. */
   async all<T>(path: string): Promise<T[]> {
     const items: T[] = [];
-    for (let next: string | undefined = path; next !== undefined;) {
+    for (let next: string | undefined = path; next !== undefined; ) {
       const page: Answer = await this.get(next);
       mustBe(page, 200);
       items.push(...page.list<T>());
@@ -152,7 +171,9 @@ export class Api {
   }
 
   async account(clientId: string, fields: Record<string, unknown> = {}): Promise<RestAccount> {
-    return done<RestAccount>(await this.post('/accounts', { client_id: clientId, account_type: 'Savings', currency: 'USD', ...fields }));
+    return done<RestAccount>(
+      await this.post('/accounts', { client_id: clientId, account_type: 'Savings', currency: 'USD', ...fields }),
+    );
   }
 
   /** An account of a new client. */
@@ -160,14 +181,31 @@ export class Api {
     return this.account((await this.client()).client_id, fields);
   }
 
-  async transact(accountId: string, type: 'Deposit' | 'Withdrawal', amount: number, fields: Record<string, unknown> = {}): Promise<RestTransaction> {
-    const answer = await this.post('/transactions', { account_id: accountId, transaction_type: type, amount, ...fields });
+  async transact(
+    accountId: string,
+    type: 'Deposit' | 'Withdrawal',
+    amount: number,
+    fields: Record<string, unknown> = {},
+  ): Promise<RestTransaction> {
+    const answer = await this.post('/transactions', {
+      account_id: accountId,
+      transaction_type: type,
+      amount,
+      ...fields,
+    });
     mustBe(answer, 201);
     return answer.body as RestTransaction;
   }
 
-  async transfer(from: string, to: string, amount: number, fields: Record<string, unknown> = {}): Promise<RestTransfer> {
-    return done<RestTransfer>(await this.post('/transfers', { from_account_id: from, to_account_id: to, amount, ...fields }));
+  async transfer(
+    from: string,
+    to: string,
+    amount: number,
+    fields: Record<string, unknown> = {},
+  ): Promise<RestTransfer> {
+    return done<RestTransfer>(
+      await this.post('/transfers', { from_account_id: from, to_account_id: to, amount, ...fields }),
+    );
   }
 
   async setStatus(accountId: string, status: string, reason?: string): Promise<RestAccount> {
@@ -194,7 +232,13 @@ function done<T>(answer: Answer, status = 201): T {
 
 /** The least that a Retail client needs. */
 export function retail(): Record<string, unknown> {
-  return { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001' };
+  return {
+    client_type: 'Retail',
+    first_name: 'Ada',
+    last_name: 'Lovelace',
+    email: 'ada@example.com',
+    contact_number: '+254700000001',
+  };
 }
 
 export function corporate(): Record<string, unknown> {
@@ -221,18 +265,28 @@ export function newKey(): string {
 
 export const unknownId = (prefix: string): string => `${prefix}_${randomUUID().replaceAll('-', '')}`;
 
-/** Throws for an answer of another status; no assertion, so that `eventually` asks again where a service may still be away. */
+/**
+ * Throws for an answer of another status; no assertion, so that `eventually` asks again where a
+ * service may still be away.
+ */
 function mustBe({ status, text }: Answer, expected: number): void {
   if (status !== expected) throw new Error(`the answer is ${status} instead of ${expected}: ${text}`);
 }
 
 /** Asserts an error of the contract: status, code, and the error body's shape. */
 export function expectError(answer: Answer, status: number, code: string, message?: RegExp): ErrorBody {
-  expect({ status: answer.status, code: (JSON.parse(answer.text || '{}') as { code?: string }).code }, answer.text).toEqual({ status, code });
+  expect(
+    { status: answer.status, code: (JSON.parse(answer.text || '{}') as { code?: string }).code },
+    answer.text,
+  ).toEqual({ status, code });
   const { error } = answer;
   const known = ['status', 'message', 'code', 'request_id', 'errors', 'details'];
   expect(Object.keys(error).filter((field) => !known.includes(field))).toEqual([]);
-  expect(error).toMatchObject({ status: 'error', message: expect.any(String), request_id: answer.header('x-request-id') });
+  expect(error).toMatchObject({
+    status: 'error',
+    message: expect.any(String),
+    request_id: answer.header('x-request-id'),
+  });
   expect(error.message.length).toBeGreaterThan(0);
   expect(answer.header('content-type')).toMatch(/^application\/json/);
   if (message) expect(error.message).toMatch(message);

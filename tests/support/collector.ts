@@ -22,7 +22,12 @@ export interface Collector {
   stop(): Promise<void>;
 }
 
-type Export = { resourceSpans: { resource: { attributes: { key: string; value: { stringValue?: string } }[] }; scopeSpans: { spans: Omit<SentSpan, 'service'>[] }[] }[] };
+type Export = {
+  resourceSpans: {
+    resource: { attributes: { key: string; value: { stringValue?: string } }[] };
+    scopeSpans: { spans: Omit<SentSpan, 'service'>[] }[];
+  }[];
+};
 
 /** Takes traces as an OpenTelemetry collector does: POST /v1/traces, JSON. */
 export async function startCollector(): Promise<Collector> {
@@ -44,9 +49,10 @@ export async function startCollector(): Promise<Collector> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
     of: (traceId) => spans.filter((span) => span.traceId === traceId),
-    stop: () => new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    }),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
 }

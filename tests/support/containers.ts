@@ -1,5 +1,5 @@
-import { GenericContainer, Wait } from 'testcontainers';
 import type { StartedTestContainer } from 'testcontainers';
+import { GenericContainer, Wait } from 'testcontainers';
 import { runToEnd } from '../../tools/local/child.ts';
 import { containerSettings, KAFKA_IMAGE } from '../../tools/local/kafka.ts';
 import { freePort } from '../../tools/local/ports.ts';
@@ -13,7 +13,10 @@ const PASSWORD = 'test';
 
 export type Containers = { brokers: string; databaseUrl: string; stop: () => Promise<void> };
 
-/** Starts the wanted servers in containers, or says in a few words why that cannot be; decides quickly where no engine is. */
+/**
+ * Starts the wanted servers in containers, or says in a few words why that cannot be; decides
+ * quickly where no engine is.
+ */
 export async function startContainers(wanted: { kafka: boolean; postgres: boolean }): Promise<Containers | string> {
   const engine = await docker(['version', '--format', '{{.Server.Version}}'], ANSWER_MS);
   if (engine.code !== 0) return 'no container engine answers';

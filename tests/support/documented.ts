@@ -7,7 +7,10 @@ interface Operation {
   codes: Map<number, string[]>;
 }
 
-type Response = { $ref?: string; content?: { 'application/json'?: { schema: { allOf?: { properties?: { code?: { enum?: string[] } } }[] } } } };
+type Response = {
+  $ref?: string;
+  content?: { 'application/json'?: { schema: { allOf?: { properties?: { code?: { enum?: string[] } } }[] } } };
+};
 
 const { paths, components } = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')) as {
   paths: Record<string, Record<string, { responses: Record<string, Response> }>>;
@@ -20,11 +23,13 @@ function codesOf({ $ref, content }: Response): string[] {
 }
 
 const operations = Object.entries(paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, { responses }]): Operation => ({
-    method: method.toUpperCase(),
-    form: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`),
-    codes: new Map(Object.entries(responses).map(([status, response]) => [Number(status), codesOf(response)])),
-  })),
+  Object.entries(methods).map(
+    ([method, { responses }]): Operation => ({
+      method: method.toUpperCase(),
+      form: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`),
+      codes: new Map(Object.entries(responses).map(([status, response]) => [Number(status), codesOf(response)])),
+    }),
+  ),
 );
 
 /** Throws where an operation answers with a status, or an error code, that docs/openapi.json does not tell of. */
@@ -34,5 +39,8 @@ export function checkDocumented(method: string, path: string, status: number, te
   const code = status < 400 ? undefined : /"code":"(\w+)","request_id"/.exec(text)?.[1];
   if (code === 'route_not_found') return;
   const codes = operation.codes.get(status);
-  if (codes === undefined || (code !== undefined && !codes.includes(code))) throw new Error(`${method} ${path} answered ${status} ${code ?? ''}, which docs/openapi.json does not list: ${text.slice(0, 300)}`);
+  if (codes === undefined || (code !== undefined && !codes.includes(code)))
+    throw new Error(
+      `${method} ${path} answered ${status} ${code ?? ''}, which docs/openapi.json does not list: ${text.slice(0, 300)}`,
+    );
 }

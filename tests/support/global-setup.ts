@@ -15,11 +15,11 @@ const key = Symbol.for('core-banking.test-servers');
 const registry = globalThis as { [key]?: Shared };
 
 /**
- * Gives the tests a real Kafka and a real Postgres, in KAFKA_BROKERS and DATABASE_URL (a superuser's), and an
- * identity provider, in TEST_ISSUER, TEST_CLIENT_SECRET and TEST_USER_PASSWORD, which sends people back to this machine and to
- * TEST_PUBLIC_URL. The servers are those that the
- * environment names, else containers where an engine answers and has or can pull the images, else the programs
- * that `npm start` uses. Says which; fails when there is no way.
+ * Gives the tests a real Kafka and a real Postgres, in KAFKA_BROKERS and DATABASE_URL (a
+ * superuser's), and an identity provider, in TEST_ISSUER, TEST_CLIENT_SECRET and
+ * TEST_USER_PASSWORD, which sends people back to this machine and to TEST_PUBLIC_URL. The servers
+ * are those that the environment names, else containers where an engine answers and has or can pull
+ * the images, else the programs that `npm start` uses. Says which; fails when there is no way.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const shared = (registry[key] ??= { users: 0, started: start() });
@@ -29,9 +29,7 @@ export default async function setup(): Promise<() => Promise<void>> {
     shared.users -= 1;
     if (shared.users > 0) return;
     delete registry[key];
-    await (
-      await shared.started
-    )();
+    await (await shared.started)();
   };
 }
 
@@ -78,7 +76,14 @@ async function startIssuer(dir: string, stops: (() => Promise<void>)[]): Promise
   const log = join(dir, 'identity-provider.log');
   // Where one gateway will be reached behind TLS. No loopback address: those are for plain http.
   const publicUrl = `https://bank.localhost:${await freePort()}`;
-  const provider = startIdentityProvider({ port, keysFile: join(dir, 'keys.json'), clientSecret, userPassword, log, publicUrls: [publicUrl] });
+  const provider = startIdentityProvider({
+    port,
+    keysFile: join(dir, 'keys.json'),
+    clientSecret,
+    userPassword,
+    log,
+    publicUrls: [publicUrl],
+  });
   stops.push(() => provider.stop(2000));
   const issuer = `http://127.0.0.1:${port}`;
   await awaitReady({ url: `${issuer}/jwks` }, 20_000, () => (provider.running() ? undefined : `died, see ${log}`));

@@ -36,7 +36,9 @@ export function expectRefused(answer: Answer, status: number, code?: string): Er
   if (code !== undefined) expect(body.code, answer.text).toBe(code);
   expect(body.request_id).toBe(answer.header('x-request-id'));
   expect(answer.header('content-type')).toBe('application/json; charset=utf-8');
-  expect(answer.header('www-authenticate') !== null, 'WWW-Authenticate belongs to 401 and 403').toBe(status === 401 || status === 403);
+  expect(answer.header('www-authenticate') !== null, 'WWW-Authenticate belongs to 401 and 403').toBe(
+    status === 401 || status === 403,
+  );
   return body;
 }
 
@@ -49,16 +51,31 @@ export function expectViolations(answer: Answer, expected: [field: string, code:
 }
 
 const counted = [
-  'v_accounts', 'v_transactions', 'v_entries', 'commands',
-  'accounts.clients', 'accounts.accounts', 'accounts.status_transitions', 'accounts.api_keys', 'accounts.approvals', 'accounts.commands',
+  'v_accounts',
+  'v_transactions',
+  'v_entries',
+  'commands',
+  'accounts.clients',
+  'accounts.accounts',
+  'accounts.status_transitions',
+  'accounts.api_keys',
+  'accounts.approvals',
+  'accounts.commands',
 ];
 
 /** Everything that a request can leave behind, as numbers. */
 export async function footprint(world: World): Promise<Record<string, unknown>> {
   const columns = counted.map((name) => `(select count(*)::int from ${name}) as "${name}"`);
-  const [row] = await world.sql(`select ${columns.join(', ')}, (select coalesce(sum(balance_minor), 0)::text from v_accounts) as balances`);
+  const [row] = await world.sql(
+    `select ${columns.join(', ')}, (select coalesce(sum(balance_minor), 0)::text from v_accounts) as balances`,
+  );
   // A refused call leaves an audit record, and its event; nothing else.
-  const told = await Promise.all(['ledger.outbox', 'accounts.outbox'].map(async (name) => [name, (await readOutbox(world.pool, name)).filter(({ topic }) => topic !== 'audit').length]));
+  const told = await Promise.all(
+    ['ledger.outbox', 'accounts.outbox'].map(async (name) => [
+      name,
+      (await readOutbox(world.pool, name)).filter(({ topic }) => topic !== 'audit').length,
+    ]),
+  );
   return { ...row, ...Object.fromEntries(told) };
 }
 
@@ -81,14 +98,20 @@ export interface RawAnswer {
 }
 
 /**
- * Writes bytes to a connection of its own and gives back the final answers (1xx left out) in their order, and whether the server
- * closed it. Ends when it is closed, or silent for `quietMs` after an answer, or after three seconds. `halfClose`: the caller says
- * that nothing more will come.
+ * Writes bytes to a connection of its own and gives back the final answers (1xx left out) in their
+ * order, and whether the server closed it. Ends when it is closed, or silent for `quietMs` after an
+ * answer, or after three seconds. `halfClose`: the caller says that nothing more will come.
  */
-export function exchange(baseUrl: string, bytes: string, { quietMs = 300, halfClose = false } = {}): Promise<{ answers: RawAnswer[]; closed: boolean }> {
+export function exchange(
+  baseUrl: string,
+  bytes: string,
+  { quietMs = 300, halfClose = false } = {},
+): Promise<{ answers: RawAnswer[]; closed: boolean }> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve) => {
-    const socket = connect(Number(port), hostname, () => (halfClose ? socket.end(bytes, 'latin1') : socket.write(bytes, 'latin1')));
+    const socket = connect(Number(port), hostname, () =>
+      halfClose ? socket.end(bytes, 'latin1') : socket.write(bytes, 'latin1'),
+    );
     let received = '';
     let quiet: NodeJS.Timeout | undefined;
     const end = (closed: boolean) => {
@@ -110,7 +133,7 @@ export function exchange(baseUrl: string, bytes: string, { quietMs = 300, halfCl
 
 function splitAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = [];
-  for (let rest = text; rest !== '';) {
+  for (let rest = text; rest !== ''; ) {
     const at = rest.indexOf('\r\n\r\n');
     if (at < 0) break;
     const head = rest.slice(0, at);
@@ -124,12 +147,21 @@ function splitAnswers(text: string): RawAnswer[] {
 }
 
 const ids: Record<string, string> = {
-  client_id: unknownId('cli'), account_id: unknownId('acc'), transaction_id: unknownId('txn'), transfer_id: unknownId('trf'), key_id: unknownId('key'), dead_letter_id: unknownId('dlt'), accountNumber: 'SAV-0000000000',
+  client_id: unknownId('cli'),
+  account_id: unknownId('acc'),
+  transaction_id: unknownId('txn'),
+  transfer_id: unknownId('trf'),
+  key_id: unknownId('key'),
+  dead_letter_id: unknownId('dlt'),
+  accountNumber: 'SAV-0000000000',
 };
 
 /** Every row of the endpoints table, its path filled with ids that nothing has. */
 export const everyEndpoint = Object.entries(endpoints).map(([name, endpoint]) => ({
-  name, method: endpoint.method, scope: endpoint.scope, path: endpoint.path.replace(/:(\w+)/g, (_, id: string) => ids[id] ?? id),
+  name,
+  method: endpoint.method,
+  scope: endpoint.scope,
+  path: endpoint.path.replace(/:(\w+)/g, (_, id: string) => ids[id] ?? id),
 }));
 
 /** Texts for `it.each`, each behind a name that fits into a line. */
@@ -138,6 +170,11 @@ export function named(texts: string[]): [name: string, text: string][] {
 }
 
 /** POSTs text as it stands. */
-export function postRaw(api: Api, path: string, raw: string | Buffer<ArrayBuffer>, headers: Record<string, string> = {}): Promise<Answer> {
+export function postRaw(
+  api: Api,
+  path: string,
+  raw: string | Buffer<ArrayBuffer>,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
   return api.send('POST', path, { raw, headers });
 }

@@ -18,13 +18,21 @@ export function kafkaOf(bank: BankTopics): KafkaClient {
   return createKafka({ brokers: bank.kafka_brokers.split(','), client_id: 'test' }, silent);
 }
 
-/** Everything that a topic holds now, in order per partition. Positions left by compaction are not waited for longer than needed. */
-export async function readTopics(bank: BankTopics, names: TopicName[], timeoutMs = 30_000): Promise<Map<TopicName, ReceivedMessage[]>> {
+/**
+ * Everything that a topic holds now, in order per partition. Positions left by compaction are not
+ * waited for longer than needed.
+ */
+export async function readTopics(
+  bank: BankTopics,
+  names: TopicName[],
+  timeoutMs = 30_000,
+): Promise<Map<TopicName, ReceivedMessage[]>> {
   const kafka = kafkaOf(bank);
   const byTopic = new Map(names.map((name) => [topicName(bank.topic_prefix, name), name]));
   const wanted = new Map<string, bigint>();
   for (const topic of byTopic.keys()) {
-    for (const { partition, low, high } of await topicRanges(kafka, topic)) if (high > low) wanted.set(`${topic}/${partition}`, high);
+    for (const { partition, low, high } of await topicRanges(kafka, topic))
+      if (high > low) wanted.set(`${topic}/${partition}`, high);
   }
   const read = new Map(names.map((name) => [name, [] as ReceivedMessage[]]));
   const reached = new Map<string, bigint>();
@@ -60,7 +68,11 @@ export async function countMessages(bank: BankTopics, name: TopicName): Promise<
 
 /** A publisher for as long as `use` runs. */
 async function withPublisher<T>(bank: BankTopics, use: (publisher: Publisher) => Promise<T>): Promise<T> {
-  const publisher = createPublisher(kafkaOf(bank), { logger: silent, name: 'test', topics: topicTable(bank.topic_prefix) });
+  const publisher = createPublisher(kafkaOf(bank), {
+    logger: silent,
+    name: 'test',
+    topics: topicTable(bank.topic_prefix),
+  });
   await publisher.start();
   try {
     return await use(publisher);
@@ -77,13 +89,24 @@ export function again({ topic, partition, key, value, headers }: ReceivedMessage
 const asksForSomething = ({ topic }: OutgoingMessage) => /\.(commands|queries|audit)$/.test(topic);
 
 /** Publishes messages as the services would that send their kinds, with their MACs; or as they are. */
-export async function publish(bank: BankTopics, messages: OutgoingMessage[], { asTheyAre = false } = {}): Promise<void> {
-  const signed = messages.map((message) => (asTheyAre || !asksForSomething(message) ? message : signedForTest(message)));
+export async function publish(
+  bank: BankTopics,
+  messages: OutgoingMessage[],
+  { asTheyAre = false } = {},
+): Promise<void> {
+  const signed = messages.map((message) =>
+    asTheyAre || !asksForSomething(message) ? message : signedForTest(message),
+  );
   await withPublisher(bank, (publisher) => publisher.publishAll(signed, { timeoutMs: 20_000 }));
 }
 
 /** Resolves when the group of a service has committed all of its commands, or another group all of `name`. */
-export async function caughtUp(bank: BankTopics, group: string, timeoutMs = 30_000, name: TopicName = `${group as 'ledger' | 'accounts'}.commands`): Promise<void> {
+export async function caughtUp(
+  bank: BankTopics,
+  group: string,
+  timeoutMs = 30_000,
+  name: TopicName = `${group as 'ledger' | 'accounts'}.commands`,
+): Promise<void> {
   const topic = topicName(bank.topic_prefix, name);
   const groupId = `${bank.topic_prefix}${group}`;
   const kafka = kafkaOf(bank);

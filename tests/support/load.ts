@@ -2,8 +2,9 @@ import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * A load driver for tests: an open loop (so many requests a second, whatever becomes of them) or a closed one (so many callers
- * who each wait for their answer). It shares the machine with what it loads.
+ * A load driver for tests: an open loop (so many requests a second, whatever becomes of them) or a
+ * closed one (so many callers who each wait for their answer). It shares the machine with what it
+ * loads.
  */
 export interface Load {
   baseUrl: string;
@@ -63,13 +64,23 @@ function send({ baseUrl, headers, shot }: Load, agent: Agent, n: number): Promis
   const { method, path, key, body } = shot(n);
   const sentAt = performance.now();
   return new Promise((resolve) => {
-    const done = (status: number, retryAfter?: string, text = '') => resolve({ key, status, retryAfter, body: text, sentAt, tookMs: performance.now() - sentAt });
-    const call = request(baseUrl + path, { method, agent, timeout: answerTimeoutMs, headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': key } }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-      response.on('end', () => done(response.statusCode ?? 0, response.headers['retry-after'], text));
-      response.on('error', () => done(0));
-    });
+    const done = (status: number, retryAfter?: string, text = '') =>
+      resolve({ key, status, retryAfter, body: text, sentAt, tookMs: performance.now() - sentAt });
+    const call = request(
+      baseUrl + path,
+      {
+        method,
+        agent,
+        timeout: answerTimeoutMs,
+        headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': key },
+      },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+        response.on('end', () => done(response.statusCode ?? 0, response.headers['retry-after'], text));
+        response.on('error', () => done(0));
+      },
+    );
     call.on('timeout', () => call.destroy(new Error('no answer')));
     call.on('error', () => done(0));
     call.end(JSON.stringify(body));

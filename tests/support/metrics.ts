@@ -1,7 +1,7 @@
 import type { BankProcess } from './bank.ts';
 
 /** One line of a scrape. */
-export interface Series {
+interface Series {
   name: string;
   labels: Record<string, string>;
   value: number;
@@ -35,13 +35,21 @@ export function readScrape(text: string): Scrape {
     }
     const [, name, labels = '', value] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
     if (name === undefined) continue;
-    series.push({ name, labels: Object.fromEntries([...labels.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g)].map((label) => [label[1], label[2]])), value: Number(value) });
+    series.push({
+      name,
+      labels: Object.fromEntries(
+        [...labels.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g)].map((label) => [label[1], label[2]]),
+      ),
+      value: Number(value),
+    });
   }
   return {
     series,
     families,
     value(name, labels = {}) {
-      const found = series.filter((one) => one.name === name && Object.entries(labels).every(([label, value]) => one.labels[label] === value));
+      const found = series.filter(
+        (one) => one.name === name && Object.entries(labels).every(([label, value]) => one.labels[label] === value),
+      );
       return found.length === 0 ? undefined : found.reduce((sum, one) => sum + one.value, 0);
     },
   };

@@ -13,6 +13,16 @@ interface Rule {
 }
 
 /** What deploy/observability/alerts.yaml holds, in its order. */
-export const rules = (parse(readFileSync(rulesFile, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules).map((rule) => ({ ...rule, name: rule.record ?? rule.alert ?? '' }));
+export const rules = (parse(readFileSync(rulesFile, 'utf8')) as { groups: { rules: Rule[] }[] }).groups
+  .flatMap((group) => group.rules)
+  .map((rule) => ({ ...rule, name: rule.record ?? rule.alert ?? '' }));
 
-export const alerts = rules.filter(({ alert }) => alert !== undefined).map(({ name, expr, labels, annotations }) => ({ name, expr, severity: labels?.severity ?? '', summary: annotations?.summary ?? '', runbook: annotations?.runbook ?? '' }));
+export const alerts = rules
+  .filter(({ alert }) => alert !== undefined)
+  .map(({ name, expr, labels, annotations }) => ({
+    name,
+    expr,
+    severity: labels?.severity ?? '',
+    summary: annotations?.summary ?? '',
+    runbook: annotations?.runbook ?? '',
+  }));

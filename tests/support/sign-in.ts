@@ -1,6 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 
-/** Signing in at the identity provider as a browser does, by fetch: cookies kept by path, redirects followed one by one. */
+/**
+ * Signing in at the identity provider as a browser does, by fetch: cookies kept by path, redirects
+ * followed one by one.
+ */
 
 export class Browser {
   readonly #cookies = new Map<string, { value: string; path: string }>();
@@ -8,7 +11,9 @@ export class Browser {
   /** One request with the cookies of its path; what the answer sets is kept. Redirects are not followed. */
   async send(url: string, form?: Record<string, string>): Promise<Response> {
     const { pathname } = new URL(url);
-    const sent = [...this.#cookies].filter(([, { path }]) => pathname.startsWith(path)).map(([name, { value }]) => `${name}=${value}`);
+    const sent = [...this.#cookies]
+      .filter(([, { path }]) => pathname.startsWith(path))
+      .map(([name, { value }]) => `${name}=${value}`);
     const answer = await fetch(url, {
       redirect: 'manual',
       headers: { cookie: sent.join('; '), accept: 'text/html' },
@@ -63,9 +68,21 @@ export function authorization(issuer: string, changes: Parameters = {}) {
 export type Tokens = { access_token: string; id_token: string; scope: string; expires_in: number };
 
 /** Redeems a code with the dashboard's secret; `changes` spoil the request. */
-export async function redeem(issuer: string, clientSecret: string, code: string, verifier: string, changes: Record<string, string> = {}): Promise<Response> {
+export async function redeem(
+  issuer: string,
+  clientSecret: string,
+  code: string,
+  verifier: string,
+  changes: Record<string, string> = {},
+): Promise<Response> {
   const authorization = `Basic ${Buffer.from(`dashboard:${clientSecret}`).toString('base64')}`;
-  const body = new URLSearchParams({ grant_type: 'authorization_code', code, redirect_uri: redirectUri, code_verifier: verifier, ...changes });
+  const body = new URLSearchParams({
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: redirectUri,
+    code_verifier: verifier,
+    ...changes,
+  });
   return await fetch(`${issuer}/token`, { method: 'POST', headers: { authorization }, body });
 }
 

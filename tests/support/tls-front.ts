@@ -3,16 +3,35 @@ import { request } from 'node:http';
 import { createServer } from 'node:https';
 
 /**
- * What terminates TLS in front of a gateway, and hides from it by which name and scheme it was called. Listens on 127.0.0.1;
- * resolves with the function that stops it.
+ * What terminates TLS in front of a gateway, and hides from it by which name and scheme it was
+ * called. Listens on 127.0.0.1; resolves with the function that stops it.
  */
-export async function startTlsFront({ port, target, cert, key }: { port: number; target: string; cert: string; key: string }): Promise<() => Promise<void>> {
+export async function startTlsFront({
+  port,
+  target,
+  cert,
+  key,
+}: {
+  port: number;
+  target: string;
+  cert: string;
+  key: string;
+}): Promise<() => Promise<void>> {
   const { hostname, port: targetPort, host } = new URL(target);
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (incoming, outgoing) => {
-    const forwarded = request({ hostname, port: targetPort, method: incoming.method, path: incoming.url, headers: { ...incoming.headers, host } }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
-    });
+    const forwarded = request(
+      {
+        hostname,
+        port: targetPort,
+        method: incoming.method,
+        path: incoming.url,
+        headers: { ...incoming.headers, host },
+      },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+      },
+    );
     forwarded.once('error', () => outgoing.destroy());
     incoming.pipe(forwarded);
   });

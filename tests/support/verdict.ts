@@ -6,8 +6,9 @@ export interface Verdict {
 }
 
 /**
- * Runs a test command to its end: prints `N passed, N failed` alone on the last line (before it `N skipped`, where some were), and
- * exits with 0 only if nothing failed. What it throws counts as one failure.
+ * Runs a test command to its end: prints `N passed, N failed` alone on the last line (before it `N
+ * skipped`, where some were), and exits with 0 only if nothing failed. What it throws counts as one
+ * failure.
  */
 export async function reportVerdict(work: () => Promise<Verdict>): Promise<void> {
   const verdict = await work().catch((error: unknown): Verdict => {

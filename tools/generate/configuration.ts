@@ -1,14 +1,15 @@
 import type { z } from 'zod';
-import { describeConfig } from '#libs/service/config.ts';
 import type { VariableDescription } from '#libs/service/config.ts';
+import { describeConfig } from '#libs/service/config.ts';
+import { migrationConfig } from '#libs/service/migration.ts';
 import { bootstrapConfig } from '#services/accounts/bootstrap-key.ts';
 import { accountsConfig } from '#services/accounts/config.ts';
-import { migrationConfig } from '#services/accounts/migrate.ts';
 import { republishConfig } from '#services/accounts/republish-keys.ts';
 import { gatewayConfig } from '#services/gateway/config.ts';
 import { ledgerConfig } from '#services/ledger/config.ts';
 import { migrateConfig } from '#services/ledger/migrate.ts';
 import { verifyConfig } from '#services/verify-books.ts';
+import { webhooksConfig } from '#services/webhooks/config.ts';
 import { topicsConfig } from '../../deploy/create-topics.ts';
 import { resendConfig } from '../../deploy/recovery/resend-commands.ts';
 
@@ -17,8 +18,10 @@ export const programs: Record<string, z.ZodObject> = {
   gateway: gatewayConfig,
   ledger: ledgerConfig,
   accounts: accountsConfig,
+  webhooks: webhooksConfig,
   'ledger/migrate': migrateConfig,
   'accounts/migrate': migrationConfig,
+  'webhooks/migrate': migrationConfig,
   'accounts/bootstrap-key': bootstrapConfig,
   'create-topics': topicsConfig,
   'verify-books': verifyConfig,
@@ -35,11 +38,22 @@ function row({ name, type, required, default: value, description, secret }: Vari
 
 /** docs/configuration.md. */
 export function configurationPage(): string {
-  const described = Object.entries(programs).map(([program, schema]) => [program, new Map(describeConfig(schema).map((variable) => [variable.name, row(variable)]))] as const);
+  const described = Object.entries(programs).map(
+    ([program, schema]) =>
+      [program, new Map(describeConfig(schema).map((variable) => [variable.name, row(variable)]))] as const,
+  );
   const rows = new Set(described.flatMap(([, variables]) => [...variables.values()]));
   // What several programs read alike is told once.
-  const groups = Map.groupBy(rows, (line) => described.filter(([, variables]) => [...variables.values()].includes(line)).map(([program]) => program).join(', '));
-  const sections = [...groups].map(([readers, lines]) => `## ${readers}\n\n| variable | value | default | | meaning |\n|---|---|---|---|---|\n${lines.join('\n')}\n`);
+  const groups = Map.groupBy(rows, (line) =>
+    described
+      .filter(([, variables]) => [...variables.values()].includes(line))
+      .map(([program]) => program)
+      .join(', '),
+  );
+  const sections = [...groups].map(
+    ([readers, lines]) =>
+      `## ${readers}\n\n| variable | value | default | | meaning |\n|---|---|---|---|---|\n${lines.join('\n')}\n`,
+  );
   return `# Configuration
 
 Every environment variable of every program, by the programs that read it. Generated from their schemas by \`npm run generate\`; a test

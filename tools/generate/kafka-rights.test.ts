@@ -4,29 +4,60 @@ import { eventTopics, topics } from '#libs/contracts/topics.ts';
 import { kafkaAcls, kafkaRights, kafkaUsers } from './kafka-rights.ts';
 
 const may = (user: string, operation: string) =>
-  kafkaRights().filter((right) => right.user === `core-banking-${user}` && right.type === 'topic' && right.operations.includes(operation)).map(({ name }) => name).sort();
+  kafkaRights()
+    .filter(
+      (right) =>
+        right.user === `core-banking-${user}` && right.type === 'topic' && right.operations.includes(operation),
+    )
+    .map(({ name }) => name)
+    .sort();
 
 test('consumers read the topics of events, and nothing else', () => {
   expect(may('consumer', 'Read')).toEqual([...eventTopics].sort());
-  expect(['Write', 'Create', 'DescribeConfigs', 'AlterConfigs'].flatMap((operation) => may('consumer', operation))).toEqual([]);
+  expect(
+    ['Write', 'Create', 'DescribeConfigs', 'AlterConfigs'].flatMap((operation) => may('consumer', operation)),
+  ).toEqual([]);
 });
 
 test('a gateway asks and reads answers; it writes nothing that says what has happened', () => {
-  expect(may('gateway', 'Write')).toEqual(['accounts.commands', 'accounts.queries', 'ledger.commands', 'ledger.queries', 'replies', 'security', 'sessions']);
+  expect(may('gateway', 'Write')).toEqual([
+    'accounts.commands',
+    'accounts.queries',
+    'ledger.batches',
+    'ledger.commands',
+    'ledger.queries',
+    'replies',
+    'security',
+    'sessions',
+    'webhooks.commands',
+    'webhooks.queries',
+  ]);
   expect(may('gateway', 'Read')).toEqual(['api-keys', 'replies', 'sessions']);
 });
 
 test('every topic is written and read by somebody, and the state of keys by accounts alone', () => {
-  for (const [name, { writers, readers }] of Object.entries(topics)) expect([writers.length, readers.length].every((count) => count > 0), name).toBe(true);
+  for (const [name, { writers, readers }] of Object.entries(topics))
+    expect(
+      [writers.length, readers.length].every((count) => count > 0),
+      name,
+    ).toBe(true);
   expect(topics['api-keys'].writers).toEqual(['accounts']);
 });
 
 test('both forms say the same, with the prefix of topics and groups', () => {
   const rights = kafkaRights('bank.');
-  const users = parseAllDocuments(kafkaUsers('bank.')).map((document) => document.toJS() as { metadata: { name: string }; spec: { authorization: { acls: object[] } } });
-  expect(users.map(({ metadata, spec }) => [metadata.name, spec.authorization.acls.length])).toEqual([...Map.groupBy(rights, ({ user }) => user)].map(([user, own]) => [user, own.length]));
-  const lines = kafkaAcls('bank.').split('\n').filter((line) => line.startsWith('kafka-acls.sh'));
+  const users = parseAllDocuments(kafkaUsers('bank.')).map(
+    (document) => document.toJS() as { metadata: { name: string }; spec: { authorization: { acls: object[] } } },
+  );
+  expect(users.map(({ metadata, spec }) => [metadata.name, spec.authorization.acls.length])).toEqual(
+    [...Map.groupBy(rights, ({ user }) => user)].map(([user, own]) => [user, own.length]),
+  );
+  const lines = kafkaAcls('bank.')
+    .split('\n')
+    .filter((line) => line.startsWith('kafka-acls.sh'));
   expect(lines).toHaveLength(rights.length);
   expect(rights.filter(({ name, user }) => !name.startsWith('bank.') && !name.startsWith(user))).toEqual([]);
-  expect(lines).toContain(`kafka-acls.sh "$@" --add --allow-principal "User:core-banking-ledger" --operation Read --group 'bank.ledger' --resource-pattern-type prefixed`);
+  expect(lines).toContain(
+    `kafka-acls.sh "$@" --add --allow-principal "User:core-banking-ledger" --operation Read --group 'bank.ledger' --resource-pattern-type prefixed`,
+  );
 });

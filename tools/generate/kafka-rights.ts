@@ -1,8 +1,9 @@
-import { type TopicName, topicName, topics, type TopicUser } from '#libs/contracts/topics.ts';
+import { type TopicName, type TopicUser, topicName, topics } from '#libs/contracts/topics.ts';
 
 /**
- * What each user at the brokers may do, as it follows from who writes and reads which topic: as Strimzi's KafkaUsers, and as lines
- * for kafka-acls. `node tools/generate/kafka-rights.ts users|acls [prefix]` prints either for another prefix of topics.
+ * What each user at the brokers may do, as it follows from who writes and reads which topic: as
+ * Strimzi's KafkaUsers, and as lines for kafka-acls. `node tools/generate/kafka-rights.ts
+ * users|acls [prefix]` prints either for another prefix of topics.
  */
 export interface Right {
   user: string;
@@ -12,26 +13,46 @@ export interface Right {
   pattern: 'literal' | 'prefix';
 }
 
-const services = ['gateway', 'ledger', 'accounts'] as const;
-/** The user of the job create-topics, and an example of one of a downstream system, whose groups begin with its name. */
+const services = ['gateway', 'ledger', 'accounts', 'webhooks'] as const;
+/**
+ * The user of the job create-topics, and an example of one of a downstream system, whose groups
+ * begin with its name.
+ */
 const [maker, consumer] = ['core-banking-topics', 'core-banking-consumer'];
-export const userOf = (service: Exclude<TopicUser, 'consumers'>): string => `core-banking-${service}`;
+const userOf = (service: Exclude<TopicUser, 'consumers'>): string => `core-banking-${service}`;
 
-/** Groups by the beginnings of their names. A gateway makes groups of its own, and shows how far those of the others are behind. */
+/**
+ * Groups by the beginnings of their names. A gateway makes groups of its own, and shows how far
+ * those of the others are behind.
+ */
 const groups: Record<(typeof services)[number], { joins: string[]; describes: string[] }> = {
-  gateway: { joins: ['gateway-', 'replies-'], describes: ['ledger', 'accounts'] },
+  gateway: { joins: ['gateway-', 'replies-'], describes: ['ledger', 'accounts', 'webhooks'] },
   ledger: { joins: ['ledger'], describes: [] },
   accounts: { joins: ['accounts'], describes: [] },
+  webhooks: { joins: ['webhooks'], describes: [] },
 };
 
 export function kafkaRights(prefix = ''): Right[] {
   const names = Object.keys(topics) as TopicName[];
-  const onTopic = (user: string, name: TopicName, operations: string[]): Right => ({ user, operations, type: 'topic', name: topicName(prefix, name), pattern: 'literal' });
-  const onGroups = (user: string, name: string, operation: string): Right => ({ user, operations: [operation], type: 'group', name, pattern: 'prefix' });
+  const onTopic = (user: string, name: TopicName, operations: string[]): Right => ({
+    user,
+    operations,
+    type: 'topic',
+    name: topicName(prefix, name),
+    pattern: 'literal',
+  });
+  const onGroups = (user: string, name: string, operation: string): Right => ({
+    user,
+    operations: [operation],
+    type: 'group',
+    name,
+    pattern: 'prefix',
+  });
   const ofServices = services.flatMap((service) => {
     const operationsOn = (name: TopicName): string[] => [
       // Every process checks at its start how topics are replicated.
-      'Describe', 'DescribeConfigs',
+      'Describe',
+      'DescribeConfigs',
       ...(topics[name].writers.includes(service) ? ['Write'] : []),
       ...(topics[name].readers.includes(service) ? ['Read'] : []),
     ];
@@ -46,24 +67,32 @@ export function kafkaRights(prefix = ''): Right[] {
   return [
     ...ofServices,
     ...names.map((name) => onTopic(maker, name, ['Create', 'Describe', 'DescribeConfigs', 'AlterConfigs'])),
-    ...names.filter((name) => topics[name].readers.includes('consumers')).map((name) => onTopic(consumer, name, ['Describe', 'Read'])),
+    ...names
+      .filter((name) => topics[name].readers.includes('consumers'))
+      .map((name) => onTopic(consumer, name, ['Describe', 'Read'])),
     onGroups(consumer, `${consumer}-`, 'Read'),
   ];
 }
 
-/** Strimzi's KafkaUsers, which the User Operator turns into users with their secrets and rights; the label names the Kafka resource. */
+/**
+ * Strimzi's KafkaUsers, which the User Operator turns into users with their rights; the label names
+ * the Kafka resource. Passwords are those that the chart's Secrets hold
+ * (deploy/kubernetes/secrets.yaml); that of a consumer is made by the operator.
+ */
 export function kafkaUsers(prefix?: string): string {
-  const users = [...Map.groupBy(kafkaRights(prefix), ({ user }) => user)].map(([name, rights]) => `apiVersion: kafka.strimzi.io/v1beta2
+  const users = [...Map.groupBy(kafkaRights(prefix), ({ user }) => user)].map(
+    ([name, rights]) => `apiVersion: kafka.strimzi.io/v1
 kind: KafkaUser
 metadata:
   name: ${name}
   labels: { strimzi.io/cluster: kafka }
 spec:
-  authentication: { type: scram-sha-512 }
+  authentication: { type: scram-sha-512${name === consumer ? '' : `, password: { valueFrom: { secretKeyRef: { name: ${name.replace('core-banking', 'bank')}, key: KAFKA_SASL_PASSWORD } } }`} }
   authorization:
     type: simple
     acls:
-${rights.map(({ type, name: resource, pattern, operations }) => `      - { resource: { type: ${type}, name: ${resource}, patternType: ${pattern} }, operations: [${operations.join(', ')}] }\n`).join('')}`);
+${rights.map(({ type, name: resource, pattern, operations }) => `      - { resource: { type: ${type}, name: ${resource}, patternType: ${pattern} }, operations: [${operations.join(', ')}] }\n`).join('')}`,
+  );
   return `# Generated by npm run generate from libs/contracts/topics.ts.\n${users.join('---\n')}`;
 }
 

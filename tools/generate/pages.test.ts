@@ -1,11 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { errorMeanings } from '#libs/contracts/error-meanings.ts';
+import { errorCodes } from '#libs/contracts/errors.ts';
 import { ConfigError, loadConfig } from '#libs/service/config.ts';
 import { programs } from './configuration.ts';
 import { pages } from './pages.ts';
 
 test.each(Object.entries(pages))('docs/%s is what the code says (else: npm run generate)', (name, page) => {
   expect(readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')).toBe(page());
+});
+
+test('every error code says what it means and what to do', () => {
+  expect(
+    Object.keys(errorCodes).filter((code) => !errorMeanings[code]?.meaning || !errorMeanings[code]?.action),
+  ).toEqual([]);
 });
 
 /** What loadConfig says is wrong, by variable. */
@@ -15,14 +23,20 @@ function problems(schema: (typeof programs)[string], env: Record<string, string>
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return error.message.split('\n').slice(1).map((line) => line.trim().split(':')[0] ?? '');
+    return error.message
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim().split(':')[0] ?? '');
   }
 }
 
-test.each(Object.entries(programs))('%s names all that is missing, and all that is wrong, at once', (_program, schema) => {
-  const names = Object.keys(schema.shape);
-  const required = names.filter((name) => !schema.shape[name]?.safeParse(undefined).success);
-  expect(problems(schema, {})).toEqual(required);
-  const choosy = names.filter((name) => !schema.shape[name]?.safeParse('\u0000').success);
-  expect(problems(schema, Object.fromEntries(names.map((name) => [name, '\u0000'])))).toEqual(choosy);
-});
+test.each(Object.entries(programs))(
+  '%s names all that is missing, and all that is wrong, at once',
+  (_program, schema) => {
+    const names = Object.keys(schema.shape);
+    const required = names.filter((name) => !schema.shape[name]?.safeParse(undefined).success);
+    expect(problems(schema, {})).toEqual(required);
+    const choosy = names.filter((name) => !schema.shape[name]?.safeParse('\u0000').success);
+    expect(problems(schema, Object.fromEntries(names.map((name) => [name, '\u0000'])))).toEqual(choosy);
+  },
+);

@@ -1,22 +1,28 @@
 import { asyncApiDocument } from '#libs/contracts/asyncapi.ts';
 import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+import { chartReadme, valuesSchema } from './chart.ts';
 import { configurationPage } from './configuration.ts';
-import { kubernetesPage, valuesSchema } from './chart.ts';
+import { errorsPage } from './errors.ts';
 import { kafkaAcls, kafkaUsers } from './kafka-rights.ts';
+import { kafkaTopics } from './kafka-topics.ts';
 import { metricsPage } from './metrics.ts';
 
 const json = (document: object): string => `${JSON.stringify(document, null, 2)}\n`;
-const eventSchemas = Object.entries(eventSchemaFiles()).map(([file, schema]) => [`events/${file}`, () => json(schema)] as const);
+const eventSchemas = Object.entries(eventSchemaFiles()).map(
+  ([file, schema]) => [`events/${file}`, () => json(schema)] as const,
+);
 
 /** Pages of docs/ by their names, and what else is made from the code, by its path from there. */
 export const pages: Record<string, () => string> = {
   'configuration.md': configurationPage,
+  'errors.md': errorsPage,
   'metrics.md': metricsPage,
   'asyncapi.json': () => json(asyncApiDocument(packageJson.version)),
   ...Object.fromEntries(eventSchemas),
   '../deploy/helm/core-banking/values.schema.json': valuesSchema,
-  'kubernetes.md': kubernetesPage,
+  '../deploy/helm/core-banking/README.md': chartReadme,
   '../deploy/kafka/users.yaml': kafkaUsers,
   '../deploy/kafka/acls.sh': kafkaAcls,
+  '../deploy/kafka/topics.yaml': kafkaTopics,
 };

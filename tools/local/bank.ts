@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import type { Signer } from '#libs/contracts/mac.ts';
-import { runToEnd, startChild } from './child.ts';
 import type { Child, ProcessRecord } from './child.ts';
+import { runToEnd, startChild } from './child.ts';
 import { type LocalDir, PROJECT } from './local-dir.ts';
 
 export const AUDIENCE = 'core-banking';
@@ -21,10 +21,11 @@ export type BankSettings = {
   topicPrefix: string;
   /** The owner of the database: migrations use it, the services get roles of their own. */
   ownerUrl: string;
-  rolePasswords: { ledger: string; accounts: string };
+  rolePasswords: Record<ServiceWithSchema, string>;
   issuer: string;
   apiKeyPepper: string;
   idempotencySecret: string;
+  webhookSecretKey: string;
   signing: SigningKeys;
   /** Gateways serve the dashboard with these; without them, none does. */
   dashboard?: { clientSecret: string; sessionSecret: string };
@@ -41,16 +42,25 @@ export type SigningKeys = { mac: Record<Signer, string>; keyPair: { privateKey: 
 export function signingKeys(local: Pick<LocalDir, 'secret' | 'value' | 'keepValue'>): SigningKeys {
   const kept = local.value('api_key_signing') ?? JSON.stringify(newKeyPair());
   local.keepValue('api_key_signing', kept);
-  const mac = { gateway: local.secret('gateway_mac'), accounts: local.secret('accounts_mac'), ledger: local.secret('ledger_mac') };
+  const mac = {
+    gateway: local.secret('gateway_mac'),
+    accounts: local.secret('accounts_mac'),
+    ledger: local.secret('ledger_mac'),
+    webhooks: local.secret('webhooks_mac'),
+  };
   return { mac, keyPair: JSON.parse(kept) as SigningKeys['keyPair'] };
 }
 
 /** A new pair of Ed25519, in PEM. */
 export function newKeyPair(): SigningKeys['keyPair'] {
-  return generateKeyPairSync('ed25519', { publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } });
+  return generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
 }
 
-export type ServiceKind = 'gateway' | 'ledger' | 'accounts';
+export type ServiceWithSchema = 'ledger' | 'accounts' | 'webhooks';
+export type ServiceKind = 'gateway' | ServiceWithSchema;
 
 export type ServiceSpec = {
   kind: ServiceKind;
@@ -64,13 +74,13 @@ export type ServiceSpec = {
 };
 
 /** Role names carry the database's, because roles belong to the whole server. */
-function roleName(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
+function roleName(settings: BankSettings, kind: ServiceWithSchema): string {
   const database = decodeURIComponent(new URL(settings.ownerUrl).pathname.slice(1)) || 'postgres';
   return `${database.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}_${kind}`;
 }
 
 /** The URL by which a service reaches its schema, in its own role. */
-export function roleUrl(settings: BankSettings, kind: 'ledger' | 'accounts'): string {
+export function roleUrl(settings: BankSettings, kind: ServiceWithSchema): string {
   const url = new URL(settings.ownerUrl);
   url.username = roleName(settings, kind);
   url.password = settings.rolePasswords[kind];
@@ -90,34 +100,46 @@ async function runScript(script: string, env: Record<string, string>, project = 
 }
 
 /** Brings the schema, role and grants of one service up to date. */
-export async function migrateService(kind: 'ledger' | 'accounts', settings: BankSettings): Promise<void> {
-  await runScript(`services/${kind}/migrate.ts`, {
-    MIGRATION_DATABASE_URL: settings.ownerUrl,
-    SERVICE_ROLE: roleName(settings, kind),
-    SERVICE_ROLE_PASSWORD: settings.rolePasswords[kind],
-    ...settings.env,
-  }, settings.project);
+export async function migrateService(kind: ServiceWithSchema, settings: BankSettings): Promise<void> {
+  await runScript(
+    `services/${kind}/migrate.ts`,
+    {
+      MIGRATION_DATABASE_URL: settings.ownerUrl,
+      SERVICE_ROLE: roleName(settings, kind),
+      SERVICE_ROLE_PASSWORD: settings.rolePasswords[kind],
+      ...settings.env,
+    },
+    settings.project,
+  );
 }
 
 /** Makes the topics that are missing. */
 export async function createTopics(settings: BankSettings): Promise<void> {
-  await runScript('deploy/create-topics.ts', {
-    KAFKA_BROKERS: settings.brokers,
-    TOPIC_PREFIX: settings.topicPrefix,
-    REPLICATION_FACTOR: process.env['REPLICATION_FACTOR'] ?? '1',
-    ALLOW_UNREPLICATED: 'true',
-    ...settings.env,
-  }, settings.project);
+  await runScript(
+    'deploy/create-topics.ts',
+    {
+      KAFKA_BROKERS: settings.brokers,
+      TOPIC_PREFIX: settings.topicPrefix,
+      REPLICATION_FACTOR: process.env['REPLICATION_FACTOR'] ?? '1',
+      ALLOW_UNREPLICATED: 'true',
+      ...settings.env,
+    },
+    settings.project,
+  );
 }
 
 /** Makes an API key with every scope. */
 export async function makeApiKey(settings: BankSettings): Promise<string> {
-  const output = await runScript('services/accounts/bootstrap-key.ts', {
-    DATABASE_URL: roleUrl(settings, 'accounts'),
-    API_KEY_PEPPER: settings.apiKeyPepper,
-    ENVIRONMENT: 'test',
-    ...settings.env,
-  }, settings.project);
+  const output = await runScript(
+    'services/accounts/bootstrap-key.ts',
+    {
+      DATABASE_URL: roleUrl(settings, 'accounts'),
+      API_KEY_PEPPER: settings.apiKeyPepper,
+      ENVIRONMENT: 'test',
+      ...settings.env,
+    },
+    settings.project,
+  );
   const key = /\bcbk_\S+/.exec(output)?.[0];
   if (key === undefined) throw new Error(`services/accounts/bootstrap-key.ts printed no key: ${output}`);
   return key;
@@ -127,7 +149,13 @@ export async function makeApiKey(settings: BankSettings): Promise<string> {
 export function signingEnvironment(kind: ServiceKind, { mac, keyPair }: SigningKeys): Record<string, string> {
   const own = { GATEWAY_MAC_KEYS: mac.gateway };
   if (kind === 'gateway') return { ...own, API_KEY_PUBLIC_KEYS: keyPair.publicKey };
-  return { ...own, ACCOUNTS_MAC_KEYS: mac.accounts, LEDGER_MAC_KEYS: mac.ledger, ...(kind === 'accounts' && { API_KEY_SIGNING_KEY: keyPair.privateKey }) };
+  if (kind === 'webhooks') return { ...own, ACCOUNTS_MAC_KEYS: mac.accounts, WEBHOOKS_MAC_KEYS: mac.webhooks };
+  return {
+    ...own,
+    ACCOUNTS_MAC_KEYS: mac.accounts,
+    LEDGER_MAC_KEYS: mac.ledger,
+    ...(kind === 'accounts' && { API_KEY_SIGNING_KEY: keyPair.privateKey, WEBHOOKS_MAC_KEYS: mac.webhooks }),
+  };
 }
 
 function environment(spec: ServiceSpec, settings: BankSettings): Record<string, string> {
@@ -143,10 +171,20 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
     SESSION_TIMEOUT_MS: process.env['SESSION_TIMEOUT_MS'] ?? '3000',
   };
   const signing = signingEnvironment(spec.kind, settings.signing);
-  if (spec.kind !== 'gateway') return { ...common, ...signing, DATABASE_URL: roleUrl(settings, spec.kind) };
+  const sealing = { WEBHOOK_SECRET_KEYS: settings.webhookSecretKey };
+  // Receivers on this machine.
+  const receivers = { ...sealing, WEBHOOK_ALLOW_NETWORKS: process.env['WEBHOOK_ALLOW_NETWORKS'] ?? '127.0.0.0/8,::1' };
+  if (spec.kind !== 'gateway')
+    return {
+      ...common,
+      ...signing,
+      DATABASE_URL: roleUrl(settings, spec.kind),
+      ...(spec.kind === 'webhooks' && receivers),
+    };
   return {
     ...common,
     ...signing,
+    ...sealing,
     HOST: '127.0.0.1',
     PORT: String(spec.port),
     JWT_ISSUER: settings.issuer,
@@ -172,8 +210,8 @@ function environment(spec: ServiceSpec, settings: BankSettings): Record<string, 
 const COMPILE_CACHE = join(PROJECT, 'node_modules', '.cache', 'node-compile-cache');
 
 /**
- * A third less memory at full load, at no cost that could be measured (docs/performance.md): the young generation may otherwise
- * take 100 MB, and what glibc has freed stays with the process.
+ * A third less memory at full load, at no cost that could be measured (docs/performance.md): the
+ * young generation may otherwise take 100 MB, and what glibc has freed stays with the process.
  */
 const nodeFlags = ['--max-semi-space-size=16'];
 const mallocSettings = { MALLOC_TRIM_THRESHOLD_: '131072' };
@@ -187,7 +225,13 @@ export function startService(spec: ServiceSpec, settings: BankSettings): Child {
     command: process.execPath,
     args: [...nodeFlags, script],
     cwd: project,
-    env: { ...mallocSettings, NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...environment(spec, settings), ...settings.env },
+    env: {
+      ...mallocSettings,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      ...process.env,
+      ...environment(spec, settings),
+      ...settings.env,
+    },
     log: spec.log,
     marker: script,
     onStart: spec.onStart,
@@ -208,7 +252,10 @@ export type IdentityProviderOptions = {
 };
 
 /** Every port of this machine: the identity provider starts before it is known where gateways listen. */
-const fromHere = (publicUrls: readonly string[] = [], ...paths: string[]): string => ['http://127.0.0.1', 'http://localhost', ...publicUrls].flatMap((origin) => paths.map((path) => origin + path)).join(' ');
+const fromHere = (publicUrls: readonly string[] = [], ...paths: string[]): string =>
+  ['http://127.0.0.1', 'http://localhost', ...publicUrls]
+    .flatMap((origin) => paths.map((path) => origin + path))
+    .join(' ');
 
 /** Starts the identity provider (identity-provider.ts). */
 export function startIdentityProvider(options: IdentityProviderOptions): Child {

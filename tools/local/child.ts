@@ -1,5 +1,5 @@
-import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, openSync, readFileSync, readlinkSync, renameSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -45,7 +45,10 @@ export type Child = {
 const living = new Set<Child>();
 const programs = new Set<ChildProcess>();
 
-/** The last resort of a launcher that gives up: kills programs that run to their end, asks every child to stop and kills it after `timeoutMs`. */
+/**
+ * The last resort of a launcher that gives up: kills programs that run to their end, asks every
+ * child to stop and kills it after `timeoutMs`.
+ */
 export async function stopAllChildren(timeoutMs: number): Promise<void> {
   for (const program of programs) program.kill('SIGKILL');
   await Promise.all([...living].map((child) => child.stop(timeoutMs)));
@@ -55,7 +58,9 @@ let deathSignalWorks: boolean | undefined;
 
 /** Linux can send a signal to a child whose parent died, even by kill -9 (prctl PR_SET_PDEATHSIG through setpriv). */
 function withDeathSignal(signal: string, command: string, args: string[]): [string, string[]] {
-  deathSignalWorks ??= process.platform === 'linux' && spawnSync('setpriv', ['--pdeathsig', 'TERM', 'true'], { timeout: 2000 }).status === 0;
+  deathSignalWorks ??=
+    process.platform === 'linux' &&
+    spawnSync('setpriv', ['--pdeathsig', 'TERM', 'true'], { timeout: 2000 }).status === 0;
   return deathSignalWorks ? ['setpriv', ['--pdeathsig', signal.slice(3), command, ...args]] : [command, args];
 }
 
@@ -110,13 +115,37 @@ export function startChild(options: ChildOptions): Child {
   return started;
 }
 
-export type RunOptions = { input?: string; env?: NodeJS.ProcessEnv; cwd?: string; uid?: number; gid?: number; timeoutMs: number };
+export type RunOptions = {
+  input?: string;
+  env?: NodeJS.ProcessEnv;
+  cwd?: string;
+  uid?: number;
+  gid?: number;
+  timeoutMs: number;
+  /**
+   * A group of its own, for a program that starts others: at the time-out all of it is asked to
+   * stop, and killed after so many milliseconds.
+   */
+  groupGraceMs?: number;
+};
 
-/** Runs a program to its end; never rejects. `code` is null when it was killed (the time-out) or could not be started. */
-export function runToEnd(command: string, args: string[], options: RunOptions): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const { timeoutMs, input, ...spawnOptions } = options;
+/**
+ * Runs a program to its end; never rejects. `code` is null when it was killed (the time-out) or
+ * could not be started.
+ */
+export function runToEnd(
+  command: string,
+  args: string[],
+  options: RunOptions,
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const { timeoutMs, input, groupGraceMs, ...spawnOptions } = options;
   return new Promise((resolve) => {
-    const child = spawn(command, args, { ...spawnOptions, timeout: timeoutMs, killSignal: 'SIGKILL' });
+    const inGroup = groupGraceMs !== undefined;
+    const child = spawn(command, args, {
+      ...spawnOptions,
+      ...(inGroup ? { detached: true } : { timeout: timeoutMs, killSignal: 'SIGKILL' }),
+    });
+    const timedOut = inGroup ? stopGroupLater(child, timeoutMs, groupGraceMs) : () => false;
     programs.add(child);
     child.once('close', () => programs.delete(child));
     let stdout = '';
@@ -130,8 +159,25 @@ export function runToEnd(command: string, args: string[], options: RunOptions): 
     child.stdin.on('error', () => {}); // a program that does not read its input
     child.stdin.end(input ?? '');
     child.once('error', (error) => resolve({ code: null, stdout, stderr: error.message }));
-    child.once('close', (code) => resolve({ code, stdout, stderr }));
+    child.once('close', (code) => resolve({ code: timedOut() ? null : code, stdout, stderr }));
   });
+}
+
+/**
+ * Ends a group when its time is over, by a signal that lets its programs clear up and then by one
+ * that does not; says whether it came to that.
+ */
+function stopGroupLater(child: ChildProcess, timeoutMs: number, graceMs: number): () => boolean {
+  let isOver = false;
+  const killGroup = (signal: NodeJS.Signals) => child.pid !== undefined && trySignal(-child.pid, signal);
+  let timer = setTimeout(() => {
+    isOver = true;
+    killGroup('SIGTERM');
+    timer = setTimeout(() => killGroup('SIGKILL'), graceMs);
+  }, timeoutMs);
+  child.once('error', () => clearTimeout(timer));
+  child.once('close', () => clearTimeout(timer));
+  return () => isOver;
 }
 
 /** Sends a signal (0 only asks); false when there is no such process. */
@@ -188,7 +234,8 @@ export async function endLeftovers(records: ProcessRecord[], graceMs = 3000): Pr
   for (const record of living) trySignal(record.pid, 'SIGTERM');
   const killAt = Date.now() + graceMs;
   while (living.some(isSameProcess)) {
-    if (Date.now() > killAt + 5000) throw new Error(`process ${living.find(isSameProcess)?.pid} of an earlier run does not end`);
+    if (Date.now() > killAt + 5000)
+      throw new Error(`process ${living.find(isSameProcess)?.pid} of an earlier run does not end`);
     if (Date.now() > killAt) for (const record of living.filter(isSameProcess)) trySignal(record.pid, 'SIGKILL');
     await sleep(50);
   }

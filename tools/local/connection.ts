@@ -23,7 +23,10 @@ export type Connection = {
 
 /** The parts that are known before the services run. */
 export function connectionOf(
-  known: Pick<Connection, 'base_url' | 'api_key' | 'client_secret' | 'kafka_brokers' | 'database_url' | 'dashboard_password' | 'services'> & { issuer: string },
+  known: Pick<
+    Connection,
+    'base_url' | 'api_key' | 'client_secret' | 'kafka_brokers' | 'database_url' | 'dashboard_password' | 'services'
+  > & { issuer: string },
 ): Connection {
   const { issuer, base_url, services, ...rest } = known;
   return {
@@ -57,10 +60,21 @@ export function removeConnection(dir: string): void {
 export function summary(connection: Connection): string {
   const call = (path: string, body: object) =>
     `curl -s ${connection.base_url}${path} -H 'x-api-key: ${connection.api_key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
-  const client = { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001' };
+  const client = {
+    client_type: 'Retail',
+    first_name: 'Ada',
+    last_name: 'Lovelace',
+    email: 'ada@example.com',
+    contact_number: '+254700000001',
+  };
   // The ids of the steps before come in through shell variables, between the single quotes.
   const account = { client_id: "'$CLIENT_ID'", account_type: 'Savings', currency: 'USD', initial_deposit: 100.5 };
-  const deposit = { account_id: "'$ACCOUNT_ID'", transaction_type: 'Deposit', amount: 25, description: 'First deposit' };
+  const deposit = {
+    account_id: "'$ACCOUNT_ID'",
+    transaction_type: 'Deposit',
+    amount: 25,
+    description: 'First deposit',
+  };
   const token = `curl -s ${connection.token_endpoint} -u ${connection.client_id}:${connection.client_secret} -d grant_type=client_credentials`;
   return `
   Base URL    ${connection.base_url}

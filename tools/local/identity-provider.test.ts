@@ -8,7 +8,15 @@ import { type Scope, scopes } from '#libs/contracts/scopes.ts';
 import { loadConfig } from '#libs/service/config.ts';
 import { createKeySet } from '#services/gateway/access/jwks.ts';
 import { createTokenVerifier } from '#services/gateway/access/tokens.ts';
-import { authorization, Browser, claimsOf, type Parameters, redeem, redirectUri, type Tokens } from '../../tests/support/sign-in.ts';
+import {
+  authorization,
+  Browser,
+  claimsOf,
+  type Parameters,
+  redeem,
+  redirectUri,
+  type Tokens,
+} from '../../tests/support/sign-in.ts';
 import { AUDIENCE, MAIN_CLIENT, startIdentityProvider } from './bank.ts';
 import { idpConfig } from './identity-provider.ts';
 import { freePort } from './ports.ts';
@@ -20,7 +28,13 @@ const dir = mkdtempSync(join(tmpdir(), 'identity-provider-'));
 const port = await freePort();
 const issuer = `http://127.0.0.1:${port}`;
 const [clientSecret, userPassword] = [randomUUID(), randomUUID()];
-const provider = startIdentityProvider({ port, keysFile: join(dir, 'keys.json'), clientSecret, userPassword, log: join(dir, 'log') });
+const provider = startIdentityProvider({
+  port,
+  keysFile: join(dir, 'keys.json'),
+  clientSecret,
+  userPassword,
+  log: join(dir, 'log'),
+});
 beforeAll(() => awaitReady({ url: `${issuer}/jwks` }, 20_000));
 afterAll(async () => {
   await provider.stop(2000);
@@ -30,14 +44,23 @@ afterAll(async () => {
 const everything = ['openid', 'profile', ...scopes].join(' ');
 
 /** To the sign-in page, and its answer to that name and password. */
-async function signIn(userName: string, changes: Parameters = {}, browser = new Browser(), password: string = userPassword) {
+async function signIn(
+  userName: string,
+  changes: Parameters = {},
+  browser = new Browser(),
+  password: string = userPassword,
+) {
   const asked = authorization(issuer, changes);
   const { url } = await browser.visit(asked.url);
   const outcome = await browser.visit(url, { user_name: userName, password });
   return { ...asked, ...outcome, browser, code: outcome.left?.searchParams.get('code') ?? '' };
 }
 
-async function tokensOf(userName: string, scope = everything, browser = new Browser()): Promise<Tokens & { nonce: string | undefined }> {
+async function tokensOf(
+  userName: string,
+  scope = everything,
+  browser = new Browser(),
+): Promise<Tokens & { nonce: string | undefined }> {
   const { code, verifier, parameters } = await signIn(userName, { scope }, browser);
   const answer = await redeem(issuer, clientSecret, code, verifier);
   expect(answer.status).toBe(200);
@@ -45,7 +68,9 @@ async function tokensOf(userName: string, scope = everything, browser = new Brow
 }
 
 test.each([undefined, 'production', 'staging'])('does not start where NODE_ENV is %s', (environment) => {
-  expect(() => loadConfig(idpConfig, { NODE_ENV: environment, IDP_CLIENT_SECRET: clientSecret })).toThrow(/IDP_CLIENT_SECRET: .*local development/);
+  expect(() => loadConfig(idpConfig, { NODE_ENV: environment, IDP_CLIENT_SECRET: clientSecret })).toThrow(
+    /IDP_CLIENT_SECRET: .*local development/,
+  );
 });
 
 describe('signing in', () => {
@@ -62,17 +87,39 @@ describe('signing in', () => {
     for (const { user_name, name } of users) expect(html).toContain(`<dt>${user_name}</dt><dd>${name}`);
   });
 
-  test.each(users)('$user_name gets what was asked for and $user_name may, and is a member of staff', async ({ user_name, name, scopes: own }) => {
-    const { access_token, id_token, scope, nonce, expires_in } = await tokensOf(user_name);
-    expect(scope.split(' ').sort()).toEqual([...own].sort());
-    expect(expires_in).toBe(3600);
-    expect(claimsOf(access_token)).toMatchObject({ iss: issuer, aud: AUDIENCE, sub: user_name, name, client_id: 'dashboard', scope });
-    expect(claimsOf(id_token)).toMatchObject({ iss: issuer, aud: 'dashboard', sub: user_name, name, nonce });
+  test.each(users)(
+    '$user_name gets what was asked for and $user_name may, and is a member of staff',
+    async ({ user_name, name, scopes: own }) => {
+      const { access_token, id_token, scope, nonce, expires_in } = await tokensOf(user_name);
+      expect(scope.split(' ').sort()).toEqual([...own].sort());
+      expect(expires_in).toBe(3600);
+      expect(claimsOf(access_token)).toMatchObject({
+        iss: issuer,
+        aud: AUDIENCE,
+        sub: user_name,
+        name,
+        client_id: 'dashboard',
+        scope,
+      });
+      expect(claimsOf(id_token)).toMatchObject({ iss: issuer, aud: 'dashboard', sub: user_name, name, nonce });
 
-    const keySet = createKeySet({ url: `${issuer}/jwks`, logger: pino({ level: 'silent' }), maxStaleMs: 60_000 });
-    const caller = await createTokenVerifier({ issuer, audience: AUDIENCE, algorithms: ['RS256'], keySet, wholeBankClients: ['dashboard'], maxLifetimeS: 3600 })(access_token);
-    expect(caller).toEqual({ actor: `jwt:${issuer}|${user_name}`, scopes: new Set(own), boundClientId: undefined, isStaff: true });
-  });
+      const keySet = createKeySet({ url: `${issuer}/jwks`, logger: pino({ level: 'silent' }), maxStaleMs: 60_000 });
+      const caller = await createTokenVerifier({
+        issuer,
+        audience: AUDIENCE,
+        algorithms: ['RS256'],
+        keySet,
+        wholeBankClients: ['dashboard'],
+        maxLifetimeS: 3600,
+      })(access_token);
+      expect(caller).toEqual({
+        actor: `jwt:${issuer}|${user_name}`,
+        scopes: new Set(own),
+        boundClientId: undefined,
+        isStaff: true,
+      });
+    },
+  );
 
   test('a token carries no more than was asked for', async () => {
     const asked: Scope[] = ['clients:read', 'keys:manage'];
@@ -82,7 +129,13 @@ describe('signing in', () => {
 
   test('a wrong password and an unknown name are refused alike, and the next attempt may succeed', async () => {
     const texts = new Set<string>();
-    for (const [name, password] of [['admin', 'wrong'], ['admin', ''], ['nobody', userPassword], ['Admin', userPassword], ['__proto__', 'x']] as const) {
+    for (const [name, password] of [
+      ['admin', 'wrong'],
+      ['admin', ''],
+      ['nobody', userPassword],
+      ['Admin', userPassword],
+      ['__proto__', 'x'],
+    ] as const) {
       const { page, left } = await signIn(name, {}, new Browser(), password);
       expect(left).toBeUndefined();
       texts.add(((await page?.text()) ?? '').replace(`value="${name}"`, ''));
@@ -199,7 +252,9 @@ describe('signing out', () => {
   test('nobody is led to an address that is not registered', async () => {
     const browser = new Browser();
     const { id_token } = await tokensOf('admin', everything, browser);
-    const { page, left } = await browser.visit(end({ id_token_hint: id_token, post_logout_redirect_uri: 'http://evil.example/admin' }));
+    const { page, left } = await browser.visit(
+      end({ id_token_hint: id_token, post_logout_redirect_uri: 'http://evil.example/admin' }),
+    );
     expect([page?.status, left]).toEqual([400, undefined]);
     expect(await isSignedIn(browser)).toBe(true);
   });
@@ -207,9 +262,17 @@ describe('signing out', () => {
 
 test('machines get their tokens as ever, and cannot use the dashboard’s client', async () => {
   const ask = (client_id: string, rest: Record<string, string> = {}) =>
-    fetch(`${issuer}/token`, { method: 'POST', body: new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret: clientSecret, ...rest }) });
+    fetch(`${issuer}/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret: clientSecret, ...rest }),
+    });
   const { access_token } = (await (await ask(MAIN_CLIENT)).json()) as Tokens;
-  expect(claimsOf(access_token)).toMatchObject({ sub: MAIN_CLIENT, client_id: MAIN_CLIENT, aud: AUDIENCE, scope: scopes.join(' ') });
+  expect(claimsOf(access_token)).toMatchObject({
+    sub: MAIN_CLIENT,
+    client_id: MAIN_CLIENT,
+    aud: AUDIENCE,
+    scope: scopes.join(' '),
+  });
   expect(claimsOf(access_token)).not.toHaveProperty('name');
   expect((await ask(MAIN_CLIENT, { scope: 'openid' })).status).toBe(400);
   expect((await ask('dashboard')).status).toBe(400);

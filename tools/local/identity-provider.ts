@@ -5,14 +5,24 @@
  *   reader               client credentials, the reading scopes only
  *   bound:<client_id>    client credentials, every scope, bound to that client of the bank by the claim bank_client_id
  *   dashboard            authorization code with PKCE (S256): people sign in, users.ts names them and their scopes
- * Without a `scope` parameter a machine's token carries all scopes of its client; a person's carries what was asked for and
- * the person may, in their name (sub, name). Its environment: idpConfig below.
+ * Without a `scope` parameter a machine's token carries all scopes of its client; a person's
+ * carries what was asked for and the person may, in their name (sub, name). Its environment:
+ * idpConfig below.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import type {
+  Account,
+  Adapter,
+  AdapterPayload,
+  ClientMetadata,
+  Configuration,
+  Grant,
+  JWKS,
+  KoaContextWithOIDC,
+} from 'oidc-provider';
 import Provider, { errors, interactionPolicy } from 'oidc-provider';
-import type { Account, Adapter, AdapterPayload, ClientMetadata, Configuration, Grant, JWKS, KoaContextWithOIDC } from 'oidc-provider';
 import { z } from 'zod';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { loadConfig, port, url } from '#libs/service/config.ts';
@@ -37,7 +47,10 @@ function loadKeys(file: string): Keys {
   if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Keys;
   const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
   const kid = randomBytes(8).toString('hex');
-  const keys = { jwks: { keys: [{ ...key, kid, use: 'sig', alg: 'RS256' }] }, cookie_key: randomBytes(32).toString('hex') } as Keys;
+  const keys = {
+    jwks: { keys: [{ ...key, kid, use: 'sig', alg: 'RS256' }] },
+    cookie_key: randomBytes(32).toString('hex'),
+  } as Keys;
   writeAtomically(file, JSON.stringify(keys));
   return keys;
 }
@@ -71,7 +84,10 @@ function clientMetadata(id: string, settings: Settings): ClientMetadata | undefi
   };
 }
 
-/** Keeps what the provider stores in memory (access tokens are JWTs and not stored), and makes up the clients by their name. */
+/**
+ * Keeps what the provider stores in memory (access tokens are JWTs and not stored), and makes up
+ * the clients by their name.
+ */
 function memoryAdapter(model: string, settings: Settings): Adapter {
   const entries = new Map<string, AdapterPayload>();
   const findBy = (test: (entry: AdapterPayload) => boolean) => [...entries.values()].find(test);
@@ -135,7 +151,8 @@ const forPeople = {
   pkce: { required: () => true },
   loadExistingGrant: grantAll,
   interactions: { policy: signInOnly(), url: (_ctx, interaction) => `${SIGN_IN_PATH}${interaction.uid}` },
-  renderError: (ctx, out) => showMessage(ctx, 'That did not work', [out.error, out.error_description].filter(Boolean).join(': ')),
+  renderError: (ctx, out) =>
+    showMessage(ctx, 'That did not work', [out.error, out.error_description].filter(Boolean).join(': ')),
 } satisfies Configuration;
 
 function resourceServer(audience: string): NonNullable<Configuration['features']>['resourceIndicators'] {
@@ -149,7 +166,13 @@ function resourceServer(audience: string): NonNullable<Configuration['features']
     useGrantedResource: () => true,
     getResourceServerInfo: (_ctx, resource) => {
       if (resource !== RESOURCE) throw new errors.InvalidTarget();
-      return { audience, scope: scopes.join(' '), accessTokenFormat: 'jwt', accessTokenTTL: TOKEN_SECONDS, jwt: { sign: { alg: 'RS256' } } };
+      return {
+        audience,
+        scope: scopes.join(' '),
+        accessTokenFormat: 'jwt',
+        accessTokenTTL: TOKEN_SECONDS,
+        jwt: { sign: { alg: 'RS256' } },
+      };
     },
   };
 }
@@ -162,13 +185,24 @@ function configuration(keys: Keys, settings: Settings): Configuration {
     cookies: { keys: [keys.cookie_key] },
     scopes: ['openid', 'profile', ...scopes],
     clientAuthMethods: ['client_secret_basic', 'client_secret_post'],
-    ttl: { AccessToken: TOKEN_SECONDS, ClientCredentials: TOKEN_SECONDS, IdToken: TOKEN_SECONDS, Interaction: 3600, Session: SESSION_SECONDS, Grant: SESSION_SECONDS },
-    extraTokenClaims: (_ctx, token) => extraClaims(token.clientId ?? '', 'accountId' in token ? token.accountId : undefined),
+    ttl: {
+      AccessToken: TOKEN_SECONDS,
+      ClientCredentials: TOKEN_SECONDS,
+      IdToken: TOKEN_SECONDS,
+      Interaction: 3600,
+      Session: SESSION_SECONDS,
+      Grant: SESSION_SECONDS,
+    },
+    extraTokenClaims: (_ctx, token) =>
+      extraClaims(token.clientId ?? '', 'accountId' in token ? token.accountId : undefined),
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
       userinfo: { enabled: false },
-      rpInitiatedLogout: { logoutSource: signOut, postLogoutSuccessSource: (ctx) => showMessage(ctx, 'Signed out', 'You can close this page.') },
+      rpInitiatedLogout: {
+        logoutSource: signOut,
+        postLogoutSuccessSource: (ctx) => showMessage(ctx, 'Signed out', 'You can close this page.'),
+      },
       resourceIndicators: resourceServer(settings.audience),
     },
   };
@@ -196,7 +230,10 @@ function main(): void {
     redirectUris: config.IDP_DASHBOARD_REDIRECT_URIS,
     postLogoutRedirectUris: config.IDP_DASHBOARD_POST_LOGOUT_REDIRECT_URIS,
   };
-  const provider = new Provider(config.IDP_ISSUER ?? `http://127.0.0.1:${config.IDP_PORT}`, configuration(loadKeys(config.IDP_KEYS_PATH), settings));
+  const provider = new Provider(
+    config.IDP_ISSUER ?? `http://127.0.0.1:${config.IDP_PORT}`,
+    configuration(loadKeys(config.IDP_KEYS_PATH), settings),
+  );
   provider.on('server_error', (_ctx, error) => console.error(error));
   const headers = pageHeaders([...settings.redirectUris, ...settings.postLogoutRedirectUris]);
   provider.use(async (ctx, next) => {
@@ -206,7 +243,9 @@ function main(): void {
   provider.use(withoutSelfSubmission);
   const signIn = createSignIn(provider, config.IDP_USER_PASSWORD, headers);
   const rest = provider.callback();
-  const server = createServer((request, response) => (request.url?.startsWith(SIGN_IN_PATH) ? signIn(request, response) : rest(request, response)));
+  const server = createServer((request, response) =>
+    request.url?.startsWith(SIGN_IN_PATH) ? signIn(request, response) : rest(request, response),
+  );
   server.listen(config.IDP_PORT, config.IDP_HOST);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {

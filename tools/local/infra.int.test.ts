@@ -34,7 +34,10 @@ test('data survive kill -9 of both servers, and a second start clears what is le
   const processes = JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
   expect(processes.map(({ name }) => name).sort()).toEqual(['kafka', 'postgres']);
   process.kill(processes.find(({ name }) => name === 'postgres')!.pid, 'SIGKILL');
-  writeFileSync(join(dir, 'lock'), JSON.stringify({ name: 'launcher', pid: process.pid, identity: 'gone', marker: '' }));
+  writeFileSync(
+    join(dir, 'lock'),
+    JSON.stringify({ name: 'launcher', pid: process.pid, identity: 'gone', marker: '' }),
+  );
   // PostgreSQL's own lock file now names a process that is none: the number was used again.
   const pidFile = join(dir, 'postgres', 'postmaster.pid');
   writeFileSync(pidFile, readFileSync(pidFile, 'utf8').replace(/^\d+/, String(process.ppid)));

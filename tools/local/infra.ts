@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { Child } from './child.ts';
 import { dockerAnswers, startKafka } from './kafka.ts';
 import { haveJars, haveMaven, javaVersion } from './kafka-jars.ts';
-import { openLocalDir } from './local-dir.ts';
 import type { LocalDir } from './local-dir.ts';
+import { openLocalDir } from './local-dir.ts';
 import { postgresUrl, startPostgres } from './postgres.ts';
 
 export const OWNER = 'core_banking';
@@ -40,7 +40,7 @@ export type InfrastructureOptions = {
 };
 
 export type Step = <T>(title: string, work: () => Promise<T>) => Promise<T>;
-export type Running = { stop: (timeoutMs: number) => Promise<void> };
+type Running = { stop: (timeoutMs: number) => Promise<void> };
 
 /** How Kafka can run here. Throws one line that names what is missing and the ways out. */
 export function chooseKafkaWay(): 'java' | 'docker' {
@@ -48,15 +48,25 @@ export function chooseKafkaWay(): 'java' | 'docker' {
   const javaIsEnough = java !== undefined && java >= MIN_JAVA;
   if (javaIsEnough && (haveJars() || haveMaven())) return 'java';
   if (dockerAnswers()) return 'docker';
-  const missing = javaIsEnough ? 'Maven (mvn) is missing' : java === undefined ? 'Java is missing' : `Java ${java} is too old`;
+  const missing = javaIsEnough
+    ? 'Maven (mvn) is missing'
+    : java === undefined
+      ? 'Java is missing'
+      : `Java ${java} is too old`;
   throw new Error(
     `Kafka cannot be started: ${missing} and no Docker engine answers. ` +
       `Install Java ${MIN_JAVA}+ and Maven, or start Docker, or set KAFKA_BROKERS to an existing broker`,
   );
 }
 
-/** Starts a real Kafka and a real Postgres side by side in `local`; resolves when both serve. On failure both are stopped. */
-export async function startInfrastructure(local: LocalDir, options: InfrastructureOptions = {}): Promise<Infrastructure> {
+/**
+ * Starts a real Kafka and a real Postgres side by side in `local`; resolves when both serve. On
+ * failure both are stopped.
+ */
+export async function startInfrastructure(
+  local: LocalDir,
+  options: InfrastructureOptions = {},
+): Promise<Infrastructure> {
   const step = options.step ?? ((_title, work) => work());
   const keep = options.keep ?? ((_name, start) => start());
   const way = options.kafka === false ? undefined : chooseKafkaWay();
@@ -64,7 +74,11 @@ export async function startInfrastructure(local: LocalDir, options: Infrastructu
   const postgresPort = options.postgres === false ? undefined : await local.port('postgres', options.ports?.postgres);
   const started = await Promise.allSettled([
     way && kafkaPort ? step(kafkaTitle(way), () => keepKafka(local, keep, way, kafkaPort)) : undefined,
-    postgresPort ? step('Postgres', () => keep('postgres', () => postgresIn(local, postgresPort, options.durable ?? true, options.postgresSettings))) : undefined,
+    postgresPort
+      ? step('Postgres', () =>
+          keep('postgres', () => postgresIn(local, postgresPort, options.durable ?? true, options.postgresSettings)),
+        )
+      : undefined,
   ]);
   const [kafka, postgres] = started.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
   const stop = async () => {
@@ -76,7 +90,8 @@ export async function startInfrastructure(local: LocalDir, options: Infrastructu
     await stop();
     throw failure.reason;
   }
-  const url = (user: string, secret: string, database: string) => postgresUrl(postgresPort ?? 0, user, local.secret(secret), database);
+  const url = (user: string, secret: string, database: string) =>
+    postgresUrl(postgresPort ?? 0, user, local.secret(secret), database);
   return {
     brokers: `127.0.0.1:${kafkaPort}`,
     superuserUrl: url('postgres', 'postgres_superuser', 'postgres'),
@@ -94,10 +109,17 @@ type Keep = NonNullable<InfrastructureOptions['keep']>;
 
 async function keepKafka(local: LocalDir, keep: Keep, way: 'java' | 'docker', client: number): Promise<Running> {
   const ports = { client, broker: await local.port('kafka_broker'), controller: await local.port('kafka_controller') };
-  return keep('kafka', () => startKafka({ dir: join(local.path, 'kafka'), log: local.log('kafka'), ports, way, onStart: local.recordProcess }));
+  return keep('kafka', () =>
+    startKafka({ dir: join(local.path, 'kafka'), log: local.log('kafka'), ports, way, onStart: local.recordProcess }),
+  );
 }
 
-function postgresIn(local: LocalDir, port: number, durable: boolean, settings: Record<string, string> | undefined): Promise<Child> {
+function postgresIn(
+  local: LocalDir,
+  port: number,
+  durable: boolean,
+  settings: Record<string, string> | undefined,
+): Promise<Child> {
   return startPostgres({
     dir: join(local.path, 'postgres'),
     log: local.log('postgres'),
@@ -119,7 +141,9 @@ async function main(): Promise<void> {
   mkdirSync(dir, { recursive: true });
   const local = await openLocalDir(dir);
   const port = (name: string) => (process.env[name] === undefined ? undefined : Number(process.env[name]));
-  const infra = await startInfrastructure(local, { ports: { kafka: port('KAFKA_PORT'), postgres: port('POSTGRES_PORT') } });
+  const infra = await startInfrastructure(local, {
+    ports: { kafka: port('KAFKA_PORT'), postgres: port('POSTGRES_PORT') },
+  });
   const env = `export KAFKA_BROKERS=${infra.brokers} DATABASE_URL=${infra.superuserUrl}\n`;
   writeFileSync(join(local.path, 'env.sh'), env, { mode: 0o600 });
   process.stdout.write(env);

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,7 +33,10 @@ export function javaVersion(): number | undefined {
 
 /** Whether `mvn` can be called. */
 export function haveMaven(): boolean {
-  return spawnSync('mvn', ['--version'], { timeout: 20_000, stdio: 'ignore', shell: process.platform === 'win32' }).status === 0;
+  return (
+    spawnSync('mvn', ['--version'], { timeout: 20_000, stdio: 'ignore', shell: process.platform === 'win32' })
+      .status === 0
+  );
 }
 
 /**
@@ -56,11 +59,22 @@ export async function ensureJars(): Promise<string> {
 async function fetchJars(folder: string): Promise<void> {
   const partial = `${folder}.partial-${process.pid}`;
   try {
-    const args = ['-B', '-ntp', '-q', '-f', POM, 'dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${partial}`];
+    const args = [
+      '-B',
+      '-ntp',
+      '-q',
+      '-f',
+      POM,
+      'dependency:copy-dependencies',
+      '-DincludeScope=runtime',
+      `-DoutputDirectory=${partial}`,
+    ];
     const { code, stdout, stderr } = await runToEnd('mvn', args, { timeoutMs: MAVEN_TIMEOUT_MS });
     if (code !== 0) {
       const cause = firstError(stdout + stderr) ?? `exit code ${code}`;
-      throw new Error(`Maven could not fetch Kafka's jars (the network is needed once, or set KAFKA_BROKERS): ${cause}`);
+      throw new Error(
+        `Maven could not fetch Kafka's jars (the network is needed once, or set KAFKA_BROKERS): ${cause}`,
+      );
     }
     const jars = await readdir(partial);
     if (!jars.some((name) => name.startsWith('kafka_'))) throw new Error('Maven fetched no Kafka jars');

@@ -3,8 +3,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runToEnd, startChild } from './child.ts';
+import { eventsRetentionDays } from '#libs/contracts/topics.ts';
 import type { Child, ProcessRecord } from './child.ts';
+import { runToEnd, startChild } from './child.ts';
 import { ensureJars } from './kafka-jars.ts';
 import { awaitLogLine, logSize } from './log-file.ts';
 
@@ -27,13 +28,19 @@ export type KafkaOptions = {
   /** More settings of the broker, and users with their passwords for a SCRAM-SHA-512 log-in; with java only. */
   settings?: Record<string, string>;
   users?: Record<string, string>;
-  /** The cluster that its folder is formatted for, where several brokers make one; and more flags of the JVM. With java only. */
+  /**
+   * The cluster that its folder is formatted for, where several brokers make one; and more flags of
+   * the JVM. With java only.
+   */
   clusterId?: string;
   javaFlags?: readonly string[];
   onStart?: (record: ProcessRecord) => void;
 };
 
-/** Starts Apache Kafka (one broker that is its own controller); resolves when it serves. Throws with the end of its log. */
+/**
+ * Starts Apache Kafka (one broker that is its own controller); resolves when it serves. Throws with
+ * the end of its log.
+ */
 export async function startKafka(options: KafkaOptions): Promise<Child> {
   await mkdir(options.dir, { recursive: true });
   return options.way === 'java' ? startWithJava(options) : startWithDocker(options);
@@ -50,6 +57,8 @@ function brokerSettings(): Record<string, string | number> {
     'auto.create.topics.enable': 'false',
     // A killed consumer stalls its partitions for its session time-out: allow short ones.
     'group.min.session.timeout.ms': 1000,
+    // As long as topics keep events: so long a group may be away and still know how far it was.
+    'offsets.retention.minutes': eventsRetentionDays * 24 * 60,
     'group.initial.rebalance.delay.ms': 0,
     // After kill -9 the controller takes the broker back only when its session is over: not after 9 s.
     'broker.session.timeout.ms': 3000,
@@ -80,9 +89,19 @@ async function startWithJava(options: KafkaOptions): Promise<Child> {
   const settings = {
     ...common,
     'log.dirs': data,
-    listeners: [...own, `CONTROLLER://127.0.0.1:${controller}`, ...more.map(({ name, port }) => `${name}://127.0.0.1:${port}`)].join(','),
-    'advertised.listeners': [...own, ...more.map(({ name, advertisedPort }) => `${name}://127.0.0.1:${advertisedPort}`)].join(','),
-    'listener.security.protocol.map': [common['listener.security.protocol.map'], ...more.map(({ name }) => `${name}:PLAINTEXT`)].join(','),
+    listeners: [
+      ...own,
+      `CONTROLLER://127.0.0.1:${controller}`,
+      ...more.map(({ name, port }) => `${name}://127.0.0.1:${port}`),
+    ].join(','),
+    'advertised.listeners': [
+      ...own,
+      ...more.map(({ name, advertisedPort }) => `${name}://127.0.0.1:${advertisedPort}`),
+    ].join(','),
+    'listener.security.protocol.map': [
+      common['listener.security.protocol.map'],
+      ...more.map(({ name }) => `${name}:PLAINTEXT`),
+    ].join(','),
     'controller.quorum.voters': `1@127.0.0.1:${controller}`,
     ...options.settings,
   };
@@ -110,7 +129,12 @@ function propertiesText(values: Record<string, string | number>): string {
 }
 
 /** KRaft wants its folder formatted once; done beside its place, so that a kill half-way leaves nothing half-made. */
-async function format({ dir, users = {}, clusterId = newClusterId() }: KafkaOptions, data: string, classPath: string, settings: Record<string, string | number>): Promise<void> {
+async function format(
+  { dir, users = {}, clusterId = newClusterId() }: KafkaOptions,
+  data: string,
+  classPath: string,
+  settings: Record<string, string | number>,
+): Promise<void> {
   const fresh = `${data}.new`;
   await rm(fresh, { recursive: true, force: true });
   const properties = join(dir, 'format.properties');
@@ -126,7 +150,10 @@ async function format({ dir, users = {}, clusterId = newClusterId() }: KafkaOpti
     `--cluster-id=${clusterId}`,
     '-c',
     properties,
-    ...Object.entries(users).flatMap(([name, password]) => ['--add-scram', `SCRAM-SHA-512=[name=${name},password=${password}]`]),
+    ...Object.entries(users).flatMap(([name, password]) => [
+      '--add-scram',
+      `SCRAM-SHA-512=[name=${name},password=${password}]`,
+    ]),
   ];
   const { code, stderr } = await runToEnd('java', args, { timeoutMs: 60_000 });
   await rm(properties, { force: true });
@@ -174,7 +201,10 @@ export function containerSettings(port: number, clusterId: string): Record<strin
     'advertised.listeners': `CLIENT://127.0.0.1:${port},BROKER://127.0.0.1:9094`,
     'controller.quorum.voters': '1@127.0.0.1:9093',
   };
-  const variables = Object.entries(settings).map(([key, value]) => [`KAFKA_${key.toUpperCase().replaceAll('.', '_')}`, String(value)]);
+  const variables = Object.entries(settings).map(([key, value]) => [
+    `KAFKA_${key.toUpperCase().replaceAll('.', '_')}`,
+    String(value),
+  ]);
   return { ...Object.fromEntries(variables), KAFKA_HEAP_OPTS: HEAP.join(' '), CLUSTER_ID: clusterId };
 }
 
@@ -189,5 +219,7 @@ async function stopContainer(child: Child, name: string, timeoutMs: number): Pro
 
 /** Whether a container engine answers within two seconds. */
 export function dockerAnswers(): boolean {
-  return spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], { stdio: 'ignore', timeout: 2000 }).status === 0;
+  return (
+    spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], { stdio: 'ignore', timeout: 2000 }).status === 0
+  );
 }

@@ -6,7 +6,14 @@ import type { Supervised } from './supervisor.ts';
 const STOP_REST_MS = 5000;
 
 /** The order in which things are stopped: what serves goes before what it needs. */
-export const stopOrder = { connection: 0, gateway: 1, services: 2, 'identity-provider': 3, kafka: 4, postgres: 5 } as const;
+const stopOrder = {
+  connection: 0,
+  gateway: 1,
+  services: 2,
+  'identity-provider': 3,
+  kafka: 4,
+  postgres: 5,
+} as const;
 
 /** What the parts of a start share: the lines it prints and the list of what must be stopped. */
 export type Launch = {
@@ -27,7 +34,8 @@ export function createLaunch(): Launch {
     say,
     async step(title, work) {
       const startedAt = performance.now();
-      const line = (mark: string) => say(`  ${mark} ${title.padEnd(48)} ${((performance.now() - startedAt) / 1000).toFixed(1).padStart(5)} s`);
+      const line = (mark: string) =>
+        say(`  ${mark} ${title.padEnd(48)} ${((performance.now() - startedAt) / 1000).toFixed(1).padStart(5)} s`);
       try {
         const result = await work();
         line('✓');

@@ -81,7 +81,10 @@ test('processes of a killed run are ended, others with the same number are not',
   // As after kill -9 of the launcher, long enough ago for the number to have been used again.
   writeFileSync(join(dir, 'lock'), '');
   rmSync(join(dir, 'lock'));
-  writeFileSync(records, JSON.stringify([left.record, { name: 'stranger', pid, identity: 'before', marker: 'sleep 62' }]));
+  writeFileSync(
+    records,
+    JSON.stringify([left.record, { name: 'stranger', pid, identity: 'before', marker: 'sleep 62' }]),
+  );
   const second = await openLocalDir(dir);
   expect(second.cleared).toEqual(['left']);
   expect(isSameProcess(left.record)).toBe(false);
@@ -93,7 +96,10 @@ test('processes of a killed run are ended, others with the same number are not',
 test('a folder whose passwords were deleted is not started on, and stays free', async () => {
   const half = join(dir, 'half');
   mkdirSync(join(half, 'postgres'), { recursive: true });
-  for (let attempt = 0; attempt < 2; attempt++) await expect(openLocalDir(half)).rejects.toThrow(/half holds a database, but not the state\.json .* delete the folder/);
+  for (let attempt = 0; attempt < 2; attempt++)
+    await expect(openLocalDir(half)).rejects.toThrow(
+      /half holds a database, but not the state\.json .* delete the folder/,
+    );
 });
 
 test('a folder that cannot be written is named', async () => {

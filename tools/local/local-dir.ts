@@ -1,9 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, linkSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endLeftovers, isSameProcess, processIdentity } from './child.ts';
 import type { ProcessRecord } from './child.ts';
+import { endLeftovers, isSameProcess, processIdentity } from './child.ts';
 import { freePortOr } from './ports.ts';
 
 /** What is kept between starts; it holds secrets, so only its owner reads it. */
@@ -51,7 +60,9 @@ export async function openLocalDir(wanted: string): Promise<LocalDir> {
   const stateFile = join(path, 'state.json');
   if (!existsSync(stateFile) && existsSync(join(path, 'postgres'))) {
     lock.release();
-    throw new Error(`${path} holds a database, but not the state.json with its passwords. Put that back, or delete the folder: the next start then makes an empty bank`);
+    throw new Error(
+      `${path} holds a database, but not the state.json with its passwords. Put that back, or delete the folder: the next start then makes an empty bank`,
+    );
   }
   const state: State = { ports: {}, secrets: {}, values: {}, ...readJson<Partial<State>>(stateFile) };
   const save = () => writeAtomically(stateFile, `${JSON.stringify(state, null, 2)}\n`);
@@ -104,7 +115,9 @@ function makeFolder(wanted: string): string {
     rmSync(probe);
     return realpathSync(path);
   } catch (error) {
-    throw new Error(`LOCAL_DIR ${path} cannot be written (${(error as Error).message}). Set LOCAL_DIR to a folder of yours`);
+    throw new Error(
+      `LOCAL_DIR ${path} cannot be written (${(error as Error).message}). Set LOCAL_DIR to a folder of yours`,
+    );
   }
 }
 
@@ -127,11 +140,16 @@ interface Lock {
 }
 
 /**
- * One start per folder. The lock names its holder; that of a dead process is taken over, and one who is stopping is waited
- * for: under npm a stop may still be under way when npm itself is gone.
+ * One start per folder. The lock names its holder; that of a dead process is taken over, and one
+ * who is stopping is waited for: under npm a stop may still be under way when npm itself is gone.
  */
 async function takeLock(file: string): Promise<Lock> {
-  const mine: ProcessRecord = { name: 'launcher', pid: process.pid, identity: processIdentity(process.pid) ?? '', marker: '' };
+  const mine: ProcessRecord = {
+    name: 'launcher',
+    pid: process.pid,
+    identity: processIdentity(process.pid) ?? '',
+    marker: '',
+  };
   const draft = `${file}.${process.pid}`;
   const patience = performance.now() + STOP_WAIT_MS;
   for (let attempt = 0; attempt < 5; attempt++) {
@@ -154,7 +172,9 @@ async function takeLock(file: string): Promise<Lock> {
         attempt = 0;
         continue;
       }
-      throw new Error(`${dirname(file)} is already in use by process ${holder.pid}. Stop it, or set LOCAL_DIR and PORT for a second copy`);
+      throw new Error(
+        `${dirname(file)} is already in use by process ${holder.pid}. Stop it, or set LOCAL_DIR and PORT for a second copy`,
+      );
     }
     removeStale(file, holder);
   }

@@ -36,15 +36,27 @@ function readFrom(file: string, offset: number): string {
  * Waits until a process has written `text` behind `offset` into its log. Throws with the end of that log when the
  * process ends first or `timeoutMs` is over (then the process is killed).
  */
-export async function awaitLogLine(child: Child, file: string, offset: number, text: string, timeoutMs: number): Promise<void> {
+export async function awaitLogLine(
+  child: Child,
+  file: string,
+  offset: number,
+  text: string,
+  timeoutMs: number,
+): Promise<void> {
   // A log that was moved aside at this start begins again at 0.
   const from = logSize(file) < offset ? 0 : offset;
   const end = Date.now() + timeoutMs;
   while (!readFrom(file, from).includes(text)) {
-    const problem = !child.running() ? `ended (${await child.exited})` : Date.now() > end ? `was not ready in ${timeoutMs / 1000} s` : undefined;
+    const problem = !child.running()
+      ? `ended (${await child.exited})`
+      : Date.now() > end
+        ? `was not ready in ${timeoutMs / 1000} s`
+        : undefined;
     if (problem !== undefined) {
       await child.stop(0);
-      throw new Error(`${child.name} ${problem}. The end of ${file}:\n${logTail(file)}\nStart again; where files of LOCAL_DIR were deleted or damaged, delete all of it with its data: the next start then makes an empty bank`);
+      throw new Error(
+        `${child.name} ${problem}. The end of ${file}:\n${logTail(file)}\nStart again; where files of LOCAL_DIR were deleted or damaged, delete all of it with its data: the next start then makes an empty bank`,
+      );
     }
     await sleep(30);
   }

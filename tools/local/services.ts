@@ -1,13 +1,13 @@
-import { startService } from './bank.ts';
 import type { BankSettings, ServiceKind, ServiceSpec } from './bank.ts';
+import { startService } from './bank.ts';
 import type { Connection } from './connection.ts';
-import { keepsDying } from './launch.ts';
 import type { Launch } from './launch.ts';
+import { keepsDying } from './launch.ts';
 import type { LocalDir } from './local-dir.ts';
 import { logTail } from './log-file.ts';
 import { awaitReady } from './ready.ts';
-import { supervise } from './supervisor.ts';
 import type { Supervised } from './supervisor.ts';
+import { supervise } from './supervisor.ts';
 
 const READY_TIMEOUT_MS = 60_000;
 const STOP_SERVICE_MS = 12_000;
@@ -18,11 +18,18 @@ type Service = { spec: ServiceSpec; running: Supervised; health_url: string };
 
 async function serviceSpecs(local: LocalDir, counts: ServiceCounts, publicPort: number): Promise<ServiceSpec[]> {
   const specs: ServiceSpec[] = [];
-  for (const kind of ['ledger', 'accounts', 'gateway'] as const) {
+  for (const kind of ['ledger', 'accounts', 'webhooks', 'gateway'] as const) {
     for (let n = 1; n <= counts[kind]; n++) {
       const name = n === 1 ? kind : `${kind}-${n}`;
       const port = kind !== 'gateway' ? undefined : n === 1 ? publicPort : await local.port(name);
-      specs.push({ kind, name, port, healthPort: await local.port(`${name}_health`), log: local.log(name), onStart: local.recordProcess });
+      specs.push({
+        kind,
+        name,
+        port,
+        healthPort: await local.port(`${name}_health`),
+        log: local.log(name),
+        onStart: local.recordProcess,
+      });
     }
   }
   return specs;
@@ -43,7 +50,10 @@ export async function startServices(
 ): Promise<() => Connection['services']> {
   const services: Service[] = [];
   for (const spec of await serviceSpecs(local, counts, publicPort)) {
-    const running = await supervise(spec.name, async () => startService(spec, settings), { onRestart, report: launch.say });
+    const running = await supervise(spec.name, async () => startService(spec, settings), {
+      onRestart,
+      report: launch.say,
+    });
     // Gateways stop first: what they still wait for must be answered.
     launch.onStop(spec.kind === 'gateway' ? 'gateway' : 'services', () => running.stop(STOP_SERVICE_MS));
     services.push({ spec, running, health_url: `http://127.0.0.1:${spec.healthPort}/readyz` });

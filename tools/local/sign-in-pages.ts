@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { html, trusted } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html, trusted } from '#libs/service/html.ts';
 import { users } from './users.ts';
 
 /** The pages of the identity provider of local development: HTML without scripts, all text from outside escaped. */
@@ -29,8 +29,9 @@ dd { margin: 0; }
 `;
 
 /**
- * For Content-Security-Policy: this style and nothing else. `formTargets` are the origins that a form's answer may lead to.
- * There is no script at 'self'; oidc-provider adds the hash of its own where a response_mode asks for one.
+ * For Content-Security-Policy: this style and nothing else. `formTargets` are the origins that a
+ * form's answer may lead to. There is no script at 'self'; oidc-provider adds the hash of its own
+ * where a response_mode asks for one.
  */
 export function contentSecurityPolicy(formTargets: readonly string[]): string {
   const hash = createHash('sha256').update(style).digest('base64');
@@ -38,7 +39,8 @@ export function contentSecurityPolicy(formTargets: readonly string[]): string {
 }
 
 function page(title: string, body: Html): string {
-  return `<!doctype html>\n${html`<html lang="en">
+  return `<!doctype html>\n${
+    html`<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -53,15 +55,21 @@ function page(title: string, body: Html): string {
 ${body}
 </main>
 </body>
-</html>`.text}\n`;
+</html>`.text
+  }\n`;
 }
 
-/** User name and password; `refusedName` is the user name of an attempt that failed. The form goes to the page's own address. */
+/**
+ * User name and password; `refusedName` is the user name of an attempt that failed. The form goes
+ * to the page's own address.
+ */
 export function signInPage(refusedName?: string): string {
   const refused = refusedName !== undefined;
   const described = refused && html` aria-invalid="true" aria-describedby="refused"`;
   const people = users.map(({ user_name, name, role }) => html`<dt>${user_name}</dt><dd>${name}, ${role}</dd>\n`);
-  return page('Sign in', html`<p class="note"><strong>For development only.</strong> This identity provider belongs to a bank on one machine; no real person signs in here.</p>
+  return page(
+    'Sign in',
+    html`<p class="note"><strong>For development only.</strong> This identity provider belongs to a bank on one machine; no real person signs in here.</p>
 ${refused && html`<p class="bad" id="refused" role="alert">That user name and password do not belong together.</p>`}
 <form method="post">
 <label for="user_name">User name</label>
@@ -74,14 +82,21 @@ ${refused && html`<p class="bad" id="refused" role="alert">That user name and pa
 <dl>
 ${people}
 </dl>
-<p>One password for all three: it was printed with the API key.</p>`);
+<p>One password for all three: it was printed with the API key.</p>`,
+  );
 }
 
-/** Asks before a session ends that the caller did not prove to be its own. `form` is oidc-provider's, with the id op.logoutForm. */
+/**
+ * Asks before a session ends that the caller did not prove to be its own. `form` is
+ * oidc-provider's, with the id op.logoutForm.
+ */
 export function signOutPage(form: string): string {
-  return page('Sign out?', html`<p>You are signed in at the identity provider for development.</p>
+  return page(
+    'Sign out?',
+    html`<p>You are signed in at the identity provider for development.</p>
 ${trusted(form)}
-<button type="submit" form="op.logoutForm" name="logout" value="yes" autofocus>Sign out</button>`);
+<button type="submit" form="op.logoutForm" name="logout" value="yes" autofocus>Sign out</button>`,
+  );
 }
 
 export function messagePage(title: string, text: string): string {

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { errors } from 'oidc-provider';
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider';
+import { errors } from 'oidc-provider';
 import { contentSecurityPolicy, messagePage, signInPage, signOutPage } from './sign-in-pages.ts';
 import { userNamed } from './users.ts';
 
@@ -37,8 +37,9 @@ export function pageHeaders(redirectUris: readonly string[]): Record<string, str
 }
 
 /**
- * Answers what is under SIGN_IN_PATH: the form, and its submission. The sign-in that a request belongs to is found by
- * oidc-provider's cookie (HttpOnly, SameSite=Lax, signed, for this path alone), which another site can neither send nor guess.
+ * Answers what is under SIGN_IN_PATH: the form, and its submission. The sign-in that a request
+ * belongs to is found by oidc-provider's cookie (HttpOnly, SameSite=Lax, signed, for this path
+ * alone), which another site can neither send nor guess.
  */
 export function createSignIn(provider: Provider, password: string, headers: Record<string, string>): RequestListener {
   const expected = digest(password);
@@ -49,7 +50,8 @@ export function createSignIn(provider: Provider, password: string, headers: Reco
     await provider.interactionDetails(request, response);
     if (request.method !== 'POST') return answer(response, 200, signInPage());
     const form = await readForm(request);
-    if (form === undefined) return answer(response, 413, messagePage('Too much', 'That is more than a user name and a password.'));
+    if (form === undefined)
+      return answer(response, 413, messagePage('Too much', 'That is more than a user name and a password.'));
     const name = (form.get('user_name') ?? '').trim();
     const passwordIsRight = timingSafeEqual(digest(form.get('password') ?? ''), expected);
     const user = userNamed(name);
@@ -61,7 +63,14 @@ export function createSignIn(provider: Provider, password: string, headers: Reco
   return (request, response) => {
     handle(request, response).catch((error: Error) => {
       if (!(error instanceof errors.SessionNotFound)) console.error(error);
-      answer(response, 400, messagePage('Start again', 'This sign-in has expired or is finished. Go back to the dashboard and sign in from there.'));
+      answer(
+        response,
+        400,
+        messagePage(
+          'Start again',
+          'This sign-in has expired or is finished. Go back to the dashboard and sign in from there.',
+        ),
+      );
     });
   };
 }
@@ -82,8 +91,9 @@ function leave(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * What the end-session endpoint does with a session: whoever brings its own person's ID token is signed out at once, without
- * a page that submits itself; anybody else is asked (OpenID Connect RP-Initiated Logout, 2).
+ * What the end-session endpoint does with a session: whoever brings its own person's ID token is
+ * signed out at once, without a page that submits itself; anybody else is asked (OpenID Connect
+ * RP-Initiated Logout, 2).
  */
 export async function signOut(ctx: KoaContextWithOIDC, form: string): Promise<void> {
   const hint = ctx.oidc.entities.IdTokenHint as { payload: { sub?: string } } | undefined;
@@ -96,8 +106,9 @@ export async function signOut(ctx: KoaContextWithOIDC, form: string): Promise<vo
 }
 
 /**
- * Middleware: two pages of oidc-provider only submit themselves, by a script. What they would do is done here instead. One ends
- * a session that nobody is signed in to; the other ends that of the person before, when somebody else signs in.
+ * Middleware: two pages of oidc-provider only submit themselves, by a script. What they would do is
+ * done here instead. One ends a session that nobody is signed in to; the other ends that of the
+ * person before, when somebody else signs in.
  */
 export async function withoutSelfSubmission(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   await next();

@@ -1,5 +1,5 @@
-import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,9 +30,16 @@ async function start(): Promise<void> {
   delete env['KAFKA_BROKERS']; // of the test run's own servers
   delete env['DATABASE_URL'];
   output = '';
-  launcher = spawn(process.execPath, [join(import.meta.dirname, 'start.mjs')], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  for (const stream of [launcher.stdout, launcher.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
-  await vi.waitUntil(() => output.includes('paste in order') || launcher.exitCode !== null, { timeout: READY_MS, interval: 50 });
+  launcher = spawn(process.execPath, [join(import.meta.dirname, 'start.mjs')], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  for (const stream of [launcher.stdout, launcher.stderr])
+    stream?.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+  await vi.waitUntil(() => output.includes('paste in order') || launcher.exitCode !== null, {
+    timeout: READY_MS,
+    interval: 50,
+  });
   expect(launcher.exitCode, output).toBeNull();
 }
 
@@ -52,7 +59,7 @@ afterAll(async () => {
 
 test('connection.json says all that a caller needs, and the key works', async () => {
   expect(first.base_url).toBe(`http://127.0.0.1:${port}`);
-  expect(first.services.map(({ name }) => name).sort()).toEqual(['accounts', 'gateway', 'ledger']);
+  expect(first.services.map(({ name }) => name).sort()).toEqual(['accounts', 'gateway', 'ledger', 'webhooks']);
   for (const service of first.services) {
     expect(processIdentity(service.pid)).toBeDefined();
     expect(await statusOf({ url: service.health_url })).toBe(200);
@@ -70,9 +77,15 @@ test('a person of the identity provider signs in, and the bank takes their token
   const browser = new Browser();
   const page = await browser.visit(url);
   const { left } = await browser.visit(page.url, { user_name: 'auditor', password: first.dashboard_password });
-  const { access_token } = (await (await redeem(issuer, first.client_secret, left?.searchParams.get('code') ?? '', verifier)).json()) as Tokens;
-  expect(await statusOf({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } })).toBe(200);
-  expect(await statusOf({ url: `${first.base_url}/clients`, headers: { authorization: `Bearer ${access_token}` } })).toBe(403);
+  const { access_token } = (await (
+    await redeem(issuer, first.client_secret, left?.searchParams.get('code') ?? '', verifier)
+  ).json()) as Tokens;
+  expect(
+    await statusOf({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } }),
+  ).toBe(200);
+  expect(
+    await statusOf({ url: `${first.base_url}/clients`, headers: { authorization: `Bearer ${access_token}` } }),
+  ).toBe(403);
 });
 
 test('the dashboard begins a sign-in there', async () => {
@@ -86,13 +99,23 @@ test('the dashboard begins a sign-in there', async () => {
 });
 
 test('a token of the identity provider is accepted', async () => {
-  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: first.client_id, client_secret: first.client_secret });
-  const { access_token } = (await (await fetch(first.token_endpoint, { method: 'POST', body })).json()) as { access_token: string };
-  expect(await statusOf({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } })).toBe(200);
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: first.client_id,
+    client_secret: first.client_secret,
+  });
+  const { access_token } = (await (await fetch(first.token_endpoint, { method: 'POST', body })).json()) as {
+    access_token: string;
+  };
+  expect(
+    await statusOf({ url: `${first.base_url}/accounts`, headers: { authorization: `Bearer ${access_token}` } }),
+  ).toBe(200);
 });
 
 test('the printed curl lines work when pasted in order', () => {
-  const lines = output.split('\n').filter((line) => line.startsWith('CLIENT_ID=') || line.startsWith('ACCOUNT_ID=') || line.startsWith('curl '));
+  const lines = output
+    .split('\n')
+    .filter((line) => line.startsWith('CLIENT_ID=') || line.startsWith('ACCOUNT_ID=') || line.startsWith('curl '));
   expect(lines).toHaveLength(3);
   const [client, account, deposit] = execFileSync('bash', ['-c', lines.join('\n')], { encoding: 'utf8' })
     .trim()
@@ -103,12 +126,15 @@ test('the printed curl lines work when pasted in order', () => {
 });
 
 test('a killed service runs again with its new pid in connection.json', async () => {
-  for (const name of ['ledger', 'accounts', 'gateway']) {
+  for (const name of ['ledger', 'accounts', 'webhooks', 'gateway']) {
     const before = connection().services.find((service) => service.name === name)!;
     process.kill(before.pid, 'SIGKILL');
     const pid = () => connection().services.find((service) => service.name === name)!.pid;
     await vi.waitUntil(() => pid() !== before.pid, { timeout: 1000, interval: 20 });
-    await vi.waitUntil(async () => (await statusOf({ url: before.health_url })) === 200, { timeout: 20_000, interval: 100 });
+    await vi.waitUntil(async () => (await statusOf({ url: before.health_url })) === 200, {
+      timeout: 20_000,
+      interval: 100,
+    });
   }
   await vi.waitUntil(async () => (await health(first.api_key)) === 200, { timeout: 10_000, interval: 100 });
 });

@@ -1,21 +1,21 @@
 /**
- * `npm start`: a whole bank on this machine. Postgres, Kafka, the identity provider, migrations, topics and the three
- * services, supervised until Ctrl-C. LOCAL_DIR (default .local) holds all data, PORT (default 3000) is the public
- * port; KAFKA_BROKERS and DATABASE_URL name existing servers instead; GATEWAYS, LEDGERS and ACCOUNTS (default 1)
- * are the numbers of processes.
+ * `npm start`: a whole bank on this machine. Postgres, Kafka, the identity provider, migrations, topics and the four
+ * services, supervised until Ctrl-C. LOCAL_DIR (default .local) holds all data, PORT (default 3000)
+ * is the public port; KAFKA_BROKERS and DATABASE_URL name existing servers instead; GATEWAYS,
+ * LEDGERS, ACCOUNTS and WEBHOOKS (default 1) are the numbers of processes.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTopics, makeApiKey, migrateService, signingKeys, startIdentityProvider } from './bank.ts';
 import type { BankSettings } from './bank.ts';
+import { createTopics, makeApiKey, migrateService, signingKeys, startIdentityProvider } from './bank.ts';
 import { connectionOf, removeConnection, summary, writeConnection } from './connection.ts';
 import { startInfrastructure } from './infra.ts';
-import { createLaunch, keepsDying } from './launch.ts';
 import type { Launch } from './launch.ts';
-import { openLocalDir, PROJECT } from './local-dir.ts';
+import { createLaunch, keepsDying } from './launch.ts';
 import type { LocalDir } from './local-dir.ts';
+import { openLocalDir, PROJECT } from './local-dir.ts';
 import { accepts, isFree } from './ports.ts';
 import { awaitReady, statusOf } from './ready.ts';
 import { startServices } from './services.ts';
@@ -27,13 +27,15 @@ const STOP_MS = { kafka: 15_000, postgres: 10_000, 'identity-provider': 3000 } a
 
 function count(name: string): number {
   const value = Number(process.env[name] ?? 1);
-  if (!Number.isInteger(value) || value < 1 || value > 16) throw new Error(`${name} must be a whole number from 1 to 16`);
+  if (!Number.isInteger(value) || value < 1 || value > 16)
+    throw new Error(`${name} must be a whole number from 1 to 16`);
   return value;
 }
 
 async function publicPort(): Promise<number> {
   const port = Number(process.env['PORT'] ?? 3000);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Error(`PORT "${process.env['PORT']}" is not a port number`);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new Error(`PORT "${process.env['PORT']}" is not a port number`);
   if (!(await isFree(port))) throw new Error(`port ${port} is taken by another program. Set PORT to a free one`);
   return port;
 }
@@ -56,15 +58,23 @@ async function named<T>(variable: ServerVariable, work: () => Promise<T>): Promi
     return await work();
   } catch (error) {
     if (!process.env[variable]) throw error;
-    throw new Error(`${(error as Error).message}\nThis is the server of ${variable} (tested are PostgreSQL 18 and Kafka 4): ${instead(variable)}`, { cause: error });
+    throw new Error(
+      `${(error as Error).message}\nThis is the server of ${variable} (tested are PostgreSQL 18 and Kafka 4): ${instead(variable)}`,
+      { cause: error },
+    );
   }
 }
 
-/** Books and events belong together: a bank that was there before has both, or what is left of it would contradict itself. */
+/**
+ * Books and events belong together: a bank that was there before has both, or what is left of it
+ * would contradict itself.
+ */
 function checkComplete(local: LocalDir): void {
   const missing = ['kafka', 'postgres'].filter((name) => !existsSync(join(local.path, name)));
   if (local.value('api_key') === undefined || missing.length !== 1) return;
-  throw new Error(`${local.path} holds a bank, but not the folder ${missing[0]}. Put that back, or delete all of it: the next start then makes an empty bank`);
+  throw new Error(
+    `${local.path} holds a bank, but not the folder ${missing[0]}. Put that back, or delete all of it: the next start then makes an empty bank`,
+  );
 }
 
 /** Kafka and Postgres: our own, or those that the environment names. */
@@ -76,7 +86,8 @@ async function findInfrastructure(launch: Launch, local: LocalDir): Promise<{ br
     await checkReachable('KAFKA_BROKERS', host, Number(port ?? 9092));
   }
   if (databaseUrl !== undefined) {
-    if (!/^postgres(ql)?:$/.test(URL.parse(databaseUrl)?.protocol ?? '')) throw new Error('DATABASE_URL is not a URL such as postgres://user:password@host:5432/database');
+    if (!/^postgres(ql)?:$/.test(URL.parse(databaseUrl)?.protocol ?? ''))
+      throw new Error('DATABASE_URL is not a URL such as postgres://user:password@host:5432/database');
     const { hostname, port } = new URL(databaseUrl);
     await checkReachable('DATABASE_URL', hostname, Number(port || 5432));
   }
@@ -134,7 +145,12 @@ async function workingApiKey(local: LocalDir, settings: BankSettings, baseUrl: s
 }
 
 async function startBank(launch: Launch, local: LocalDir): Promise<void> {
-  const counts = { ledger: count('LEDGERS'), accounts: count('ACCOUNTS'), gateway: count('GATEWAYS') };
+  const counts = {
+    ledger: count('LEDGERS'),
+    accounts: count('ACCOUNTS'),
+    webhooks: count('WEBHOOKS'),
+    gateway: count('GATEWAYS'),
+  };
   const port = await publicPort();
   const [{ brokers, ownerUrl }, issuer] = await Promise.all([
     findInfrastructure(launch, local),
@@ -145,14 +161,23 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
     ownerUrl,
     issuer,
     topicPrefix: process.env['TOPIC_PREFIX'] ?? '',
-    rolePasswords: { ledger: local.secret('role_ledger'), accounts: local.secret('role_accounts') },
+    rolePasswords: {
+      ledger: local.secret('role_ledger'),
+      accounts: local.secret('role_accounts'),
+      webhooks: local.secret('role_webhooks'),
+    },
     apiKeyPepper: local.secret('api_key_pepper'),
     idempotencySecret: local.secret('idempotency_secret'),
+    webhookSecretKey: local.secret('webhook_secret_key'),
     signing: signingKeys(local),
     dashboard: { clientSecret: local.secret('client_secret'), sessionSecret: local.secret('session_secret') },
   };
   await Promise.all([
-    launch.step('Database schemas', () => named('DATABASE_URL', () => Promise.all([migrateService('ledger', settings), migrateService('accounts', settings)]))),
+    launch.step('Database schemas', () =>
+      named('DATABASE_URL', () =>
+        Promise.all((['ledger', 'accounts', 'webhooks'] as const).map((service) => migrateService(service, settings))),
+      ),
+    ),
     launch.step('Kafka topics', () => named('KAFKA_BROKERS', () => createTopics(settings))),
   ]);
   let write = () => {};
@@ -160,14 +185,24 @@ async function startBank(launch: Launch, local: LocalDir): Promise<void> {
   const base_url = `http://127.0.0.1:${port}`;
   const api_key = await launch.step('API key', () => workingApiKey(local, settings, base_url));
   const [client_secret, dashboard_password] = [local.secret('client_secret'), userPassword(local)];
-  const known = { base_url, issuer, api_key, client_secret, dashboard_password, kafka_brokers: brokers, database_url: ownerUrl };
+  const known = {
+    base_url,
+    issuer,
+    api_key,
+    client_secret,
+    dashboard_password,
+    kafka_brokers: brokers,
+    database_url: ownerUrl,
+  };
   write = () => writeConnection(local.path, connectionOf({ ...known, services: services() }));
   write();
   launch.onStop('connection', async () => {
     write = () => {};
     removeConnection(local.path);
   });
-  launch.say(`\n  Ready after ${(performance.now() / 1000).toFixed(1)} s. Data and logs are in ${local.path}; Ctrl-C stops everything.`);
+  launch.say(
+    `\n  Ready after ${(performance.now() / 1000).toFixed(1)} s. Data and logs are in ${local.path}; Ctrl-C stops everything.`,
+  );
   launch.say(summary(connectionOf({ ...known, services: services() })));
 }
 

@@ -9,7 +9,8 @@ import { supervise } from './supervisor.ts';
 const dir = mkdtempSync(join(tmpdir(), 'supervisor-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-const child = (command: string, ...args: string[]) => startChild({ name: 'it', command, args, log: join(dir, 'log'), marker: command });
+const child = (command: string, ...args: string[]) =>
+  startChild({ name: 'it', command, args, log: join(dir, 'log'), marker: command });
 
 test('a killed process runs again within a second, under a new pid', async () => {
   const onRestart = vi.fn();

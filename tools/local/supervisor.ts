@@ -26,7 +26,11 @@ export type SupervisorEvents = {
  * Keeps a process running: started again within a second when it dies, later when it keeps dying.
  * Resolves when it was started the first time, rejects when that fails.
  */
-export async function supervise(name: string, start: () => Promise<Child>, events: SupervisorEvents): Promise<Supervised> {
+export async function supervise(
+  name: string,
+  start: () => Promise<Child>,
+  events: SupervisorEvents,
+): Promise<Supervised> {
   const stopped = new AbortController();
   let child = await start();
   let died = 0;
@@ -44,7 +48,9 @@ export async function supervise(name: string, start: () => Promise<Child>, event
   };
   const startAgain = async (deaths: number): Promise<number> => {
     for (;;) {
-      await sleep(BACKOFF_MS[Math.min(deaths, BACKOFF_MS.length - 1)], undefined, { signal: stopped.signal }).catch(() => {});
+      await sleep(BACKOFF_MS[Math.min(deaths, BACKOFF_MS.length - 1)], undefined, { signal: stopped.signal }).catch(
+        () => {},
+      );
       if (stopped.signal.aborted) return deaths;
       deaths += 1;
       try {

@@ -3,9 +3,10 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Callers in a pod of the cluster: deposits of 1 through the gateway's Service, each under an Idempotency-Key of its own, until
- * /tmp/stop is there. Then whatever was not answered 201 is repeated until it is, and the balance must be the number of keys. The
- * last line is what came of it, as JSON.
+ * Callers in a pod of the cluster: deposits of 1 through the gateway's Service, each under an
+ * Idempotency-Key of its own, until /tmp/stop is there. Then whatever was not answered 201 is
+ * repeated until it is, and the balance must be the number of keys. The last line is what came of
+ * it, as JSON.
  */
 const { BASE_URL = '', API_KEY = '', LANES = '4', PAUSE_MS = '200' } = process.env;
 const repeatMs = 60_000;
@@ -17,13 +18,28 @@ interface Answer {
   why: string;
 }
 
-async function call(method: string, path: string, body?: object, idempotencyKey: string = randomUUID()): Promise<Answer & { data: Record<string, unknown> }> {
+async function call(
+  method: string,
+  path: string,
+  body?: object,
+  idempotencyKey: string = randomUUID(),
+): Promise<Answer & { data: Record<string, unknown> }> {
   const startedAt = performance.now();
   const headers = { 'x-api-key': API_KEY, 'content-type': 'application/json', 'idempotency-key': idempotencyKey };
   try {
-    const response = await fetch(BASE_URL + path, { method, headers: method === 'GET' ? { 'x-api-key': API_KEY } : headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(10_000) });
+    const response = await fetch(BASE_URL + path, {
+      method,
+      headers: method === 'GET' ? { 'x-api-key': API_KEY } : headers,
+      body: body && JSON.stringify(body),
+      signal: AbortSignal.timeout(10_000),
+    });
     const answer = (await response.json()) as { code?: string; data?: Record<string, unknown> };
-    return { status: response.status, ms: performance.now() - startedAt, why: answer.code ?? '', data: answer.data ?? {} };
+    return {
+      status: response.status,
+      ms: performance.now() - startedAt,
+      why: answer.code ?? '',
+      data: answer.data ?? {},
+    };
   } catch (error) {
     const { message, cause } = error as Error & { cause?: { code?: string } };
     return { status: 0, ms: performance.now() - startedAt, why: cause?.code ?? message, data: {} };
@@ -40,10 +56,25 @@ async function made(path: string, body: object, idField: string): Promise<string
   }
 }
 
-const clientId = await made('/clients', { client_type: 'Retail', first_name: 'Amina', last_name: 'Otieno', email: `${randomUUID()}@example.org`, contact_number: '+254700000001' }, 'client_id');
-const accountId = await made('/accounts', { client_id: clientId, account_type: 'Savings', currency: 'USD' }, 'account_id');
+const clientId = await made(
+  '/clients',
+  {
+    client_type: 'Retail',
+    first_name: 'Amina',
+    last_name: 'Otieno',
+    email: `${randomUUID()}@example.org`,
+    contact_number: '+254700000001',
+  },
+  'client_id',
+);
+const accountId = await made(
+  '/accounts',
+  { client_id: clientId, account_type: 'Savings', currency: 'USD' },
+  'account_id',
+);
 
-const deposit = (key: string) => call('POST', '/transactions', { account_id: accountId, transaction_type: 'Deposit', amount: 1 }, key);
+const deposit = (key: string) =>
+  call('POST', '/transactions', { account_id: accountId, transaction_type: 'Deposit', amount: 1 }, key);
 const answers = new Map<string, Answer>();
 let lastAnswerAt = performance.now();
 let longestGapMs = 0;
@@ -53,6 +84,8 @@ await Promise.all(
     while (!existsSync('/tmp/stop')) {
       const key = randomUUID();
       const answer = await deposit(key);
+      // Planted by the self-test: a deposit that nobody asked for must be found in the balance.
+      if (existsSync('/tmp/book-twice')) await deposit(randomUUID());
       answers.set(key, answer);
       if (answer.status === 201) {
         longestGapMs = Math.max(longestGapMs, performance.now() - lastAnswerAt);
@@ -64,7 +97,8 @@ await Promise.all(
   }),
 );
 
-const counts = (of: (answer: Answer) => string) => Object.fromEntries([...Map.groupBy(answers.values(), of)].map(([name, group]) => [name, group.length]));
+const counts = (of: (answer: Answer) => string) =>
+  Object.fromEntries([...Map.groupBy(answers.values(), of)].map(([name, group]) => [name, group.length]));
 const open = [...answers].filter(([, { status }]) => status !== 201).map(([key]) => key);
 const giveUpAt = performance.now() + repeatMs;
 for (const key of open) {

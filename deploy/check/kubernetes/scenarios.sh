@@ -13,7 +13,7 @@ test: { existingSecret: bank-api-key }
 END
 seconds() { local from=$EPOCHREALTIME; "$@" > "$run/output.log" 2>&1 || { tail -n 20 "$run/output.log"; return 1; }; awk "BEGIN { printf \"%.1f s\", $EPOCHREALTIME - $from }"; }
 install() { helm upgrade --install bank "$chart" --namespace bank -f "$run/values.yaml" --wait --timeout 600s "$@" > "$run/helm.log" 2>&1 || { cat "$run/helm.log"; bank get pods -o wide; bank get events | tail -n 20; return 1; }; }
-all_there() { local name; for name in gateway ledger accounts; do bank rollout status "deployment/bank-$name" --timeout 400s || return 1; done > /dev/null; }
+all_there() { local name; for name in gateway ledger accounts webhooks; do bank rollout status "deployment/bank-$name" --timeout 400s || return 1; done > /dev/null; }
 
 # WHAT FAILED-AT-MOST COMMAND...: what callers see while the command runs.
 under_load() {
@@ -61,6 +61,10 @@ check 'a first API key, as the notes say' first_key
 sleep 3
 check 'helm test: every process is ready, and a request is answered' helm test bank --namespace bank --logs
 check 'a smoke posting' under_load 'smoke' 0 sleep 5
+if [ -n "$self_test" ]; then
+  check 'a posting that is planted twice' under_load 'planted' 0 bank exec load -- touch /tmp/book-twice
+  return
+fi
 check 'a rollout of all three under load: no request fails' under_load 'rollout' 0 rollout 2
 check 'scaled 2 to 1 to 3 to 1 to 2 under load: no request fails' under_load 'scaling' 0 scale
 check 'a node is drained under load: no request fails' under_load 'drain' 0 drain

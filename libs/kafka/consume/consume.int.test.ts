@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KafkaClient } from '../client.ts';
-import { consume } from './consume.ts';
-import type { ConsumeOptions, Consumer, ReceivedMessage } from './consume.ts';
-import { createPublisher } from '../publish/publish.ts';
 import type { Publisher } from '../publish/publish.ts';
+import { createPublisher } from '../publish/publish.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
 import { groupLag } from '../topics.ts';
+import type { ConsumeOptions, Consumer, ReceivedMessage } from './consume.ts';
+import { consume } from './consume.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;
@@ -40,11 +40,21 @@ afterAll(async () => {
 
 /** Writes the numbers from `from` to before `to`, number n to partition n % 8. */
 async function write(from: number, to: number): Promise<void> {
-  const messages = Array.from({ length: to - from }, (_, i) => ({ topic, key: `key-${from + i}`, value: String(from + i), headers: { n: String(from + i) }, partition: (from + i) % 8 }));
+  const messages = Array.from({ length: to - from }, (_, i) => ({
+    topic,
+    key: `key-${from + i}`,
+    value: String(from + i),
+    headers: { n: String(from + i) },
+    partition: (from + i) % 8,
+  }));
   await publisher.publishAll(messages, { timeoutMs: 10_000 });
 }
 
-async function started(handle: ConsumeOptions['handle'], options: Partial<ConsumeOptions> = {}, client = kafka): Promise<Consumer> {
+async function started(
+  handle: ConsumeOptions['handle'],
+  options: Partial<ConsumeOptions> = {},
+  client = kafka,
+): Promise<Consumer> {
   const consumer = consume(client, { groupId, topics: [topic], handle, logger, sessionTimeoutMs: 2_000, ...options });
   consumers.push(consumer);
   await consumer.start();
@@ -72,10 +82,13 @@ describe('batches', () => {
   test('one batch holds what waits in all partitions, in order per partition, up to maxBatch', async () => {
     await write(0, 1_000);
     const batches: ReceivedMessage[][] = [];
-    await started(async (messages, { assigned }) => {
-      expect(assigned).toEqual([{ topic, partitions: expect.arrayContaining([0, 7]) }]);
-      batches.push(messages);
-    }, { maxBatch: 600 });
+    await started(
+      async (messages, { assigned }) => {
+        expect(assigned).toEqual([{ topic, partitions: expect.arrayContaining([0, 7]) }]);
+        batches.push(messages);
+      },
+      { maxBatch: 600 },
+    );
     await until(() => batches.flat().length === 1_000);
     expect(batches[0]).toHaveLength(600);
     expect(new Set(batches.flatMap((batch) => batch.map(({ partition }) => partition))).size).toBe(8);
@@ -91,7 +104,9 @@ describe('batches', () => {
   test('few messages in many partitions come as one batch', async () => {
     await write(0, 8);
     const sizes: number[] = [];
-    await started(async (messages) => { sizes.push(messages.length); });
+    await started(async (messages) => {
+      sizes.push(messages.length);
+    });
     await until(() => sizes.length > 0);
     expect(sizes[0]).toBe(8);
   });
@@ -101,12 +116,15 @@ describe('batches', () => {
       let calls = 0;
       let highest = 0;
       let seen = 0;
-      await started(async (messages) => {
-        highest = Math.max(highest, ++calls);
-        await sleep(20);
-        calls -= 1;
-        seen += messages.length;
-      }, { groupId: unique('group'), maxBatch: 10, concurrency });
+      await started(
+        async (messages) => {
+          highest = Math.max(highest, ++calls);
+          await sleep(20);
+          calls -= 1;
+          seen += messages.length;
+        },
+        { groupId: unique('group'), maxBatch: 10, concurrency },
+      );
       await until(() => seen === 200);
       return highest;
     };
@@ -121,13 +139,16 @@ describe('never skipped', () => {
     await write(0, 80);
     const done: number[] = [];
     const failed: number[][] = [];
-    await started(async (messages) => {
-      if (failed.length < 3) {
-        failed.push(numbers(messages));
-        throw new Error('database away');
-      }
-      done.push(...numbers(messages));
-    }, { maxBatch: 30 });
+    await started(
+      async (messages) => {
+        if (failed.length < 3) {
+          failed.push(numbers(messages));
+          throw new Error('database away');
+        }
+        done.push(...numbers(messages));
+      },
+      { maxBatch: 30 },
+    );
     await until(() => done.length >= 80);
     expect(failed[1]).toEqual(failed[0]);
     expect(done.slice(0, 30)).toEqual(failed[0]);
@@ -139,10 +160,13 @@ describe('never skipped', () => {
     await write(0, 40);
     const gate = Promise.withResolvers<void>();
     const first: number[] = [];
-    const consumer = await started(async (messages) => {
-      if (first.length >= 10) await gate.promise;
-      first.push(...numbers(messages));
-    }, { maxBatch: 10 });
+    const consumer = await started(
+      async (messages) => {
+        if (first.length >= 10) await gate.promise;
+        first.push(...numbers(messages));
+      },
+      { maxBatch: 10 },
+    );
     await until(() => first.length === 10);
     await sleep(1_200);
     expect(await lag()).toBe(30);
@@ -151,7 +175,9 @@ describe('never skipped', () => {
     await consumer.stop();
     await write(40, 48);
     const second: number[] = [];
-    await started(async (messages) => { second.push(...numbers(messages)); });
+    await started(async (messages) => {
+      second.push(...numbers(messages));
+    });
     await until(() => second.length >= 8);
     expect(sorted(second)).toEqual(range(40, 48));
   });
@@ -160,11 +186,14 @@ describe('never skipped', () => {
     await write(0, 16);
     const first: number[] = [];
     let running = false;
-    const consumer = await started(async (messages) => {
-      running = true;
-      await sleep(300);
-      first.push(...numbers(messages));
-    }, { maxBatch: 4, sessionTimeoutMs: 20_000 });
+    const consumer = await started(
+      async (messages) => {
+        running = true;
+        await sleep(300);
+        first.push(...numbers(messages));
+      },
+      { maxBatch: 4, sessionTimeoutMs: 20_000 },
+    );
     await until(() => running);
     await consumer.stop();
     const handled = first.length;
@@ -172,7 +201,9 @@ describe('never skipped', () => {
     expect(handled).toBeLessThan(16);
     const begun = Date.now();
     const second: number[] = [];
-    await started(async (messages) => { second.push(...numbers(messages)); });
+    await started(async (messages) => {
+      second.push(...numbers(messages));
+    });
     await until(() => second.length === 16 - handled);
     expect(Date.now() - begun).toBeLessThan(3_000);
     expect(sorted([...first, ...second])).toEqual(range(0, 16));
@@ -182,10 +213,13 @@ describe('never skipped', () => {
   test('a call longer than the session time-out keeps the membership', async () => {
     await write(0, 8);
     const seen: number[] = [];
-    const consumer = await started(async (messages) => {
-      seen.push(...numbers(messages));
-      await sleep(3_500);
-    }, { sessionTimeoutMs: 1_000 });
+    const consumer = await started(
+      async (messages) => {
+        seen.push(...numbers(messages));
+        await sleep(3_500);
+      },
+      { sessionTimeoutMs: 1_000 },
+    );
     await until(() => seen.length > 0);
     await sleep(3_000);
     expect(consumer.health()).toEqual({ ok: true });
@@ -223,13 +257,21 @@ describe('change', () => {
     await write(0, 80);
     const [one, two]: [number[], number[]] = [[], []];
     let calls = 0;
-    const first = await started(async (messages) => {
-      calls += 1;
-      await sleep(1_000);
-      one.push(...numbers(messages));
-    }, { maxBatch: 40 });
+    const first = await started(
+      async (messages) => {
+        calls += 1;
+        await sleep(1_000);
+        one.push(...numbers(messages));
+      },
+      { maxBatch: 40 },
+    );
     await until(() => calls === 1);
-    const second = await started(async (messages) => { two.push(...numbers(messages)); }, { maxBatch: 40 });
+    const second = await started(
+      async (messages) => {
+        two.push(...numbers(messages));
+      },
+      { maxBatch: 40 },
+    );
     await until(() => new Set([...one, ...two]).size === 80);
     await until(async () => (await lag()) === 0);
     expect(sorted([...one, ...two])).toEqual(range(0, 80));
@@ -237,42 +279,62 @@ describe('change', () => {
     expect([first, second].map((consumer) => consumer.assigned()[0]?.partitions.length)).toEqual([4, 4]);
   });
 
-  test.each(['refuse', 'freeze'] as const)('the broker is gone for a while (%s): not healthy, then on from where it was', async (mode) => {
-    const seen: number[] = [];
-    const consumer = await started(async (messages) => { seen.push(...numbers(messages)); }, { sessionTimeoutMs: 1_000 }, testKafka(proxy.route));
-    await write(0, 80);
-    await until(() => seen.length === 80);
-    await proxy.set(mode);
-    await until(() => !consumer.health().ok, 5_000);
-    // Which is no reason to start the process again.
-    expect(consumer.alive()).toEqual({ ok: true });
-    await write(80, 160);
-    await proxy.set('pass');
-    await until(() => new Set(seen).size === 160);
-    await until(() => consumer.health().ok);
-  });
+  test.each(['refuse', 'freeze'] as const)(
+    'the broker is gone for a while (%s): not healthy, then on from where it was',
+    async (mode) => {
+      const seen: number[] = [];
+      const consumer = await started(
+        async (messages) => {
+          seen.push(...numbers(messages));
+        },
+        { sessionTimeoutMs: 1_000 },
+        testKafka(proxy.route),
+      );
+      await write(0, 80);
+      await until(() => seen.length === 80);
+      await proxy.set(mode);
+      await until(() => !consumer.health().ok, 5_000);
+      // Which is no reason to start the process again.
+      expect(consumer.alive()).toEqual({ ok: true });
+      await write(80, 160);
+      await proxy.set('pass');
+      await until(() => new Set(seen).size === 160);
+      await until(() => consumer.health().ok);
+    },
+  );
 
-  test.each(['refuse', 'cut'] as const)('a broker that comes back after a long while (%s) finds the member that it knew, not a new one', async (mode) => {
-    const lines: string[] = [];
-    const seen: number[] = [];
-    const told = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
-    await started(async (messages) => { seen.push(...numbers(messages)); }, { sessionTimeoutMs: 1_000, logger: told }, testKafka(proxy.route));
-    await proxy.set(mode);
-    // Longer than a session is borne that hears nothing although the brokers answer.
-    await sleep(5_000);
-    await write(0, 80);
-    await proxy.set('pass');
-    await until(() => new Set(seen).size === 80);
-    await sleep(1_500);
-    expect(lines.filter((line) => line.includes('is built again'))).toEqual([]);
-  });
+  test.each(['refuse', 'cut'] as const)(
+    'a broker that comes back after a long while (%s) finds the member that it knew, not a new one',
+    async (mode) => {
+      const lines: string[] = [];
+      const seen: number[] = [];
+      const told = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+      await started(
+        async (messages) => {
+          seen.push(...numbers(messages));
+        },
+        { sessionTimeoutMs: 1_000, logger: told },
+        testKafka(proxy.route),
+      );
+      await proxy.set(mode);
+      // Longer than a session is borne that hears nothing although the brokers answer.
+      await sleep(5_000);
+      await write(0, 80);
+      await proxy.set('pass');
+      await until(() => new Set(seen).size === 80);
+      await sleep(1_500);
+      expect(lines.filter((line) => line.includes('is built again'))).toEqual([]);
+    },
+  );
 
   test('start is bounded without a broker and without the topic', async () => {
     await proxy.set('refuse');
     const lost = consume(testKafka(proxy.route), { groupId, topics: [topic], handle: async () => undefined, logger });
     await expect(lost.start({ timeoutMs: 500 })).rejects.toThrow(/joining/);
     const missing = consume(kafka, { groupId, topics: [unique('nowhere')], handle: async () => undefined, logger });
-    await expect(missing.start({ timeoutMs: 500 })).rejects.toMatchObject({ cause: expect.objectContaining({ message: expect.stringMatching(/topic/i) }) });
+    await expect(missing.start({ timeoutMs: 500 })).rejects.toMatchObject({
+      cause: expect.objectContaining({ message: expect.stringMatching(/topic/i) }),
+    });
     expect(missing.health().ok).toBe(false);
   });
 });
@@ -281,22 +343,39 @@ describe('what is fetched', () => {
   test('a batch whose checksum is wrong is not delivered and not skipped: its partition waits, the others go on', async () => {
     const errors: unknown[] = [];
     const loud = pino({ level: 'error' }, { write: (line: string) => void errors.push(JSON.parse(line)) });
-    proxy.alter = (data) => Buffer.from(data.toString('latin1').replaceAll('{"amount":"100.00"}', '{"amount":"900.00"}'), 'latin1');
+    proxy.alter = (data) =>
+      Buffer.from(data.toString('latin1').replaceAll('{"amount":"100.00"}', '{"amount":"900.00"}'), 'latin1');
     const read: ReceivedMessage[] = [];
-    const consumer = await started(async (messages) => void read.push(...messages), { logger: loud }, testKafka(proxy.route));
-    const put = (partition: number, value: string) => publisher.publish({ topic, key: null, value, headers: {}, partition }, { timeoutMs: 5_000 });
+    const consumer = await started(
+      async (messages) => void read.push(...messages),
+      { logger: loud },
+      testKafka(proxy.route),
+    );
+    const put = (partition: number, value: string) =>
+      publisher.publish({ topic, key: null, value, headers: {}, partition }, { timeoutMs: 5_000 });
     await put(1, 'before');
     await put(1, '{"amount":"100.00"}');
     await put(1, 'behind');
     await put(2, 'elsewhere');
     await until(() => !consumer.health().ok && read.some(({ partition }) => partition === 2));
-    expect(consumer.health()).toEqual({ ok: false, reason: `${topic}/1: the record batch at offset 1 does not have the checksum that it was written with` });
+    expect(consumer.health()).toEqual({
+      ok: false,
+      reason: `${topic}/1: the record batch at offset 1 does not have the checksum that it was written with`,
+    });
     expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual(['before']);
     await until(async () => (await lag()) === 2);
-    expect(errors[0]).toMatchObject({ topic, partition: 1, msg: 'a record batch is corrupt: the partition is not read on' });
+    expect(errors[0]).toMatchObject({
+      topic,
+      partition: 1,
+      msg: 'a record batch is corrupt: the partition is not read on',
+    });
     proxy.alter = undefined;
     await until(() => read.length === 4);
-    expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual(['before', '{"amount":"100.00"}', 'behind']);
+    expect(read.filter(({ partition }) => partition === 1).map(({ value }) => String(value))).toEqual([
+      'before',
+      '{"amount":"100.00"}',
+      'behind',
+    ]);
     expect(consumer.health()).toEqual({ ok: true });
     expect(consumer.alive()).toEqual({ ok: true });
   });

@@ -1,13 +1,12 @@
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
-import { heartbeatMs } from './consumer-session.ts';
-import type { Assignment } from './consumer-session.ts';
-import { Supervisor } from './consumer-supervisor.ts';
-import { MessagePool } from './message-pool.ts';
-import type { Handle } from './message-pool.ts';
 import { startTimeoutMs } from '../wait.ts';
+import type { Assignment } from './consumer-session.ts';
+import { heartbeatMs } from './consumer-session.ts';
+import { Supervisor } from './consumer-supervisor.ts';
+import type { Handle } from './message-pool.ts';
+import { MessagePool } from './message-pool.ts';
 
-export type { Assignment } from './consumer-session.ts';
 export type { ReceivedMessage } from './received-message.ts';
 
 export interface ConsumeOptions {
@@ -33,9 +32,15 @@ export interface ConsumeOptions {
 }
 
 export interface Consumer {
-  /** Resolves when the group is joined; rejects after `timeoutMs` (default 10 min), stopped. Comes back by itself later. */
+  /**
+   * Resolves when the group is joined; rejects after `timeoutMs` (default a day), stopped. Comes
+   * back by itself later.
+   */
   start(options?: { timeoutMs?: number }): Promise<void>;
-  /** Lets the running call of handle finish, commits its offsets and leaves the group; each for at most `timeoutMs` (default 10 s). */
+  /**
+   * Lets the running call of handle finish, commits its offsets and leaves the group; each for at
+   * most `timeoutMs` (default 10 s).
+   */
   stop(options?: { timeoutMs?: number }): Promise<void>;
   /** Not ok when there was no fetch or heartbeat for two session time-outs, or when a partition cannot be read on. */
   health(): { ok: boolean; reason?: string };
@@ -48,22 +53,40 @@ const defaultSessionTimeoutMs = 6_000;
 
 /** A member of a consumer group: at least once, in order per partition, all partitions in one stream of batches. */
 export function consume(kafka: KafkaClient, options: ConsumeOptions): Consumer {
-  const { groupId, topics, handle, maxBatch = 500, concurrency = 1, fromBeginning = true, sessionTimeoutMs = defaultSessionTimeoutMs } = options;
-  const logger = options.logger;
-  const pool = new MessagePool({ handle, maxBatch, concurrency, heartbeatMs: heartbeatMs(sessionTimeoutMs), logger: logger.child({ group: groupId }) });
-  const supervisor = new Supervisor(kafka, () => ({
+  const {
     groupId,
     topics,
-    fromBeginning,
-    sessionTimeoutMs,
-    eachBatch: (payload) => pool.add(payload),
-    onJoin: (assignment) => {
-      pool.join(assignment);
-      options.onAssignment?.(assignment);
-    },
-    onLost: (isStillMember) => pool.lose(isStillMember),
-    beforeStop: () => pool.stop(),
-  }), logger);
+    handle,
+    maxBatch = 500,
+    concurrency = 1,
+    fromBeginning = true,
+    sessionTimeoutMs = defaultSessionTimeoutMs,
+  } = options;
+  const logger = options.logger;
+  const pool = new MessagePool({
+    handle,
+    maxBatch,
+    concurrency,
+    heartbeatMs: heartbeatMs(sessionTimeoutMs),
+    logger: logger.child({ group: groupId }),
+  });
+  const supervisor = new Supervisor(
+    kafka,
+    () => ({
+      groupId,
+      topics,
+      fromBeginning,
+      sessionTimeoutMs,
+      eachBatch: (payload) => pool.add(payload),
+      onJoin: (assignment) => {
+        pool.join(assignment);
+        options.onAssignment?.(assignment);
+      },
+      onLost: (isStillMember) => pool.lose(isStillMember),
+      beforeStop: () => pool.stop(),
+    }),
+    logger,
+  );
   return {
     start: ({ timeoutMs = startTimeoutMs } = {}) => supervisor.start(timeoutMs),
     stop: ({ timeoutMs = 10_000 } = {}) => supervisor.stop(timeoutMs),

@@ -1,8 +1,8 @@
-import type { Consumer as KafkaJsConsumer, EachBatchPayload, PartitionAssigner } from 'kafkajs';
+import type { EachBatchPayload, Consumer as KafkaJsConsumer, PartitionAssigner } from 'kafkajs';
 import type { Logger } from 'pino';
 import type { KafkaClient, Link } from '../client.ts';
-import { type BatchPayload, fromPublished } from './fetched-messages.ts';
 import { withTimeout } from '../wait.ts';
+import { type BatchPayload, fromPublished } from './fetched-messages.ts';
 
 /** The partitions of one topic that this consumer holds. */
 export interface Assignment {
@@ -60,15 +60,21 @@ export function heartbeatMs(sessionTimeoutMs: number, isAlone = false): number {
  * Starts a session. Errors come through `ended`, also those of the start. `onSign` is called whenever the
  * broker has answered: at a join, a heartbeat, a message (kafkajs reports a fetch also when it has failed).
  */
-export function openSession(kafka: KafkaClient, reader: Reader, partitions: number, logger: Logger, onSign: () => void): ConsumerSession {
+export function openSession(
+  kafka: KafkaClient,
+  reader: Reader,
+  partitions: number,
+  logger: Logger,
+  onSign: () => void,
+): ConsumerSession {
   const beatMs = heartbeatMs(reader.sessionTimeoutMs, reader.isAlone);
   const link = kafka.newConsumer({
     groupId: reader.groupId,
     sessionTimeout: reader.sessionTimeoutMs,
     heartbeatInterval: beatMs,
     rebalanceTimeout: rebalanceTimeoutMs,
-    // A fetch that finds nothing waits this long at the broker, then a heartbeat is due: it bounds how soon a rebalance is
-    // noticed, and how often an idle consumer wakes.
+    // A fetch that finds nothing waits this long at the broker, then a heartbeat is due: it bounds
+    // how soon a rebalance is noticed, and how often an idle consumer wakes.
     maxWaitTimeInMs: beatMs,
     minBytes: 1,
     // Without transactional producers nothing is ever aborted, and waiting for the last stable offset gains nothing.
@@ -90,7 +96,10 @@ export function openSession(kafka: KafkaClient, reader: Reader, partitions: numb
     const place = `${batch.topic}/${batch.partition}`;
     if (batch.corrupt === undefined) return void corrupt.delete(place);
     corrupt.set(place, `${place}: ${batch.corrupt}`);
-    logger.error({ topic: batch.topic, partition: batch.partition, corrupt: batch.corrupt }, 'a record batch is corrupt: the partition is not read on');
+    logger.error(
+      { topic: batch.topic, partition: batch.partition, corrupt: batch.corrupt },
+      'a record batch is corrupt: the partition is not read on',
+    );
     setTimeout(pause(), corruptPauseMs);
   };
   // A session that is over may still report, while the next one already uses the same reader.
@@ -102,24 +111,38 @@ export function openSession(kafka: KafkaClient, reader: Reader, partitions: numb
       if (payload.batch.messages.length > 0) await reader.eachBatch(payload);
       checkCorrupt(payload);
     },
-    onJoin: (assignment, seek) => { if (!over) reader.onJoin(assignment, seek); },
+    onJoin: (assignment, seek) => {
+      if (!over) reader.onJoin(assignment, seek);
+    },
     onLost: (isStillMember) => {
       corrupt.clear();
       if (!over) reader.onLost(isStillMember);
     },
   };
-  listen(link, current, logger, { sign: () => { if (!over) onSign(); }, joined: joined.resolve, end });
+  listen(link, current, logger, {
+    sign: () => {
+      if (!over) onSign();
+    },
+    joined: joined.resolve,
+    end,
+  });
   run(kafka, link.client, current, partitions).catch(end);
   return {
     joined: joined.promise,
     ended: ended.promise,
     corrupt: () => [...corrupt.values()][0],
-    stop: (timeoutMs) => (over ? Promise.resolve() : stop(link, current, timeoutMs)).finally(() => end(new Error('stopped'))),
+    stop: (timeoutMs) =>
+      (over ? Promise.resolve() : stop(link, current, timeoutMs)).finally(() => end(new Error('stopped'))),
     kill: end,
   };
 }
 
-async function run({ asPublished }: KafkaClient, consumer: KafkaJsConsumer, reader: Reader, partitions: number): Promise<void> {
+async function run(
+  { asPublished }: KafkaClient,
+  consumer: KafkaJsConsumer,
+  reader: Reader,
+  partitions: number,
+): Promise<void> {
   await consumer.connect();
   await consumer.subscribe({ topics: reader.topics, fromBeginning: reader.fromBeginning });
   await consumer.run({
@@ -128,11 +151,17 @@ async function run({ asPublished }: KafkaClient, consumer: KafkaJsConsumer, read
     // A fetch is over when all its partitions are handled; fewer workers would handle them one after the other.
     partitionsConsumedConcurrently: Math.max(1, partitions),
     // Patched, kafkajs gives our form of a batch, not its own.
-    eachBatch: (payload: unknown) => reader.eachBatch(asPublished ? fromPublished(payload as EachBatchPayload) : (payload as BatchPayload)),
+    eachBatch: (payload: unknown) =>
+      reader.eachBatch(asPublished ? fromPublished(payload as EachBatchPayload) : (payload as BatchPayload)),
   });
 }
 
-function listen(link: Link<KafkaJsConsumer>, reader: Reader, logger: Logger, on: { sign(): void; joined(): void; end(reason: Error): void }): void {
+function listen(
+  link: Link<KafkaJsConsumer>,
+  reader: Reader,
+  logger: Logger,
+  on: { sign(): void; joined(): void; end(reason: Error): void },
+): void {
   const { client } = link;
   const { GROUP_JOIN, HEARTBEAT, REBALANCING, CRASH } = client.events;
   client.on(HEARTBEAT, on.sign);
@@ -171,10 +200,11 @@ export function onePartitionAssigner({ kafkajs }: KafkaClient, topic: string, pa
   return () => ({
     name,
     version,
-    assign: async ({ members }) => members.map(({ memberId }) => ({
-      memberId,
-      memberAssignment: MemberAssignment.encode({ version, assignment: { [topic]: [partition] }, userData }),
-    })),
+    assign: async ({ members }) =>
+      members.map(({ memberId }) => ({
+        memberId,
+        memberAssignment: MemberAssignment.encode({ version, assignment: { [topic]: [partition] }, userData }),
+      })),
     protocol: ({ topics }) => ({ name, metadata: MemberMetadata.encode({ version, topics, userData }) }),
   });
 }

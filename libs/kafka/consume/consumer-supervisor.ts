@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
-import { openSession } from './consumer-session.ts';
-import type { ConsumerSession, Reader } from './consumer-session.ts';
 import { partitionCounts } from '../topics.ts';
 import { createBackoff, pause, withTimeout } from '../wait.ts';
+import type { ConsumerSession, Reader } from './consumer-session.ts';
+import { openSession } from './consumer-session.ts';
 
 const firstBackoffMs = 100;
 const maxBackoffMs = 1_000;
@@ -38,6 +38,7 @@ export class Supervisor {
 
   /** Resolves at the first join; rejects after `timeoutMs`, with the last failure as its cause, and is stopped then. */
   async start(timeoutMs: number): Promise<void> {
+    this.#lastAway = performance.now();
     this.#running ??= this.#run();
     try {
       await withTimeout(this.#firstJoin.promise, timeoutMs, 'joining the consumer group');
@@ -60,16 +61,22 @@ export class Supervisor {
     const corrupt = this.#session?.corrupt();
     if (corrupt !== undefined) return { ok: false, reason: corrupt };
     const silentMs = performance.now() - this.#lastSign;
-    return silentMs <= 2 * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `no fetch or heartbeat for ${Math.round(silentMs)} ms` };
+    return silentMs <= 2 * this.#sessionTimeoutMs
+      ? { ok: true }
+      : { ok: false, reason: `no fetch or heartbeat for ${Math.round(silentMs)} ms` };
   }
 
   /**
-   * Not ok when nothing was heard although the brokers answer, for longer than building the consumer again takes: what only
-   * a new process can cure. Brokers that are away are no reason to end this one.
+   * Not ok when nothing was heard although the brokers answer, for longer than building the
+   * consumer again takes: what only a new process can cure. Brokers that are away, also at the
+   * start, are no reason to end this one.
    */
   alive(): { ok: boolean; reason?: string } {
+    if (!this.#running) return { ok: true };
     const silentMs = performance.now() - Math.max(this.#lastSign, this.#lastAway);
-    return silentMs <= hopelessMs + silentSessions * this.#sessionTimeoutMs ? { ok: true } : { ok: false, reason: `nothing heard for ${Math.round(silentMs)} ms, although the brokers answer` };
+    return silentMs <= hopelessMs + silentSessions * this.#sessionTimeoutMs
+      ? { ok: true }
+      : { ok: false, reason: `nothing heard for ${Math.round(silentMs)} ms, although the brokers answer` };
   }
 
   /** Ends the present session; the next one begins at once. */
@@ -86,7 +93,10 @@ export class Supervisor {
       if (this.#stopping.signal.aborted) return;
       // A session that had joined has set the count to 0; its end is always worth a line.
       const isQuiet = this.#failures > 0 && this.#failures <= quietFailures;
-      this.#logger[isQuiet ? 'debug' : 'warn']({ group: reader.groupId, err: this.#lastError, failures: this.#failures }, 'the consumer has ended and is built again');
+      this.#logger[isQuiet ? 'debug' : 'warn'](
+        { group: reader.groupId, err: this.#lastError, failures: this.#failures },
+        'the consumer has ended and is built again',
+      );
       if (this.#failures === 0) backoff.reset();
       await pause(backoff.next(), this.#stopping.signal);
     }
@@ -97,7 +107,9 @@ export class Supervisor {
     const counts = await this.#countPartitions(reader);
     if (this.#stopping.signal.aborted) return new Error('stopped');
     const partitions = [...counts.values()].reduce((sum, count) => sum + count, 0);
-    const session = openSession(this.#kafka, reader, partitions, this.#logger.child({ group: reader.groupId }), () => { this.#lastSign = performance.now(); });
+    const session = openSession(this.#kafka, reader, partitions, this.#logger.child({ group: reader.groupId }), () => {
+      this.#lastSign = performance.now();
+    });
     this.#session = session;
     void session.joined.then(() => {
       this.#failures = 0;
@@ -109,23 +121,35 @@ export class Supervisor {
   }
 
   /**
-   * Ends a session that hears nothing although the brokers answer, and have answered for a session time-out. While they do
-   * not, and just after, it is left alone: kafkajs tries on, and gets back under its old member id at once, where a new
-   * member waits for the session time-out of the old.
+   * Ends a session that hears nothing although the brokers answer, and have answered for a session
+   * time-out. While they do not, and just after, it is left alone: kafkajs tries on, and gets back
+   * under its old member id at once, where a new member waits for the session time-out of the old.
    */
   async #watch(session: ConsumerSession, reader: Reader, over: AbortSignal): Promise<void> {
     let patienceMs = joinGraceMs;
-    void session.joined.then(() => { patienceMs = silentSessions * reader.sessionTimeoutMs; });
+    void session.joined.then(() => {
+      patienceMs = silentSessions * reader.sessionTimeoutMs;
+    });
     const begunAt = performance.now();
     const isSilent = (): boolean => performance.now() - Math.max(this.#lastSign, begunAt) > patienceMs;
     let answeredSince: number | undefined;
     while (!over.aborted) {
       await pause(reader.sessionTimeoutMs / 2, over);
-      const isReachable = isSilent() && (await this.#countPartitions(reader).then(() => true, () => false));
+      const isReachable =
+        isSilent() &&
+        (await this.#countPartitions(reader).then(
+          () => true,
+          () => false,
+        ));
       if (!isReachable || !isSilent()) answeredSince = undefined;
       else answeredSince ??= performance.now();
-      if (answeredSince === undefined || over.aborted || performance.now() - answeredSince < reader.sessionTimeoutMs) continue;
-      session.kill(new Error(`nothing heard for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers answer`));
+      if (answeredSince === undefined || over.aborted || performance.now() - answeredSince < reader.sessionTimeoutMs)
+        continue;
+      session.kill(
+        new Error(
+          `nothing heard for ${Math.round(performance.now() - this.#lastSign)} ms, although the brokers answer`,
+        ),
+      );
     }
   }
 

@@ -17,7 +17,9 @@ export interface BatchPayload {
   heartbeat(): Promise<void>;
   /** Stops fetching from this partition; returns what starts it again. */
   pause(): () => void;
-  commitOffsetsIfNecessary(offsets: { topics: { topic: string; partitions: { partition: number; offset: string }[] }[] }): Promise<void>;
+  commitOffsetsIfNecessary(offsets: {
+    topics: { topic: string; partitions: { partition: number; offset: string }[] }[];
+  }): Promise<void>;
 }
 
 /** The same of kafkajs as published, which has offsets as text and messages decoded. */
@@ -25,7 +27,12 @@ export function fromPublished(payload: EachBatchPayload): BatchPayload {
   const { topic, partition, messages } = payload.batch;
   return {
     ...payload,
-    batch: { topic, partition, messages: messages.map((message) => new PublishedMessage(message)), lastOffset: () => BigInt(payload.batch.lastOffset()) },
+    batch: {
+      topic,
+      partition,
+      messages: messages.map((message) => new PublishedMessage(message)),
+      lastOffset: () => BigInt(payload.batch.lastOffset()),
+    },
     resolveOffset: (offset) => payload.resolveOffset(String(offset)),
   };
 }
@@ -53,6 +60,14 @@ export class PublishedMessage implements FetchedMessage {
       const text = this.header(name);
       if (text !== null) headers[name] = text;
     }
-    return { topic, partition, offset: this.offset, key: key === null ? null : String(key), value, headers, timestamp_ms: Number(timestamp) };
+    return {
+      topic,
+      partition,
+      offset: this.offset,
+      key: key === null ? null : String(key),
+      value,
+      headers,
+      timestamp_ms: Number(timestamp),
+    };
   }
 }

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { KafkaClient } from '../client.ts';
-import { follow } from './follow.ts';
-import type { Follower } from './follow.ts';
-import { createPublisher } from '../publish/publish.ts';
 import type { Publisher } from '../publish/publish.ts';
-import { readMessage } from './read-message.ts';
+import { createPublisher } from '../publish/publish.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, until } from '../test/test-kit.ts';
+import type { Follower } from './follow.ts';
+import { follow } from './follow.ts';
+import { readMessage } from './read-message.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;
@@ -52,7 +52,13 @@ test('from the end: what was there is left out, what comes after the call of sta
   const topic = await testTopic(kafka, 'news', 3);
   for (let i = 0; i < 9; i++) await put(topic, `key-${i}`, 'old');
   const seen: string[] = [];
-  const follower = follow(kafka, { topic, groupId: 'news', logger, from: 'end', onMessage: (key, value) => void seen.push(`${key} ${value}`) });
+  const follower = follow(kafka, {
+    topic,
+    groupId: 'news',
+    logger,
+    from: 'end',
+    onMessage: (key, value) => void seen.push(`${key} ${value}`),
+  });
   followers.push(follower);
   await follower.start();
   for (let i = 0; i < 9; i++) await put(topic, `key-${i}`, 'new');
@@ -70,7 +76,13 @@ test('from a moment: what was written before it is left out, and start resolves 
   const fourth = await readMessage(kafka, { topic, partition: 0, offset: 1n }, 5_000);
   await publisher.publish(value(5), { timeoutMs: 5_000 });
   const seen: string[] = [];
-  const follower = follow(kafka, { topic, groupId: 'since', logger, from: new Date(fourth?.timestamp_ms ?? 0), onMessage: (_key, text) => void seen.push(String(text)) });
+  const follower = follow(kafka, {
+    topic,
+    groupId: 'since',
+    logger,
+    from: new Date(fourth?.timestamp_ms ?? 0),
+    onMessage: (_key, text) => void seen.push(String(text)),
+  });
   followers.push(follower);
   await follower.start();
   expect(seen.toSorted()).toEqual(['4', '5']);
@@ -81,7 +93,15 @@ test('from a moment: what was written before it is left out, and start resolves 
 
 test('start resolves with everything taken, then it sees updates and removals', async () => {
   const topic = await testTopic(kafka, 'state', 3, { 'cleanup.policy': 'compact' });
-  await publisher.publishAll(Array.from({ length: 1_000 }, (_, i) => ({ topic, key: `key-${i % 100}`, value: String(i), headers: { kind: 'state' } })), { timeoutMs: 10_000 });
+  await publisher.publishAll(
+    Array.from({ length: 1_000 }, (_, i) => ({
+      topic,
+      key: `key-${i % 100}`,
+      value: String(i),
+      headers: { kind: 'state' },
+    })),
+    { timeoutMs: 10_000 },
+  );
   await put(topic, 'bad', 'x');
   await put(topic, 'key-7', null);
   const [one, two] = [following(topic), following(topic)];

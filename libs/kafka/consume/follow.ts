@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
-import { Supervisor } from './consumer-supervisor.ts';
-import type { BatchPayload } from './fetched-messages.ts';
 import { offsetsAt, type PartitionOffset, topicRanges } from '../topics.ts';
 import { repeatUntilDone, startTimeoutMs, withTimeout } from '../wait.ts';
+import { Supervisor } from './consumer-supervisor.ts';
+import type { BatchPayload } from './fetched-messages.ts';
 
 export interface FollowOptions {
   /** Mostly a compacted one: the latest message of each key is its state, a null value removes the key. */
@@ -18,14 +18,22 @@ export interface FollowOptions {
   /** Names the reader; every follower gets all partitions, whatever it is called. */
   groupId: string;
   /** Takes one message; in order per key. When it throws, that is logged and the next message comes. */
-  onMessage(key: string | null, value: Buffer | null, headers: Record<string, string>, place: { partition: number; offset: bigint }): void;
+  onMessage(
+    key: string | null,
+    value: Buffer | null,
+    headers: Record<string, string>,
+    place: { partition: number; offset: bigint },
+  ): void;
   logger: Logger;
   /** Default 6 s. */
   sessionTimeoutMs?: number;
 }
 
 export interface Follower {
-  /** Resolves when everything written before the call has been taken; rejects after `timeoutMs` (default 10 min), stopped. */
+  /**
+   * Resolves when everything written before the call has been taken; rejects after `timeoutMs`
+   * (default a day), stopped.
+   */
   start(options?: { timeoutMs?: number }): Promise<void>;
   stop(): Promise<void>;
   health(): { ok: boolean; reason?: string };
@@ -33,7 +41,10 @@ export interface Follower {
 
 const stopTimeoutMs = 5_000;
 
-/** Reads a topic, from its beginning unless said otherwise, and stays with it. Keeps no offsets: a new process reads everything again. */
+/**
+ * Reads a topic, from its beginning unless said otherwise, and stays with it. Keeps no offsets: a
+ * new process reads everything again.
+ */
 export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   const { topic, groupId, sessionTimeoutMs = 6_000 } = options;
   const logger = options.logger.child({ follows: topic });
@@ -50,25 +61,33 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
       try {
         options.onMessage(key, value, headers, { partition: batch.partition, offset });
       } catch (error) {
-        logger.error({ err: error, partition: batch.partition, offset: String(offset) }, 'a followed message was not taken');
+        logger.error(
+          { err: error, partition: batch.partition, offset: String(offset) },
+          'a followed message was not taken',
+        );
       }
       resolveOffset(message.offset);
     }
     positions.set(batch.partition, batch.lastOffset() + 1n);
     checkCaughtUp();
   };
-  const supervisor = new Supervisor(kafka, () => ({
-    // A group of its own for every session: a member that has died without leaving would keep its half of the partitions.
-    groupId: `${groupId}-${randomUUID()}`,
-    topics: [topic],
-    fromBeginning: true,
-    sessionTimeoutMs,
-    isAlone: true,
-    eachBatch,
-    onJoin: (_assignment, seek) => positions.forEach((offset, partition) => seek(topic, partition, offset)),
-    onLost: () => undefined,
-    beforeStop: async () => undefined,
-  }), logger);
+  const supervisor = new Supervisor(
+    kafka,
+    () => ({
+      // A group of its own for every session: a member that has died without leaving would keep its
+      // half of the partitions.
+      groupId: `${groupId}-${randomUUID()}`,
+      topics: [topic],
+      fromBeginning: true,
+      sessionTimeoutMs,
+      isAlone: true,
+      eachBatch,
+      onJoin: (_assignment, seek) => positions.forEach((offset, partition) => seek(topic, partition, offset)),
+      onLost: () => undefined,
+      beforeStop: async () => undefined,
+    }),
+    logger,
+  );
 
   const readAll = async (timeoutMs: number): Promise<void> => {
     // Partitions that hold nothing have nothing to wait for, whatever their end offset is.
@@ -79,7 +98,8 @@ export function follow(kafka: KafkaClient, options: FollowOptions): Follower {
   };
   return {
     start: async ({ timeoutMs = startTimeoutMs } = {}) => {
-      for (const { partition, offset } of await repeatUntilDone(() => firstOffsets(kafka, options), timeoutMs)) positions.set(partition, offset);
+      for (const { partition, offset } of await repeatUntilDone(() => firstOffsets(kafka, options), timeoutMs))
+        positions.set(partition, offset);
       await supervisor.start(timeoutMs);
       try {
         await withTimeout(readAll(timeoutMs), timeoutMs, `reading ${topic}`);

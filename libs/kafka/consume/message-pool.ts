@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
+import { createBackoff, pause, withTimeout } from '../wait.ts';
 import type { Assignment } from './consumer-session.ts';
 import type { BatchPayload } from './fetched-messages.ts';
-import { OffsetTracker } from './offset-tracker.ts';
 import type { Chunk } from './offset-tracker.ts';
+import { OffsetTracker } from './offset-tracker.ts';
 import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
-import { createBackoff, pause, withTimeout } from '../wait.ts';
 
 export type Handle = (messages: ReceivedMessage[], context: { assigned: Assignment[] }) => Promise<void>;
 
@@ -30,8 +30,8 @@ interface Batch {
 }
 
 /**
- * What ends with an assignment, which is a generation of the group: its fetches, its offsets, the retries of its messages.
- * Fetches are few and short-lived: no Set (short-lived-map.ts).
+ * What ends with an assignment, which is a generation of the group: its fetches, its offsets, the
+ * retries of its messages. Fetches are few and short-lived: no Set (short-lived-map.ts).
  */
 interface Generation {
   assigned: Assignment[];
@@ -47,7 +47,12 @@ interface Generation {
 
 const commitIntervalMs = 500;
 const lastCommitTimeoutMs = 2_000;
-const goneTypes = new Set(['REBALANCE_IN_PROGRESS', 'NOT_COORDINATOR_FOR_GROUP', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID']);
+const goneTypes = new Set([
+  'REBALANCE_IN_PROGRESS',
+  'NOT_COORDINATOR_FOR_GROUP',
+  'ILLEGAL_GENERATION',
+  'UNKNOWN_MEMBER_ID',
+]);
 
 /**
  * Merges the messages of all partitions into one stream of batches, and keeps the promises of consume:
@@ -74,7 +79,10 @@ export class MessagePool {
     this.#generation = newGeneration(assigned);
   }
 
-  /** What was held is held no more: nothing of it is started or repeated from here on, nothing committed but by this call. */
+  /**
+   * What was held is held no more: nothing of it is started or repeated from here on, nothing
+   * committed but by this call.
+   */
   lose(mayCommit: boolean): void {
     const generation = this.#generation;
     if (mayCommit) void this.#commit(generation);
@@ -140,10 +148,13 @@ export class MessagePool {
       const fetch = waiting[0] as PartitionFetch;
       const { topic, partition, messages } = fetch.payload.batch;
       const count = Math.min(messages.length - fetch.taken, this.#options.maxBatch - batch.messages.length);
-      for (let i = fetch.taken; i < fetch.taken + count; i++) batch.messages.push((messages[i] as FetchedMessage).received(topic, partition));
+      for (let i = fetch.taken; i < fetch.taken + count; i++)
+        batch.messages.push((messages[i] as FetchedMessage).received(topic, partition));
       fetch.taken += count;
       const isLast = fetch.taken === messages.length;
-      const lastOffset = isLast ? fetch.payload.batch.lastOffset() : (messages[fetch.taken - 1] as FetchedMessage).offset;
+      const lastOffset = isLast
+        ? fetch.payload.batch.lastOffset()
+        : (messages[fetch.taken - 1] as FetchedMessage).offset;
       batch.parts.push({ fetch, count, chunk: tracker.begin(topic, partition, lastOffset + 1n) });
       if (!isLast) break;
       waiting.shift();
@@ -161,7 +172,10 @@ export class MessagePool {
         await handle(batch.messages, { assigned: generation.assigned });
         break;
       } catch (error) {
-        logger.error({ err: error, attempt, messages: batch.messages.length }, 'handling failed; the same messages are tried again');
+        logger.error(
+          { err: error, attempt, messages: batch.messages.length },
+          'handling failed; the same messages are tried again',
+        );
         await pause(backoff.next(), generation.over.signal);
         if (generation.over.signal.aborted) return;
       }
@@ -201,7 +215,10 @@ export class MessagePool {
     }
   }
 
-  /** The group rebalances: finish what runs, commit it, and let kafkajs join again. The rest is read again by its new holder. */
+  /**
+   * The group rebalances: finish what runs, commit it, and let kafkajs join again. The rest is read
+   * again by its new holder.
+   */
   async #handOver(generation: Generation, error: unknown): Promise<void> {
     generation.lost = error;
     generation.over.abort();
@@ -217,7 +234,9 @@ export class MessagePool {
     const positions = generation.payload ? generation.tracker.takeDirty() : [];
     if (positions.length === 0) return generation.committing;
     // One after the other is not needed for order: the requests share a connection.
-    generation.committing = Promise.all([generation.committing, this.#commitNow(generation, positions)]).then(() => undefined);
+    generation.committing = Promise.all([generation.committing, this.#commitNow(generation, positions)]).then(
+      () => undefined,
+    );
     return generation.committing;
   }
 
@@ -225,7 +244,10 @@ export class MessagePool {
     const topics = Map.groupBy(positions, ({ topic }) => topic);
     try {
       await generation.payload?.commitOffsetsIfNecessary({
-        topics: [...topics].map(([topic, list]) => ({ topic, partitions: list.map(({ partition, offset }) => ({ partition, offset: String(offset) })) })),
+        topics: [...topics].map(([topic, list]) => ({
+          topic,
+          partitions: list.map(({ partition, offset }) => ({ partition, offset: String(offset) })),
+        })),
       });
     } catch (error) {
       generation.tracker.markDirty(positions);
@@ -236,10 +258,22 @@ export class MessagePool {
 }
 
 function newGeneration(assigned: Assignment[]): Generation {
-  return { assigned, fetches: [], waiting: [], tracker: new OffsetTracker(), over: new AbortController(), lost: undefined, payload: undefined, committing: Promise.resolve() };
+  return {
+    assigned,
+    fetches: [],
+    waiting: [],
+    tracker: new OffsetTracker(),
+    over: new AbortController(),
+    lost: undefined,
+    payload: undefined,
+    committing: Promise.resolve(),
+  };
 }
 
-/** Lets kafkajs fetch on behind this fetch; unless its assignment is over, for then its offsets are no longer ours to move. */
+/**
+ * Lets kafkajs fetch on behind this fetch; unless its assignment is over, for then its offsets are
+ * no longer ours to move.
+ */
 function settle(generation: Generation, fetch: PartitionFetch): void {
   if (!generation.fetches.includes(fetch)) return;
   generation.fetches = generation.fetches.filter((one) => one !== fetch);

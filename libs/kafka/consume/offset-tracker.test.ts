@@ -13,7 +13,10 @@ test('nothing is due before the first chunk is done, nor beyond the first gap', 
   expect(tracker.takeDirty()).toEqual([]);
   tracker.done(other);
   tracker.done(c);
-  expect(tracker.takeDirty()).toEqual([{ topic: 'topic', partition: 1, offset: 30n }, { topic: 'topic', partition: 2, offset: 5n }]);
+  expect(tracker.takeDirty()).toEqual([
+    { topic: 'topic', partition: 1, offset: 30n },
+    { topic: 'topic', partition: 2, offset: 5n },
+  ]);
 });
 
 test('what could not be committed is due again, at its newest position', () => {

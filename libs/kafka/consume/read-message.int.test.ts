@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
 import { createPublisher } from '../publish/publish.ts';
-import { readMessage } from './read-message.ts';
 import { anyTopic, FaultProxy, logger, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
 import { topicRanges } from '../topics.ts';
+import { readMessage } from './read-message.ts';
 
 const kafka = testKafka();
 const publisher = createPublisher(kafka, { logger, name: 'read-message', topics: anyTopic(4_194_304) });
@@ -14,7 +14,10 @@ const timeoutMs = 5_000;
 async function topicWith(...values: (string | Buffer | null)[]): Promise<string> {
   await started;
   const topic = await testTopic(kafka, 'read', 2, { 'max.message.bytes': '4194304' });
-  await publisher.publishAll(values.map((value, i) => ({ topic, partition: 1, key: `k${i}`, value, headers: { n: String(i) } })), { timeoutMs });
+  await publisher.publishAll(
+    values.map((value, i) => ({ topic, partition: 1, key: `k${i}`, value, headers: { n: String(i) } })),
+    { timeoutMs },
+  );
   return topic;
 }
 
@@ -36,7 +39,8 @@ test('reads a message of several megabytes', async () => {
 
 test('nothing at that place is undefined: not yet written, deleted, no such partition or topic', async () => {
   const topic = await topicWith('a', 'b');
-  const at = (partition: number, offset: bigint, name = topic) => readMessage(kafka, { topic: name, partition, offset }, timeoutMs);
+  const at = (partition: number, offset: bigint, name = topic) =>
+    readMessage(kafka, { topic: name, partition, offset }, timeoutMs);
   expect(await at(1, 2n)).toBeUndefined();
   expect(await at(1, 1_000_000n)).toBeUndefined();
   expect(await at(0, 0n)).toBeUndefined();
@@ -57,12 +61,16 @@ test('rejects in time where the broker does not answer, and leaves no group behi
   const proxy = await new FaultProxy().open();
   await proxy.set('freeze');
   const begun = performance.now();
-  await expect(readMessage(testKafka(proxy.route), { topic, partition: 1, offset: 0n }, 500)).rejects.toThrow(/longer than 500 ms/);
+  await expect(readMessage(testKafka(proxy.route), { topic, partition: 1, offset: 0n }, 500)).rejects.toThrow(
+    /longer than 500 ms/,
+  );
   expect(performance.now() - begun).toBeLessThan(3_000);
   await proxy.set('refuse');
   const before = await kafka.withAdmin((admin) => admin.listGroups());
   await readMessage(kafka, { topic, partition: 1, offset: 0n }, timeoutMs);
   const after = await kafka.withAdmin((admin) => admin.listGroups());
-  const fresh = after.groups.filter(({ groupId }) => groupId.includes('read') && !before.groups.some((known) => known.groupId === groupId));
+  const fresh = after.groups.filter(
+    ({ groupId }) => groupId.includes('read') && !before.groups.some((known) => known.groupId === groupId),
+  );
   expect(fresh).toEqual([]);
 });

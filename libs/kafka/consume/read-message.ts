@@ -1,9 +1,9 @@
-import type { KafkaClient } from '../client.ts';
 import type { KafkaMessage } from 'kafkajs';
-import { PublishedMessage } from './fetched-messages.ts';
-import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
+import type { KafkaClient } from '../client.ts';
 import { topicRanges } from '../topics.ts';
 import { withTimeout } from '../wait.ts';
+import { PublishedMessage } from './fetched-messages.ts';
+import type { FetchedMessage, ReceivedMessage } from './received-message.ts';
 
 /** One place in a topic. */
 export interface Place {
@@ -40,7 +40,11 @@ const goneTypes = new Set(['OFFSET_OUT_OF_RANGE', 'UNKNOWN_TOPIC_OR_PARTITION'])
  * Reads the one message at that place, by a fetch of its own without a consumer group. Undefined when nothing is kept
  * there: deleted by retention or compaction, or never written. Rejects when the broker cannot say within `timeoutMs`.
  */
-export async function readMessage(kafka: KafkaClient, place: Place, timeoutMs: number): Promise<ReceivedMessage | undefined> {
+export async function readMessage(
+  kafka: KafkaClient,
+  place: Place,
+  timeoutMs: number,
+): Promise<ReceivedMessage | undefined> {
   const { client: cluster, close } = kafka.newCluster();
   try {
     return await withTimeout(fetchOne(cluster, place, kafka.asPublished), timeoutMs, `reading ${place.topic}`);
@@ -61,17 +65,30 @@ export async function readLastValue(kafka: KafkaClient, topic: string, timeoutMs
   return last.value?.toString();
 }
 
-async function fetchOne(cluster: Cluster, { topic, partition, offset }: Place, asPublished: boolean): Promise<ReceivedMessage | undefined> {
+async function fetchOne(
+  cluster: Cluster,
+  { topic, partition, offset }: Place,
+  asPublished: boolean,
+): Promise<ReceivedMessage | undefined> {
   await cluster.connect();
   await cluster.addTargetTopic(topic);
   const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]));
   if (nodeId === undefined) return undefined;
   const broker = await cluster.findBroker({ nodeId });
   const partitions = [{ partition, fetchOffset: String(offset), maxBytes }];
-  const { responses } = await broker.fetch({ maxWaitTime: maxWaitMs, minBytes: 1, maxBytes, topics: [{ topic, partitions }] });
+  const { responses } = await broker.fetch({
+    maxWaitTime: maxWaitMs,
+    minBytes: 1,
+    maxBytes,
+    topics: [{ topic, partitions }],
+  });
   const fetched = responses.flatMap((response) => response.partitions);
   // A batch comes whole: with what stands before the offset in it.
-  const messages = fetched.flatMap((one) => (asPublished ? (one.messages as KafkaMessage[]).map((each) => new PublishedMessage(each)) : (one.messages as FetchedMessage[])));
+  const messages = fetched.flatMap((one) =>
+    asPublished
+      ? (one.messages as KafkaMessage[]).map((each) => new PublishedMessage(each))
+      : (one.messages as FetchedMessage[]),
+  );
   const found = messages.find((message) => message.offset === offset);
   const corrupt = fetched.find((one) => one.corrupt !== undefined)?.corrupt;
   if (!found && corrupt !== undefined) throw new Error(`${topic}/${partition}: ${corrupt}`);

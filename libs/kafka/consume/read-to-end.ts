@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { KafkaClient } from '../client.ts';
+import { topicRanges } from '../topics.ts';
 import { consume } from './consume.ts';
 import type { ReceivedMessage } from './received-message.ts';
-import { topicRanges } from '../topics.ts';
 
 export interface ReadToEndOptions {
   topics: string[];
@@ -20,8 +20,15 @@ export interface ReadToEndOptions {
  * Reads topics from their beginnings to the ends that they have at the call. Rejects where `take` does, where a topic
  * does not exist, and where nothing comes any more before the ends.
  */
-export async function readToEnd(kafka: KafkaClient, { topics, take, idleMs, logger, ...options }: ReadToEndOptions): Promise<void> {
-  const ranges = await Promise.all(topics.map(async (topic) => (await topicRanges(kafka, topic)).map((range) => ({ ...range, place: `${topic}/${range.partition}` }))));
+export async function readToEnd(
+  kafka: KafkaClient,
+  { topics, take, idleMs, logger, ...options }: ReadToEndOptions,
+): Promise<void> {
+  const ranges = await Promise.all(
+    topics.map(async (topic) =>
+      (await topicRanges(kafka, topic)).map((range) => ({ ...range, place: `${topic}/${range.partition}` })),
+    ),
+  );
   const ends = new Map(ranges.flat().flatMap(({ place, low, high }) => (high > low ? [[place, high] as const] : [])));
   if (ends.size === 0) return;
   const positions = new Map<string, bigint>();
@@ -35,20 +42,31 @@ export async function readToEnd(kafka: KafkaClient, { topics, take, idleMs, logg
     handle: async (messages) => {
       heardAt = performance.now();
       // After a lost membership the same messages come again.
-      const fresh = messages.filter((message) => message.offset < (ends.get(placeOf(message)) ?? 0n) && message.offset >= (positions.get(placeOf(message)) ?? 0n));
+      const fresh = messages.filter(
+        (message) =>
+          message.offset < (ends.get(placeOf(message)) ?? 0n) &&
+          message.offset >= (positions.get(placeOf(message)) ?? 0n),
+      );
       await take(fresh).catch(over.reject);
       for (const message of messages) positions.set(placeOf(message), message.offset + 1n);
       if ([...ends].every(([place, end]) => (positions.get(place) ?? 0n) >= end)) over.resolve();
     },
   });
-  const watch = setInterval(() => performance.now() - heardAt > idleMs && over.reject(new Error(`nothing more came of ${topics.join(', ')} within ${idleMs} ms`)), 500);
+  const watch = setInterval(
+    () =>
+      performance.now() - heardAt > idleMs &&
+      over.reject(new Error(`nothing more came of ${topics.join(', ')} within ${idleMs} ms`)),
+    500,
+  );
   try {
     await consumer.start();
     await over.promise;
   } finally {
     clearInterval(watch);
     await consumer.stop();
-    await kafka.withAdmin((admin) => admin.deleteGroups([groupId])).catch((error: unknown) => logger.debug({ err: error, group: groupId }, 'the group was not deleted'));
+    await kafka
+      .withAdmin((admin) => admin.deleteGroups([groupId]))
+      .catch((error: unknown) => logger.debug({ err: error, group: groupId }, 'the group was not deleted'));
   }
 }
 

@@ -7,7 +7,10 @@ const maxUtf8Bytes = 3;
 /** About how many bytes are kept between two uses; what was needed beyond that is let go. */
 const keptBytes = 4 * 1024 * 1024;
 
-/** Writes the types of the Kafka protocol (big-endian) one behind the other into one buffer, which grows as needed and is used again. */
+/**
+ * Writes the types of the Kafka protocol (big-endian) one behind the other into one buffer, which
+ * grows as needed and is used again.
+ */
 export class ByteWriter {
   #bytes: Buffer;
   #at = 0;
@@ -106,8 +109,9 @@ export class ByteWriter {
   }
 
   /**
-   * Begins what has its length as a varint before it; give the returned value to endSized. In one pass: two bytes are left
-   * for the length, and what was written moves in the rare case that it takes another number of them.
+   * Begins what has its length as a varint before it; give the returned value to endSized. In one
+   * pass: two bytes are left for the length, and what was written moves in the rare case that it
+   * takes another number of them.
    */
   beginSized(): number {
     this.int16(0);

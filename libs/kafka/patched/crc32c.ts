@@ -20,25 +20,42 @@ function makeTable(): Int32Array {
 }
 
 /**
- * CRC-32C of `bytes` from `start` up to `end`, as record batches carry it. Takes 16 bytes a step from 16 tables (slicing),
- * words read little-endian as every machine that runs Node has them: five times as fast as byte by byte.
+ * CRC-32C of `bytes` from `start` up to `end`, as record batches carry it. Takes 16 bytes a step
+ * from 16 tables (slicing), words read little-endian as every machine that runs Node has them: five
+ * times as fast as byte by byte.
  */
 export function crc32c(bytes: Uint8Array, start: number, end: number): number {
   const t = table;
   let crc = -1;
   let at = start;
-  const step = (): void => { crc = (t[(crc ^ (bytes[at++] as number)) & 0xff] as number) ^ (crc >>> 8); };
+  const step = (): void => {
+    crc = (t[(crc ^ (bytes[at++] as number)) & 0xff] as number) ^ (crc >>> 8);
+  };
   while (at < end && (bytes.byteOffset + at) % 4 !== 0) step();
-  const words = at < end ? new Int32Array(bytes.buffer, bytes.byteOffset + at, ((end - at) >>> 4) * 4) : new Int32Array(0);
+  const words =
+    at < end ? new Int32Array(bytes.buffer, bytes.byteOffset + at, ((end - at) >>> 4) * 4) : new Int32Array(0);
   for (let i = 0; i < words.length; i += 4) {
     const a = (words[i] as number) ^ crc;
     const b = words[i + 1] as number;
     const c = words[i + 2] as number;
     const d = words[i + 3] as number;
-    crc = (t[3840 | (a & 0xff)] as number) ^ (t[3584 | ((a >>> 8) & 0xff)] as number) ^ (t[3328 | ((a >>> 16) & 0xff)] as number) ^ (t[3072 | (a >>> 24)] as number)
-      ^ (t[2816 | (b & 0xff)] as number) ^ (t[2560 | ((b >>> 8) & 0xff)] as number) ^ (t[2304 | ((b >>> 16) & 0xff)] as number) ^ (t[2048 | (b >>> 24)] as number)
-      ^ (t[1792 | (c & 0xff)] as number) ^ (t[1536 | ((c >>> 8) & 0xff)] as number) ^ (t[1280 | ((c >>> 16) & 0xff)] as number) ^ (t[1024 | (c >>> 24)] as number)
-      ^ (t[768 | (d & 0xff)] as number) ^ (t[512 | ((d >>> 8) & 0xff)] as number) ^ (t[256 | ((d >>> 16) & 0xff)] as number) ^ (t[d >>> 24] as number);
+    crc =
+      (t[3840 | (a & 0xff)] as number) ^
+      (t[3584 | ((a >>> 8) & 0xff)] as number) ^
+      (t[3328 | ((a >>> 16) & 0xff)] as number) ^
+      (t[3072 | (a >>> 24)] as number) ^
+      (t[2816 | (b & 0xff)] as number) ^
+      (t[2560 | ((b >>> 8) & 0xff)] as number) ^
+      (t[2304 | ((b >>> 16) & 0xff)] as number) ^
+      (t[2048 | (b >>> 24)] as number) ^
+      (t[1792 | (c & 0xff)] as number) ^
+      (t[1536 | ((c >>> 8) & 0xff)] as number) ^
+      (t[1280 | ((c >>> 16) & 0xff)] as number) ^
+      (t[1024 | (c >>> 24)] as number) ^
+      (t[768 | (d & 0xff)] as number) ^
+      (t[512 | ((d >>> 8) & 0xff)] as number) ^
+      (t[256 | ((d >>> 16) & 0xff)] as number) ^
+      (t[d >>> 24] as number);
   }
   at += words.length * 4;
   while (at < end) step();

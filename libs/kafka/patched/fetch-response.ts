@@ -9,7 +9,10 @@ export interface FetchedPartition {
   errorCode: number;
   highWatermark: bigint;
   preferredReadReplica: number;
-  /** The messages of all record batches that came whole; those of the first may lie before the offset that was asked for. */
+  /**
+   * The messages of all record batches that came whole; those of the first may lie before the
+   * offset that was asked for.
+   */
   messages: FetchedRecord[];
   /** Behind the last of these batches, whatever compaction has left of it. */
   nextOffset: bigint;
@@ -52,12 +55,15 @@ const compressionMask = 0x07;
 const logAppendTimeFlag = 0x08;
 const controlFlag = 0x20;
 
-const { lookupCodecByAttributes } = createRequire(import.meta.url)('kafkajs/src/protocol/message/compression') as { lookupCodecByAttributes(attributes: number): Codec | null };
+const { lookupCodecByAttributes } = createRequire(import.meta.url)('kafkajs/src/protocol/message/compression') as {
+  lookupCodecByAttributes(attributes: number): Codec | null;
+};
 
 /**
- * Decodes the answer to a fetch (version 11). Unlike kafkajs' own, it checks the checksum of every record batch; it leaves
- * out partitions without anything new, and control records; it decodes no message before it is asked for. Rejects where
- * the batches are compressed by what kafkajs cannot read, or of a format older than Kafka 0.11.
+ * Decodes the answer to a fetch (version 11). Unlike kafkajs' own, it checks the checksum of every
+ * record batch; it leaves out partitions without anything new, and control records; it decodes no
+ * message before it is asked for. Rejects where the batches are compressed by what kafkajs cannot
+ * read, or of a format older than Kafka 0.11.
  */
 export async function decodeFetchResponse(bytes: Buffer): Promise<FetchResponse> {
   const reader = new ByteReader(bytes);
@@ -76,7 +82,8 @@ export async function decodeFetchResponse(bytes: Buffer): Promise<FetchResponse>
         if (reading) await reading;
       }
       reader.at = end;
-      if (partition.errorCode !== 0 || partition.nextOffset > 0n || partition.corrupt !== undefined) partitions.push(partition);
+      if (partition.errorCode !== 0 || partition.nextOffset > 0n || partition.corrupt !== undefined)
+        partitions.push(partition);
     }
     if (partitions.length > 0) responses.push({ topicName, partitions });
   }
@@ -136,14 +143,20 @@ async function readCompressed(bytes: Buffer, header: BatchHeader, into: FetchedP
   readRecords(new ByteReader(await codec.decompress(bytes)), header, into);
 }
 
-function readRecords(reader: ByteReader, { baseOffset, firstTimestampMs, appendedAtMs, count }: BatchHeader, { messages }: FetchedPartition): void {
+function readRecords(
+  reader: ByteReader,
+  { baseOffset, firstTimestampMs, appendedAtMs, count }: BatchHeader,
+  { messages }: FetchedPartition,
+): void {
   for (let left = count; left > 0; left--) {
     const length = reader.varInt();
     const next = reader.at + length;
     reader.at += 1; // attributes, unused
     const timestampDelta = reader.varInt();
     const offset = baseOffset + BigInt(reader.varInt());
-    messages.push(new FetchedRecord(offset, appendedAtMs ?? firstTimestampMs + timestampDelta, reader.bytes, reader.at));
+    messages.push(
+      new FetchedRecord(offset, appendedAtMs ?? firstTimestampMs + timestampDelta, reader.bytes, reader.at),
+    );
     reader.at = next;
   }
 }

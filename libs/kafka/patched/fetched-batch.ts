@@ -1,7 +1,10 @@
 import type { FetchedPartition } from './fetch-response.ts';
 import type { FetchedRecord } from './fetched-record.ts';
 
-/** The messages of one partition in one fetch: in place of kafkajs' class of that name, which computes every offset as text. */
+/**
+ * The messages of one partition in one fetch: in place of kafkajs' class of that name, which
+ * computes every offset as text.
+ */
 export class FetchedBatch {
   readonly topic: string;
   readonly partition: number;
@@ -13,7 +16,11 @@ export class FetchedBatch {
   readonly #nextOffset: bigint;
 
   /** Leaves out what lies before the offset asked for: the broker sends whole record batches. */
-  constructor(topic: string, fetchedOffset: string, { partition, highWatermark, messages, nextOffset, corrupt }: FetchedPartition) {
+  constructor(
+    topic: string,
+    fetchedOffset: string,
+    { partition, highWatermark, messages, nextOffset, corrupt }: FetchedPartition,
+  ) {
     this.corrupt = corrupt;
     this.topic = topic;
     this.partition = partition;

@@ -1,5 +1,5 @@
-import { readContent, readHeader } from './record.ts';
 import type { FetchedMessage, ReceivedMessage } from '../consume/received-message.ts';
+import { readContent, readHeader } from './record.ts';
 
 /** A message in its bytes. Nothing of it is decoded before it is asked for. */
 export class FetchedRecord implements FetchedMessage {
@@ -21,6 +21,12 @@ export class FetchedRecord implements FetchedMessage {
   }
 
   received(topic: string, partition: number): ReceivedMessage {
-    return { topic, partition, offset: this.offset, ...readContent(this.#bytes, this.#at), timestamp_ms: this.#timestampMs };
+    return {
+      topic,
+      partition,
+      offset: this.offset,
+      ...readContent(this.#bytes, this.#at),
+      timestamp_ms: this.#timestampMs,
+    };
   }
 }

@@ -7,7 +7,12 @@ export interface GroupArguments<T> {
 }
 
 /** The messages of each partition, in order; kafkajs' own copies what it has so far for every message. */
-export function groupByPartition<T>({ topic, partitionMetadata, messages, partitioner }: GroupArguments<T>): Record<number, T[]> {
+export function groupByPartition<T>({
+  topic,
+  partitionMetadata,
+  messages,
+  partitioner,
+}: GroupArguments<T>): Record<number, T[]> {
   const groups: Record<number, T[]> = {};
   if (partitionMetadata.length === 0) return groups;
   for (const message of messages) (groups[partitioner({ topic, partitionMetadata, message })] ??= []).push(message);

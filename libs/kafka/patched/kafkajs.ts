@@ -1,11 +1,13 @@
 import { createRequire } from 'node:module';
 import type * as KafkaJs from 'kafkajs';
+import { addCodecs } from '../codecs/codecs.ts';
 import { keepBrokers } from './brokers.ts';
 import { decodeFetchResponse } from './fetch-response.ts';
 import { FetchedBatch } from './fetched-batch.ts';
 import { groupByPartition } from './group-by-partition.ts';
 import { followNewestLeaders } from './leader-epochs.ts';
 import { leaveLostBrokers } from './lost-brokers.ts';
+import { poolWithMembership } from './membership-connection.ts';
 import { produceRequestWith } from './produce-request.ts';
 import { quietRequestQueue } from './request-queue.ts';
 
@@ -18,29 +20,36 @@ const replacements: Record<string, (theirs: never) => unknown> = {
   'producer/groupMessagesPerPartition': () => groupByPartition,
   'protocol/requests/fetch/v11/response': (theirs: object) => ({ ...theirs, decode: decodeFetchResponse }),
   'consumer/batch': () => FetchedBatch,
+  'network/connectionPool': poolWithMembership,
 };
 
 let loaded: { kafkajs: typeof KafkaJs; asPublished: boolean } | undefined;
 
 /**
- * kafkajs, with the parts that README.md names replaced in memory, or as published. One of the two per process. Throws
- * when the installed kafkajs is another version than the one that the patches were written against, or was loaded before.
+ * kafkajs, with the parts that README.md names replaced in memory, or as published. One of the two
+ * per process. Throws when the installed kafkajs is another version than the one that the patches
+ * were written against, or was loaded before.
  */
 export function loadKafkaJs(asPublished: boolean): typeof KafkaJs {
   if (!loaded) {
     if (!asPublished) patch();
     loaded = { kafkajs: require('kafkajs') as typeof KafkaJs, asPublished };
+    addCodecs(loaded.kafkajs);
   }
-  if (loaded.asPublished !== asPublished) throw new Error('kafkajs was loaded before, with or without its patches: a process has one of the two');
+  if (loaded.asPublished !== asPublished)
+    throw new Error('kafkajs was loaded before, with or without its patches: a process has one of the two');
   return loaded.kafkajs;
 }
 
 function patch(): void {
   const { version } = require('kafkajs/package.json') as { version: string };
   if (version !== patchedVersion) {
-    throw new Error(`kafkajs ${version} is installed, but its patches were written for ${patchedVersion}: review libs/kafka/patched`);
+    throw new Error(
+      `kafkajs ${version} is installed, but its patches were written for ${patchedVersion}: review libs/kafka/patched`,
+    );
   }
-  if (require.cache[require.resolve('kafkajs')]) throw new Error('kafkajs was loaded before libs/kafka: only libs/kafka may import it, or another process');
+  if (require.cache[require.resolve('kafkajs')])
+    throw new Error('kafkajs was loaded before libs/kafka: only libs/kafka may import it, or another process');
   for (const [path, replace] of Object.entries(replacements)) {
     const name = require.resolve(`kafkajs/src/${path}`);
     const theirs: unknown = require(name);

@@ -1,10 +1,11 @@
 import { createRequire } from 'node:module';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { ShortLivedMap } from '../short-lived-map.ts';
 import { decodeFetchResponse } from './fetch-response.ts';
 import { FetchedBatch } from './fetched-batch.ts';
 import { groupByPartition } from './group-by-partition.ts';
 import { loadKafkaJs } from './kafkajs.ts';
+import { NewestLeaders } from './leader-epochs.ts';
 
 const require = createRequire(import.meta.url);
 loadKafkaJs(false);
@@ -45,13 +46,16 @@ test('a process has kafkajs with its patches or without, not both', () => {
 
 test('messages of one topic are grouped by partition, in order', () => {
   const messages = [3, 1, 3, 2, 1].map((partition, i) => ({ partition, i }));
-  const group = (partitionMetadata: unknown[]) => groupByPartition({ topic: 't', partitionMetadata, messages, partitioner: ({ message }) => message.partition });
+  const group = (partitionMetadata: unknown[]) =>
+    groupByPartition({ topic: 't', partitionMetadata, messages, partitioner: ({ message }) => message.partition });
   expect(group([{}])).toEqual({ 1: [messages[1], messages[4]], 2: [messages[3]], 3: [messages[0], messages[2]] });
   expect(group([])).toEqual({});
 });
 
 test('patched kafkajs never forgets its last broker', () => {
-  const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: { removeBroker(address: object): void } };
+  const { prototype } = require('kafkajs/src/cluster/brokerPool') as {
+    prototype: { removeBroker(address: object): void };
+  };
   const broker = (nodeId: number) => ({ nodeId, connectionPool: { host: 'broker', port: nodeId } });
   const pool = { brokers: { 1: broker(1), 2: broker(2) }, metadataExpireAt: 5, seedBroker: broker(2) };
   prototype.removeBroker.call(pool, { host: 'broker', port: 1 });
@@ -60,19 +64,72 @@ test('patched kafkajs never forgets its last broker', () => {
   expect([Object.keys(pool.brokers), pool.metadataExpireAt]).toEqual([['2'], null]);
 });
 
-test('patched kafkajs takes no answer about leaders that is older than what it knows, but after a minute', () => {
-  const { prototype } = require('kafkajs/src/cluster/brokerPool') as { prototype: { metadata: unknown } };
-  const pool = Object.create(prototype) as { metadata: unknown; metadataMaxAge: number };
-  pool.metadataMaxAge = 60_000;
-  const view = (name: string, ...epochs: number[]) =>
-    ({ name, topicMetadata: [{ topic: 't', partitionMetadata: epochs.map((leaderEpoch, partitionId) => ({ partitionId, leaderEpoch })) }] });
-  expect(pool.metadata).toBeNull();
-  const taken = [view('first', 1, 1), view('newer', 1, 2), view('older', 1, 1), view('newer again', 2, 2), view('older in one', 2, 1)].map((next) => {
-    pool.metadata = next;
-    return (pool.metadata as { name: string }).name;
-  });
-  expect(taken).toEqual(['first', 'newer', 'newer', 'newer again', 'newer again']);
-  pool.metadataMaxAge = 0;
-  pool.metadata = view('older', 0, 0);
-  expect((pool.metadata as { name: string }).name).toBe('older');
+test('patched kafkajs joins groups and sends heartbeats on a connection of their own, beside commits of offsets and questions', async () => {
+  const ConnectionPool = require('kafkajs/src/network/connectionPool') as new (
+    options: object,
+  ) => { pool: { connect(): Promise<void> }[]; getConnectionByRequest(sent: object): Promise<object> };
+  const logger = { namespace: () => logger, debug: () => undefined };
+  const pool = new ConnectionPool({ logger, host: 'broker', port: 9092, clientId: 'test' });
+  for (const connection of pool.pool) connection.connect = () => Promise.resolve();
+  const [produce, fetch, commit, question, join, heartbeat, sync] = await Promise.all(
+    [0, 1, 8, 3, 11, 12, 14].map((apiKey) => pool.getConnectionByRequest({ request: { apiKey } })),
+  );
+  expect([new Set([produce, commit, question]).size, new Set([join, heartbeat, sync]).size]).toEqual([1, 1]);
+  expect([new Set([produce, fetch, heartbeat]).size, pool.pool.length]).toEqual([3, 3]);
+});
+
+test('of two answers about a partition the one with the higher leader epoch wins, for a minute, in each cluster', () => {
+  const newest = new NewestLeaders();
+  const leaders = (clusterId: string, now: number, ...told: [leader: number, leaderEpoch: number][]) => {
+    const partitionMetadata = told.map(([leader, leaderEpoch], partitionId) => ({ partitionId, leader, leaderEpoch }));
+    newest.merge({ clusterId, topicMetadata: [{ topic: 't', partitionMetadata }] }, now);
+    return partitionMetadata.map(({ leader }) => leader);
+  };
+  expect(leaders('a', 0, [1, 1], [1, 1])).toEqual([1, 1]);
+  expect(leaders('a', 0, [1, 1], [2, 2])).toEqual([1, 2]);
+  expect(leaders('a', 59_999, [3, 2], [1, 1])).toEqual([3, 2]);
+  expect(leaders('b', 59_999, [5, 0], [5, 0])).toEqual([5, 5]);
+  expect(leaders('a', 60_000, [1, 1], [1, 1])).toEqual([3, 1]);
+});
+
+test('patched kafkajs asks all its brokers in turn who leads, while it is in use, and adds those that are back', async () => {
+  vi.useFakeTimers();
+  const { prototype } = require('kafkajs/src/cluster/index') as {
+    prototype: { findBroker(this: object, args: object): Promise<unknown> };
+  };
+  const asked: string[] = [];
+  let leader = 1;
+  const broker = {
+    metadata: () =>
+      Promise.resolve({ topicMetadata: [{ topic: 't', partitionMetadata: [{ partitionId: 0, leader }] }] }),
+  };
+  const brokerPool: { metadata: object; brokers: Record<string, object> } & Record<string, unknown> = {
+    metadata: {},
+    brokers: { 1: broker, 2: broker, 3: broker },
+    findBroker: ({ nodeId }: { nodeId: string }) => {
+      asked.push(nodeId);
+      return Promise.resolve(broker);
+    },
+    refreshMetadata: (topics: string[]) => {
+      asked.push(`refresh ${topics.join()}`);
+      brokerPool.brokers['3'] = broker;
+      return Promise.resolve();
+    },
+  };
+  try {
+    await prototype.findBroker.call({ brokerPool, targetTopics: new Set(['t']) }, { nodeId: 'the work' });
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(asked.splice(0)).toEqual(['the work', '2', '3', '1', '2']);
+    expect(brokerPool.metadata).toMatchObject({ topicMetadata: [{ topic: 't' }] });
+    brokerPool.brokers = { 1: broker };
+    await vi.advanceTimersByTimeAsync(1_000);
+    leader = 3;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(asked.splice(0)).toEqual(['1', '1', '1', 'refresh t', '3']);
+    expect(Object.keys(brokerPool.brokers)).toEqual(['1', '3']);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([asked.length, vi.getTimerCount()]).toEqual([21, 0]);
+  } finally {
+    vi.useRealTimers();
+  }
 });

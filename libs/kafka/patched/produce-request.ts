@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { ByteWriter } from './byte-writer.ts';
-import { type ContentInput, writeContent } from './record.ts';
 import { crc32c } from './crc32c.ts';
+import { type ContentInput, writeContent } from './record.ts';
 
 /** A message as kafkajs passes it to its encoders. */
 export interface MessageInput extends ContentInput {
@@ -54,10 +54,14 @@ const requestWriter = new ByteWriter();
  * Produce request (version 3 to 7): byte for byte what kafkajs makes, in one pass. Compressed, transactional and
  * dated messages, which we do not send, are left to `theirs`.
  */
-export function produceRequestWith(theirs: (options: ProduceArguments) => Request): (options: ProduceArguments) => Request {
+export function produceRequestWith(
+  theirs: (options: ProduceArguments) => Request,
+): (options: ProduceArguments) => Request {
   return (options) => {
     const { acks, timeout, transactionalId, compression, topicData } = options;
-    const isDated = topicData.some(({ partitions }) => partitions.some(({ messages }) => messages.some(({ timestamp }) => timestamp !== undefined)));
+    const isDated = topicData.some(({ partitions }) =>
+      partitions.some(({ messages }) => messages.some(({ timestamp }) => timestamp !== undefined)),
+    );
     if (compression || transactionalId || isDated) return theirs(options);
     const encode = async (): Promise<Encoder> => {
       const writer = requestWriter;
@@ -78,7 +82,11 @@ export function produceRequestWith(theirs: (options: ProduceArguments) => Reques
   };
 }
 
-function writePartition(writer: ByteWriter, { partition, messages, firstSequence }: PartitionData, { producerId, producerEpoch }: ProduceArguments): void {
+function writePartition(
+  writer: ByteWriter,
+  { partition, messages, firstSequence }: PartitionData,
+  { producerId, producerEpoch }: ProduceArguments,
+): void {
   writer.int32(partition);
   writer.int32(0);
   const start = writer.position;
@@ -104,7 +112,12 @@ function writePartition(writer: ByteWriter, { partition, messages, firstSequence
 }
 
 /** One record of a record batch (Kafka protocol, record format v2). */
-export function writeRecord(writer: ByteWriter, message: MessageInput, offsetDelta: number, timestampDelta: number): void {
+export function writeRecord(
+  writer: ByteWriter,
+  message: MessageInput,
+  offsetDelta: number,
+  timestampDelta: number,
+): void {
   const start = writer.beginSized();
   writer.int8(0);
   writer.varInt(timestampDelta);

@@ -29,7 +29,10 @@ function writeHeader(writer: ByteWriter, name: string, value: Bytes): void {
 }
 
 /** Key, value and headers as they were written; the value shares the memory. */
-export function readContent(bytes: Buffer, at: number): { key: string | null; value: Buffer | null; headers: Record<string, string> } {
+export function readContent(
+  bytes: Buffer,
+  at: number,
+): { key: string | null; value: Buffer | null; headers: Record<string, string> } {
   const reader = new ByteReader(bytes, at);
   const key = readText(reader);
   const valueLength = reader.varInt();

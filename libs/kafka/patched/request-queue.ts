@@ -18,7 +18,9 @@ interface RequestQueue {
   destroy(): void;
 }
 
-type RequestQueueClass = { prototype: RequestQueue & { scheduleCheckPendingRequests(): void; scheduleRequestTimeoutCheck(): void } };
+type RequestQueueClass = {
+  prototype: RequestQueue & { scheduleCheckPendingRequests(): void; scheduleRequestTimeoutCheck(): void };
+};
 
 const pendingCheckIntervalMs = 10;
 /** Requests time out after 1.5 s or more (lost-brokers.ts). */
@@ -36,17 +38,22 @@ export function quietRequestQueue(require: NodeJS.Require): void {
  */
 function patchTimers(require: NodeJS.Require): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as RequestQueueClass;
-  if (typeof prototype.scheduleCheckPendingRequests !== 'function') throw new Error('kafkajs RequestQueue has no scheduleCheckPendingRequests');
+  if (typeof prototype.scheduleCheckPendingRequests !== 'function')
+    throw new Error('kafkajs RequestQueue has no scheduleCheckPendingRequests');
   prototype.scheduleCheckPendingRequests = function scheduleCheckPendingRequests(this: RequestQueue): void {
     // push() calls this again for whatever is queued later, so nothing pending needs no timer.
     if (this.throttleCheckTimeoutId || this.pending.length === 0) return;
     const throttledForMs = this.throttledUntil - Date.now();
-    this.throttleCheckTimeoutId = setTimeout(() => {
-      this.throttleCheckTimeoutId = null;
-      this.checkPendingRequests();
-    }, throttledForMs > 0 ? throttledForMs : pendingCheckIntervalMs);
+    this.throttleCheckTimeoutId = setTimeout(
+      () => {
+        this.throttleCheckTimeoutId = null;
+        this.checkPendingRequests();
+      },
+      throttledForMs > 0 ? throttledForMs : pendingCheckIntervalMs,
+    );
   };
-  if (typeof prototype.scheduleRequestTimeoutCheck !== 'function') throw new Error('kafkajs RequestQueue has no scheduleRequestTimeoutCheck');
+  if (typeof prototype.scheduleRequestTimeoutCheck !== 'function')
+    throw new Error('kafkajs RequestQueue has no scheduleRequestTimeoutCheck');
   prototype.scheduleRequestTimeoutCheck = function scheduleRequestTimeoutCheck(this: RequestQueue): void {
     if (!this.enforceRequestTimeout) return;
     this.destroy();
@@ -63,7 +70,8 @@ let timeoutTimer: NodeJS.Timeout | undefined;
 function checkTimeouts(): void {
   const now = Date.now();
   for (const queue of timeoutChecks) {
-    for (const request of queue.inflight.values()) if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
+    for (const request of queue.inflight.values())
+      if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
     if (queue.isConnected()) continue;
     queue.destroy();
     timeoutChecks.delete(queue);

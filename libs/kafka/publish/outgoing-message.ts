@@ -23,14 +23,22 @@ export class PublishError extends Error {
 
 /** A record batch's header, which every batch of a partition has once. */
 export const batchHeaderBytes = 61;
-/** Of a record, at most: its length (5), attributes (1), time (10), place in the batch (5), lengths of key and value, number of headers (5 each). */
+/**
+ * Of a record, at most: its length (5), attributes (1), time (10), place in the batch (5), lengths
+ * of key and value, number of headers (5 each).
+ */
 const recordOverheadBytes = 36;
 /** Lengths of a header's name and value. */
 const headerOverheadBytes = 10;
 
-/** The bytes that a message takes in a record batch; never less than on the wire, so that a batch within its limit is taken. */
+/**
+ * The bytes that a message takes in a record batch; never less than on the wire, so that a batch
+ * within its limit is taken.
+ */
 export function recordBytes({ key, value, headers }: OutgoingMessage): number {
-  let bytes = recordOverheadBytes + (key === null ? 0 : Buffer.byteLength(key)) + (value === null ? 0 : Buffer.byteLength(value));
-  for (const name in headers) bytes += headerOverheadBytes + Buffer.byteLength(name) + Buffer.byteLength(headers[name] ?? '');
+  let bytes =
+    recordOverheadBytes + (key === null ? 0 : Buffer.byteLength(key)) + (value === null ? 0 : Buffer.byteLength(value));
+  for (const name in headers)
+    bytes += headerOverheadBytes + Buffer.byteLength(name) + Buffer.byteLength(headers[name] ?? '');
   return bytes;
 }

@@ -5,7 +5,10 @@ import { createBackoff, pause, withTimeout } from '../wait.ts';
 
 const attemptMs = 5_000;
 
-/** The kafkajs producer of a publisher: one at a time, connected with back-off, replaced when it cannot be trusted any more. */
+/**
+ * The kafkajs producer of a publisher: one at a time, connected with back-off, replaced when it
+ * cannot be trusted any more.
+ */
 export class ProducerLink {
   readonly #kafka: KafkaClient;
   readonly #name: string;
@@ -41,12 +44,16 @@ export class ProducerLink {
 
   /** Asks the broker again. Never rejects. */
   async lookUp(): Promise<void> {
-    await this.#readPartitions().catch((error: unknown) => { this.#lastError = error; });
+    await this.#readPartitions().catch((error: unknown) => {
+      this.#lastError = error;
+    });
   }
 
   /** Resolves when connected, or closed; tries until then, each attempt bounded. */
   connect(): Promise<void> {
-    this.#connecting ??= this.#connectOn().finally(() => { this.#connecting = undefined; });
+    this.#connecting ??= this.#connectOn().finally(() => {
+      this.#connecting = undefined;
+    });
     return this.#connecting;
   }
 
@@ -71,7 +78,14 @@ export class ProducerLink {
       const abort = (): void => link.gate.close();
       signal.addEventListener('abort', abort);
       try {
-        await withTimeout(Promise.all([link.client.connect(), this.#readPartitions()]), attemptMs, 'connecting');
+        const known = this.#partitions.size > 0;
+        await withTimeout(
+          Promise.all([link.client.connect(), known ? undefined : this.#readPartitions()]),
+          attemptMs,
+          'connecting',
+        );
+        // Partitions are seldom added, and a broker that is asked for them may be the one that is lost.
+        if (known) void this.lookUp();
         if (signal.aborted) return;
         this.#link = link;
         link.gate.onDisconnected = this.#onChange;
@@ -81,7 +95,10 @@ export class ProducerLink {
       } catch (error) {
         await link.close(0);
         this.#lastError = error;
-        this.#logger[attempt === 1 ? 'warn' : 'debug']({ publisher: this.#name, attempt, err: error }, 'cannot connect to Kafka');
+        this.#logger[attempt === 1 ? 'warn' : 'debug'](
+          { publisher: this.#name, attempt, err: error },
+          'cannot connect to Kafka',
+        );
         await pause(backoff.next(), signal);
       } finally {
         signal.removeEventListener('abort', abort);

@@ -1,45 +1,74 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { batchHeaderBytes, recordBytes } from './outgoing-message.ts';
 import type { OutgoingMessage, PublishError } from './outgoing-message.ts';
+import { batchHeaderBytes, recordBytes } from './outgoing-message.ts';
 import { partitionForKey } from './partitioner.ts';
-import { acknowledgeOne, fail, PublishQueue } from './publish-queue.ts';
 import type { Entry, Unit } from './publish-queue.ts';
+import { acknowledgeOne, fail, PublishQueue } from './publish-queue.ts';
 
 const require = createRequire(import.meta.url);
-const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0') as { RecordBatch(input: object): Promise<{ buffer: Buffer }> };
+const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0') as {
+  RecordBatch(input: object): Promise<{ buffer: Buffer }>;
+};
 const recordOf = require('kafkajs/src/protocol/recordBatch/record/v0') as (input: object) => object;
 
-const limits = (maxBatchBytes = 100_000) => () => ({ partitions: 4, maxBatchBytes });
+const limits =
+  (maxBatchBytes = 100_000) =>
+  () => ({ partitions: 4, maxBatchBytes });
 const values = (entries: Entry[]): string[] => entries.map(({ message }) => String(message.value));
 
 function message(value: string, partition = 0, topic = 'topic'): OutgoingMessage {
   return { topic, key: 'key', value, headers: {}, partition };
 }
 
-function push(queue: PublishQueue, messages: OutgoingMessage[], deadline = 1_000): { unit: Unit; outcome: Promise<undefined | PublishError> } {
+function push(
+  queue: PublishQueue,
+  messages: OutgoingMessage[],
+  deadline = 1_000,
+): { unit: Unit; outcome: Promise<undefined | PublishError> } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const unit: Unit = { unacknowledged: messages.length, deadline, isBegun: false, isSettled: false, resolve, reject };
   queue.push(messages, unit);
-  return { unit, outcome: promise.then(() => undefined, (error: PublishError) => error) };
+  return {
+    unit,
+    outcome: promise.then(
+      () => undefined,
+      (error: PublishError) => error,
+    ),
+  };
 }
 
 const text = fc.string({ unit: 'grapheme', maxLength: 300 });
 const anyMessage = fc.record({
   topic: fc.constant('topic'),
   key: fc.option(text),
-  value: fc.option(fc.oneof(text, fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)))),
-  headers: fc.dictionary(text.filter((name) => name !== '__proto__'), text, { maxKeys: 15 }),
+  value: fc.option(
+    fc.oneof(
+      text,
+      fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
+    ),
+  ),
+  headers: fc.dictionary(
+    text.filter((name) => name !== '__proto__'),
+    text,
+    { maxKeys: 15 },
+  ),
 });
 
 test('a batch is never larger on the wire than its messages were counted', async () => {
-  await fc.assert(fc.asyncProperty(fc.array(anyMessage, { minLength: 1, maxLength: 20 }), fc.nat({ max: 2 ** 40 }), async (messages, timestampDelta) => {
-    const counted = messages.reduce((sum, each) => sum + recordBytes(each), batchHeaderBytes);
-    const records = messages.map((each, i) => recordOf({ ...each, offsetDelta: i + 1_000_000, timestampDelta }));
-    const { buffer } = await RecordBatch({ records, firstTimestamp: 1, maxTimestamp: 1 });
-    expect(buffer.length).toBeLessThanOrEqual(counted);
-  }));
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyMessage, { minLength: 1, maxLength: 20 }),
+      fc.nat({ max: 2 ** 40 }),
+      async (messages, timestampDelta) => {
+        const counted = messages.reduce((sum, each) => sum + recordBytes(each), batchHeaderBytes);
+        const records = messages.map((each, i) => recordOf({ ...each, offsetDelta: i + 1_000_000, timestampDelta }));
+        const { buffer } = await RecordBatch({ records, firstTimestamp: 1, maxTimestamp: 1 });
+        expect(buffer.length).toBeLessThanOrEqual(counted);
+      },
+    ),
+  );
 });
 
 test('one send takes what waits, in order, each partition up to what its topic takes in a batch', () => {
@@ -55,23 +84,36 @@ test('one send takes what waits, in order, each partition up to what its topic t
 
 test('a key chooses the partition; without one it is the first', () => {
   const queue = new PublishQueue();
-  push(queue, [{ topic: 't', key: 'some key', value: 'v', headers: {} }, { topic: 't', key: null, value: 'v', headers: {} }]);
+  push(queue, [
+    { topic: 't', key: 'some key', value: 'v', headers: {} },
+    { topic: 't', key: null, value: 'v', headers: {} },
+  ]);
   expect(queue.take(limits()).map(({ copy }) => copy?.partition)).toEqual([partitionForKey('some key', 4), 0]);
 });
 
 test('what never fits or has nowhere to go fails alone, unsent', async () => {
   const queue = new PublishQueue();
-  const bad = [message('x'.repeat(100_000)), message('v', 4), message('v', 0, 'unknown')].map((each) => push(queue, [each]).outcome);
+  const bad = [message('x'.repeat(100_000)), message('v', 4), message('v', 0, 'unknown')].map(
+    (each) => push(queue, [each]).outcome,
+  );
   push(queue, [message('good')]);
   expect(values(queue.take((topic) => (topic === 'unknown' ? undefined : limits()())))).toEqual(['good']);
   const errors = await Promise.all(bad);
   expect(errors.map((error) => error?.sent)).toEqual([false, false, false]);
-  expect(errors.map((error) => error?.message)).toEqual([expect.stringContaining('larger than the 100000'), 'topic: there is no partition 4', 'unknown: there is no such topic']);
+  expect(errors.map((error) => error?.message)).toEqual([
+    expect.stringContaining('larger than the 100000'),
+    'topic: there is no partition 4',
+    'unknown: there is no such topic',
+  ]);
 });
 
 test('what has expired is forgotten; of a unit that was begun the outcome is unknown', async () => {
   const queue = new PublishQueue();
-  const [late, begun, other] = [push(queue, [message('1')], 10), push(queue, [message('2'), message('3')], 10), push(queue, [message('4')], 20)];
+  const [late, begun, other] = [
+    push(queue, [message('1')], 10),
+    push(queue, [message('2'), message('3')], 10),
+    push(queue, [message('4')], 20),
+  ];
   begun.unit.isBegun = true;
   queue.expire(9, 'too late');
   expect(queue.length).toBe(4);

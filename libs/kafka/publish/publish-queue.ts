@@ -1,6 +1,6 @@
 import type { Message } from 'kafkajs';
-import { batchHeaderBytes, PublishError, recordBytes } from './outgoing-message.ts';
 import type { OutgoingMessage } from './outgoing-message.ts';
+import { batchHeaderBytes, PublishError, recordBytes } from './outgoing-message.ts';
 import { partitionForKey } from './partitioner.ts';
 
 /** The messages of one publish or publishAll: they are acknowledged or fail as one. */
@@ -84,7 +84,8 @@ export class PublishQueue {
       const topic = topics.get(message.topic) ?? { limits: limitsOf(message.topic), batchBytes: [] };
       topics.set(message.topic, topic);
       const { limits, batchBytes } = topic;
-      const partition = message.partition ?? (message.key === null || !limits ? 0 : partitionForKey(message.key, limits.partitions));
+      const partition =
+        message.partition ?? (message.key === null || !limits ? 0 : partitionForKey(message.key, limits.partitions));
       const size = recordBytes(message);
       const refusal = refusalOf(limits, partition, size);
       if (!limits || refusal !== undefined) {
@@ -107,5 +108,7 @@ function refusalOf(limits: TopicLimits | undefined, partition: number, size: num
   if (!limits) return 'there is no such topic';
   if (partition >= limits.partitions) return `there is no partition ${partition}`;
   const bytes = batchHeaderBytes + size;
-  return bytes > limits.maxBatchBytes ? `a message of ${bytes} bytes is larger than the ${limits.maxBatchBytes} that the topic takes` : undefined;
+  return bytes > limits.maxBatchBytes
+    ? `a message of ${bytes} bytes is larger than the ${limits.maxBatchBytes} that the topic takes`
+    : undefined;
 }

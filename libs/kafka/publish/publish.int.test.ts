@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { topicTable } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '../client.ts';
-import { consume } from '../consume/consume.ts';
 import type { ReceivedMessage } from '../consume/consume.ts';
-import { createPublisher, PublishError } from './publish.ts';
-import type { Publisher, PublisherOptions } from './publish.ts';
+import { consume } from '../consume/consume.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
 import { endOffsets, ensureTopics } from '../topics.ts';
+import type { Publisher, PublisherOptions } from './publish.ts';
+import { createPublisher, PublishError } from './publish.ts';
 
 let kafka: KafkaClient;
 let proxy: FaultProxy;
@@ -45,7 +45,14 @@ async function count(of: string): Promise<number> {
 async function readAll(from: string): Promise<ReceivedMessage[]> {
   const expected = await count(from);
   const read: ReceivedMessage[] = [];
-  const consumer = consume(kafka, { groupId: unique('read'), topics: [from], logger, handle: async (messages) => { read.push(...messages); } });
+  const consumer = consume(kafka, {
+    groupId: unique('read'),
+    topics: [from],
+    logger,
+    handle: async (messages) => {
+      read.push(...messages);
+    },
+  });
   await consumer.start();
   await until(() => read.length >= expected);
   await consumer.stop();
@@ -59,7 +66,10 @@ function byKey(messages: ReceivedMessage[]): Map<string | null, string[]> {
 }
 
 async function rejection(promise: Promise<unknown>): Promise<PublishError> {
-  const error = await promise.then(() => undefined, (reason: unknown) => reason);
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
   expect(error).toBeInstanceOf(PublishError);
   return error as PublishError;
 }
@@ -67,7 +77,11 @@ async function rejection(promise: Promise<unknown>): Promise<PublishError> {
 describe('exactness', () => {
   test('20,000 concurrent publishes arrive once each and in order per key', async () => {
     const publisher = await started(kafka, { maxQueued: 20_000 });
-    await Promise.all(Array.from({ length: 20_000 }, (_, i) => publisher.publish(message(topic, `key-${i % 50}`, String(i)), { timeoutMs: 20_000 })));
+    await Promise.all(
+      Array.from({ length: 20_000 }, (_, i) =>
+        publisher.publish(message(topic, `key-${i % 50}`, String(i)), { timeoutMs: 20_000 }),
+      ),
+    );
     const values = byKey(await readAll(topic));
     expect(values.size).toBe(50);
     for (const [key, list] of values) {
@@ -86,13 +100,17 @@ describe('exactness', () => {
         await until(() => proxy.cutAnswers === 0 && publisher.queued() < 60);
         proxy.cutAnswers = 1;
       }
-      sent.push(publisher.publish(message(cut, i % 10 === 9 ? null : `key-${i % 7}`, String(i)), { timeoutMs: 20_000 }));
+      sent.push(
+        publisher.publish(message(cut, i % 10 === 9 ? null : `key-${i % 7}`, String(i)), { timeoutMs: 20_000 }),
+      );
       if (i % 10 === 0) await sleep(2);
     }
     await Promise.all(sent);
     expect(proxy.cuts).toBeGreaterThanOrEqual(14);
     const messages = await readAll(cut);
-    expect(messages.map(({ value }) => Number(value)).sort((a, b) => a - b)).toEqual(Array.from({ length: 1_500 }, (_, i) => i));
+    expect(messages.map(({ value }) => Number(value)).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 1_500 }, (_, i) => i),
+    );
     for (const [key, list] of byKey(messages)) {
       if (key !== null) expect(list.map(Number)).toEqual(list.map(Number).sort((a, b) => a - b));
     }
@@ -102,8 +120,13 @@ describe('exactness', () => {
     const large = await testTopic(kafka, 'large', 1, { 'max.message.bytes': '262144' });
     const publisher = await started(kafka, { topics: anyTopic(262_144) });
     const value = 'x'.repeat(3_000);
-    await publisher.publishAll(Array.from({ length: 1_200 }, (_, i) => message(large, 'key', `${i} ${value}`)), { timeoutMs: 20_000 });
-    expect((await readAll(large)).map((read) => Number.parseInt(String(read.value), 10))).toEqual(Array.from({ length: 1_200 }, (_, i) => i));
+    await publisher.publishAll(
+      Array.from({ length: 1_200 }, (_, i) => message(large, 'key', `${i} ${value}`)),
+      { timeoutMs: 20_000 },
+    );
+    expect((await readAll(large)).map((read) => Number.parseInt(String(read.value), 10))).toEqual(
+      Array.from({ length: 1_200 }, (_, i) => i),
+    );
   });
 });
 
@@ -111,11 +134,17 @@ describe('sizes', () => {
   test('every topic of the table takes as many messages at once as one send can hold', async () => {
     const prefix = `${unique('full')}.`;
     const table = topicTable(prefix);
-    await ensureTopics(kafka, [...table].map(([name, { config }]) => ({ name, partitions: 1, replication_factor: 1, config })));
+    await ensureTopics(
+      kafka,
+      [...table].map(([name, { config }]) => ({ name, partitions: 1, replication_factor: 1, config })),
+    );
     const publisher = await started(kafka, { topics: table, maxQueued: 100_000 });
     const value = JSON.stringify({ text: 'é'.repeat(500) });
     const sends = [...table.keys()].map(async (name) => {
-      await publisher.publishAll(Array.from({ length: 2_500 }, () => message(name, 'key', value)), { timeoutMs: 30_000 });
+      await publisher.publishAll(
+        Array.from({ length: 2_500 }, () => message(name, 'key', value)),
+        { timeoutMs: 30_000 },
+      );
       return count(name);
     });
     expect(await Promise.all(sends)).toEqual(sends.map(() => 2_500));
@@ -124,14 +153,21 @@ describe('sizes', () => {
   test('a batch that the broker calls too large is sent in parts: only what is too large alone is refused', async () => {
     const small = await testTopic(kafka, 'small', 2, { 'max.message.bytes': '20000' });
     const publisher = await started(kafka);
-    const sent = Array.from({ length: 300 }, (_, i) => ({ ...message(small, null, `${i} ${'x'.repeat(i === 150 ? 30_000 : 300)}`), partition: i % 2 }));
+    const sent = Array.from({ length: 300 }, (_, i) => ({
+      ...message(small, null, `${i} ${'x'.repeat(i === 150 ? 30_000 : 300)}`),
+      partition: i % 2,
+    }));
     const results = await Promise.allSettled(sent.map((each) => publisher.publish(each, { timeoutMs: 20_000 })));
     expect(results.flatMap(({ status }, i) => (status === 'rejected' ? [i] : []))).toEqual([150]);
     await publisher.publish(message(small, null, '300'), { timeoutMs: 5_000 });
     const read = await readAll(small);
-    const numbers = (partition: number) => read.filter((each) => each.partition === partition).map((each) => Number.parseInt(String(each.value), 10));
+    const numbers = (partition: number) =>
+      read.filter((each) => each.partition === partition).map((each) => Number.parseInt(String(each.value), 10));
     const expected = Array.from({ length: 301 }, (_, i) => i).filter((i) => i !== 150);
-    expect([numbers(0), numbers(1)]).toEqual([expected.filter((i) => i % 2 === 0), expected.filter((i) => i % 2 === 1)]);
+    expect([numbers(0), numbers(1)]).toEqual([
+      expected.filter((i) => i % 2 === 0),
+      expected.filter((i) => i % 2 === 1),
+    ]);
   });
 });
 
@@ -140,9 +176,13 @@ describe('errors', () => {
     const publisher = createPublisher(kafka, { logger, topics: anyTopic(), name: 'refusing', maxQueued: 2 });
     expect((await rejection(publisher.publish(message(topic, null, 'a'), { timeoutMs: 1_000 }))).sent).toBe(false);
     await publisher.start();
-    const results = await Promise.allSettled(['a', 'b', 'c'].map((value) => publisher.publish(message(topic, null, value), { timeoutMs: 5_000 })));
+    const results = await Promise.allSettled(
+      ['a', 'b', 'c'].map((value) => publisher.publish(message(topic, null, value), { timeoutMs: 5_000 })),
+    );
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
-    expect((await rejection(publisher.publish(message(topic, null, 'x'.repeat(1_100_000)), { timeoutMs: 1_000 }))).sent).toBe(false);
+    expect(
+      (await rejection(publisher.publish(message(topic, null, 'x'.repeat(1_100_000)), { timeoutMs: 1_000 }))).sent,
+    ).toBe(false);
     await publisher.stop();
     expect((await rejection(publisher.publish(message(topic, null, 'a'), { timeoutMs: 1_000 }))).sent).toBe(false);
   });
@@ -168,7 +208,11 @@ describe('errors', () => {
     await proxy.set('refuse');
     await sleep(50);
     const begun = Date.now();
-    const errors = await Promise.all(Array.from({ length: 50 }, (_, i) => rejection(publisher.publish(message(away, 'key', `lost ${i}`), { timeoutMs: 700 }))));
+    const errors = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        rejection(publisher.publish(message(away, 'key', `lost ${i}`), { timeoutMs: 700 })),
+      ),
+    );
     expect(Date.now() - begun).toBeLessThan(1_500);
     expect(errors.every(({ sent }) => !sent)).toBe(true);
     const waiting = publisher.publish(message(away, 'key', 'after'), { timeoutMs: 10_000 });
@@ -197,7 +241,9 @@ describe('errors', () => {
   test('stop sends what waits, and is bounded without a broker', async () => {
     const last = await testTopic(kafka, 'last', 1);
     const publisher = await started(testKafka(proxy.route));
-    const sent = Promise.all(Array.from({ length: 500 }, (_, i) => publisher.publish(message(last, null, String(i)), { timeoutMs: 5_000 })));
+    const sent = Promise.all(
+      Array.from({ length: 500 }, (_, i) => publisher.publish(message(last, null, String(i)), { timeoutMs: 5_000 })),
+    );
     await publisher.stop();
     await sent;
     expect(await count(last)).toBe(500);

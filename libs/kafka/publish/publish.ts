@@ -2,14 +2,14 @@ import type { Producer } from 'kafkajs';
 import type { Logger } from 'pino';
 import { maxBatchBytes, type TopicSettings } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '../client.ts';
+import { startTimeoutMs, withTimeout } from '../wait.ts';
 import { type OutgoingMessage, PublishError } from './outgoing-message.ts';
 import { ProducerLink } from './producer-link.ts';
 import { type Entry, fail, PublishQueue, type TopicLimits } from './publish-queue.ts';
 import { send } from './send.ts';
-import { startTimeoutMs, withTimeout } from '../wait.ts';
 
-export { PublishError } from './outgoing-message.ts';
 export type { OutgoingMessage } from './outgoing-message.ts';
+export { PublishError } from './outgoing-message.ts';
 
 export interface PublisherOptions {
   logger: Logger;
@@ -24,7 +24,10 @@ export interface PublisherOptions {
 }
 
 export interface Publisher {
-  /** Resolves when connected for the first time; rejects after `timeoutMs` (default 10 min). Reconnects by itself later. */
+  /**
+   * Resolves when connected for the first time; rejects after `timeoutMs` (default a day).
+   * Reconnects by itself later.
+   */
   start(options?: { timeoutMs?: number }): Promise<void>;
   /** Refuses new messages, sends what waits for at most `timeoutMs` (default 5 s), then disconnects. */
   stop(options?: { timeoutMs?: number }): Promise<void>;
@@ -44,8 +47,8 @@ const sweepMs = 20;
  * messages when concurrent idempotent sends are retried (it rolls back sequence numbers that the broker has
  * already taken). What is published while a send is in flight goes out together as the next one.
  *
- * A message has two ways to fail. Until a connected producer is given it, it was not sent, and never will be; from then on
- * its outcome is unknown until the broker acknowledges it.
+ * A message has two ways to fail. Until a connected producer is given it, it was not sent, and
+ * never will be; from then on its outcome is unknown until the broker acknowledges it.
  */
 export function createPublisher(kafka: KafkaClient, options: PublisherOptions): Publisher {
   return new KafkaPublisher(kafka, options);
@@ -84,13 +87,16 @@ class KafkaPublisher implements Publisher {
     if (this.#state === 'stopped' || this.#state === 'draining') return;
     this.#state = 'draining';
     if (timeoutMs > 0 && this.queued() > 0) {
-      const idle = new Promise<void>((resolve) => { this.#onIdle = resolve; });
+      const idle = new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
       await withTimeout(idle, timeoutMs, 'sending what waits').catch(() => undefined);
     }
     this.#state = 'stopped';
     clearInterval(this.#sweeper);
     this.#queue.expire(Infinity, 'the publisher was stopped');
-    for (const { unit } of this.#inFlight?.entries ?? []) fail(unit, 'the publisher was stopped before the broker acknowledged it');
+    for (const { unit } of this.#inFlight?.entries ?? [])
+      fail(unit, 'the publisher was stopped before the broker acknowledged it');
     await this.#link.close(timeoutMs > 0 ? 1_000 : 0);
     this.#inFlight?.abandon();
   }
@@ -107,7 +113,14 @@ class KafkaPublisher implements Publisher {
     return new Promise((resolve, reject) => {
       this.#isTopicMissing ||= messages.some(({ topic }) => this.#link.partitionsOf(topic) === undefined);
       const deadline = performance.now() + timeoutMs;
-      this.#queue.push(messages, { unacknowledged: messages.length, deadline, isBegun: false, isSettled: false, resolve, reject });
+      this.#queue.push(messages, {
+        unacknowledged: messages.length,
+        deadline,
+        isBegun: false,
+        isSettled: false,
+        resolve,
+        reject,
+      });
       this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs);
       this.#sendSoon();
     });
@@ -115,7 +128,9 @@ class KafkaPublisher implements Publisher {
 
   health(): { ok: boolean; reason?: string } {
     if (this.#state !== 'running') return { ok: false, reason: `publisher ${this.#options.name} is ${this.#state}` };
-    return this.#link.producer ? { ok: true } : { ok: false, reason: `publisher ${this.#options.name} is not connected` };
+    return this.#link.producer
+      ? { ok: true }
+      : { ok: false, reason: `publisher ${this.#options.name} is not connected` };
   }
 
   queued(): number {
@@ -126,7 +141,9 @@ class KafkaPublisher implements Publisher {
     const { name, maxQueued } = this.#options;
     if (this.#state !== 'running') return `publisher ${name} is not running`;
     // One call may have more messages than the whole queue, but then it must come alone.
-    return this.#queue.length > 0 && this.#queue.length + count > maxQueued ? `publisher ${name} has ${this.#queue.length} messages waiting` : undefined;
+    return this.#queue.length > 0 && this.#queue.length + count > maxQueued
+      ? `publisher ${name} has ${this.#queue.length} messages waiting`
+      : undefined;
   }
 
   /** Waits one turn of the event loop when idle, so that what arrives with one read of the sockets is sent together. */
@@ -176,7 +193,9 @@ class KafkaPublisher implements Publisher {
 
   #limitsOf(topic: string): TopicLimits | undefined {
     const [definition, partitions] = [this.#options.topics.get(topic), this.#link.partitionsOf(topic)];
-    return definition && partitions !== undefined ? { partitions, maxBatchBytes: maxBatchBytes(definition) } : undefined;
+    return definition && partitions !== undefined
+      ? { partitions, maxBatchBytes: maxBatchBytes(definition) }
+      : undefined;
   }
 
   /** Fails what has waited too long. A send that nobody waits for any more is given up, together with its producer. */

@@ -5,7 +5,10 @@ import type { Entry, Unit } from './publish-queue.ts';
 import { send } from './send.ts';
 
 const require = createRequire(import.meta.url);
-type Sender = (batch: { acks: number; topicMessages: { topic: string; messages: Message[] }[] }) => Promise<RecordMetadata[]>;
+type Sender = (batch: {
+  acks: number;
+  topicMessages: { topic: string; messages: Message[] }[];
+}) => Promise<RecordMetadata[]>;
 const kafkajsSender = require('kafkajs/src/producer/sendMessages') as (options: object) => Sender;
 const createRetry = require('kafkajs/src/retry') as (options: object) => unknown;
 
@@ -14,7 +17,10 @@ interface Written {
   partitions: number[];
 }
 
-/** kafkajs' own way of sending, over two brokers: partition 0 is on broker 1, and partition 1 moves to it from broker 2. */
+/**
+ * kafkajs' own way of sending, over two brokers: partition 0 is on broker 1, and partition 1 moves
+ * to it from broker 2.
+ */
 function movingCluster(written: Written[]): Sender {
   const leaders = [1, 2];
   const fails = Object.assign(new Error('not the leader'), { name: 'KafkaJSProtocolError', retriable: true });
@@ -26,7 +32,11 @@ function movingCluster(written: Written[]): Sender {
       if (nodeId === 2) await new Promise(setImmediate);
       if (partitions.some((partition) => leaders[partition] !== nodeId) || nodeId === 2) throw fails;
       written.push({ broker: nodeId, partitions });
-      return { topics: [{ topicName: 'topic', partitions: partitions.map((partition) => ({ partition, errorCode: 0, offset: '0' })) }] };
+      return {
+        topics: [
+          { topicName: 'topic', partitions: partitions.map((partition) => ({ partition, errorCode: 0, offset: '0' })) },
+        ],
+      };
     },
   });
   const brokers = [brokerOf(1), brokerOf(2)];
@@ -34,7 +44,9 @@ function movingCluster(written: Written[]): Sender {
     isConnected: () => true,
     addMultipleTargetTopics: async () => undefined,
     refreshMetadataIfNecessary: async () => undefined,
-    refreshMetadata: async () => { leaders[1] = 1; },
+    refreshMetadata: async () => {
+      leaders[1] = 1;
+    },
     findTopicPartitionMetadata: () => [{ partitionId: 0 }, { partitionId: 1 }],
     findLeaderForPartitions: (_topic: string, partitions: string[]) => {
       const found: Record<number, number[]> = {};
@@ -54,14 +66,26 @@ function movingCluster(written: Written[]): Sender {
   };
   const logger = { error: () => undefined, debug: () => undefined };
   const partitioner = ({ message }: { message: Message }) => message.partition ?? 0;
-  return kafkajsSender({ logger, cluster, partitioner, eosManager, retrier: createRetry({ initialRetryTime: 1, retries: 3 }) });
+  return kafkajsSender({
+    logger,
+    cluster,
+    partitioner,
+    eosManager,
+    retrier: createRetry({ initialRetryTime: 1, retries: 3 }),
+  });
 }
 
 function entry(partition: number, value = 'v'): { entry: Entry; outcome: Promise<string> } {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const unit: Unit = { unacknowledged: 1, deadline: Infinity, isBegun: true, isSettled: false, resolve, reject };
   const message = { topic: 'topic', key: null, value, headers: {}, partition };
-  return { entry: { unit, message, copy: { value, partition } }, outcome: promise.then(() => 'written', (error: Error) => error.message) };
+  return {
+    entry: { unit, message, copy: { value, partition } },
+    outcome: promise.then(
+      () => 'written',
+      (error: Error) => error.message,
+    ),
+  };
 }
 
 test('kafkajs leaves out a partition that moves to a broker that has answered; it is sent again', async () => {
@@ -74,11 +98,19 @@ test('kafkajs leaves out a partition that moves to a broker that has answered; i
 
   const written: Written[] = [];
   const sent = entries();
-  await send({ sendBatch: movingCluster(written) } as unknown as Producer, sent.map((one) => one.entry));
+  await send(
+    { sendBatch: movingCluster(written) } as unknown as Producer,
+    sent.map((one) => one.entry),
+  );
   expect(await Promise.all(sent.map(({ outcome }) => outcome))).toEqual(['written', 'written']);
-  expect(written).toEqual([{ broker: 1, partitions: [0] }, { broker: 1, partitions: [1] }]);
+  expect(written).toEqual([
+    { broker: 1, partitions: [0] },
+    { broker: 1, partitions: [1] },
+  ]);
 });
 
 test('an answer that names nothing is an error, not an endless repeat', async () => {
-  await expect(send({ sendBatch: async () => [] } as unknown as Producer, [entry(0).entry])).rejects.toThrow('none of the partitions');
+  await expect(send({ sendBatch: async () => [] } as unknown as Producer, [entry(0).entry])).rejects.toThrow(
+    'none of the partitions',
+  );
 });

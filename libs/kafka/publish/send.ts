@@ -5,12 +5,13 @@ import { acknowledgeOne, type Entry, fail } from './publish-queue.ts';
 const tooLargeTypes = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
 
 /**
- * Sends entries and acknowledges each; fails alone what the broker calls too large by itself. Rejects where the outcome of
- * the rest is not known: kafkajs' sequence numbers cannot be trusted after that.
+ * Sends entries and acknowledges each; fails alone what the broker calls too large by itself.
+ * Rejects where the outcome of the rest is not known: kafkajs' sequence numbers cannot be trusted
+ * after that.
  *
- * The broker may allow less than the table of topics says. Which partition was too large it does not tell, so each is sent
- * by itself: kafkajs has rolled back their sequence numbers, by which the broker recognises what it has written already.
- * Only what is too large alone is halved.
+ * The broker may allow less than the table of topics says. Which partition was too large it does
+ * not tell, so each is sent by itself: kafkajs has rolled back their sequence numbers, by which the
+ * broker recognises what it has written already. Only what is too large alone is halved.
  */
 export async function send(producer: Producer, entries: readonly Entry[]): Promise<void> {
   try {
@@ -18,7 +19,8 @@ export async function send(producer: Producer, entries: readonly Entry[]): Promi
   } catch (error) {
     if (!tooLargeTypes.has((error as { type?: string }).type ?? '')) throw error;
     for (const part of parts(entries)) await send(producer, part);
-    if (entries.length === 1) fail((entries[0] as Entry).unit, `the broker refuses it: ${(error as Error).message}`, error);
+    if (entries.length === 1)
+      fail((entries[0] as Entry).unit, `the broker refuses it: ${(error as Error).message}`, error);
   }
 }
 
@@ -30,8 +32,9 @@ function parts(entries: readonly Entry[]): Entry[][] {
 }
 
 /**
- * One send, complete. When a partition moves to a broker that has already answered in the same send, kafkajs' retry leaves
- * that broker out and reports success: what its answer does not name is sent again, as long as an answer names anything.
+ * One send, complete. When a partition moves to a broker that has already answered in the same
+ * send, kafkajs' retry leaves that broker out and reports success: what its answer does not name is
+ * sent again, as long as an answer names anything.
  */
 async function sendWhole(producer: Producer, entries: readonly Entry[]): Promise<void> {
   let rest = entries;

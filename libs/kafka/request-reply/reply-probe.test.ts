@@ -9,7 +9,9 @@ function probing(delayMs: number | undefined) {
   const world = { delayMs, lost: 0, sent: 0, isAway: false };
   const probe: ReplyProbe = new ReplyProbe({
     prefix: 'origin.probe.',
-    onLost: () => { world.lost += 1; },
+    onLost: () => {
+      world.lost += 1;
+    },
     send: async (id) => {
       world.sent += 1;
       if (world.isAway) throw new Error('the broker is away');

@@ -60,7 +60,10 @@ export class ReplyProbe {
     this.#takenAt = Date.now();
   }
 
-  /** True when this id is a probe's. One that was given up and comes late proves as much as the one that is waited for. */
+  /**
+   * True when this id is a probe's. One that was given up and comes late proves as much as the one
+   * that is waited for.
+   */
   arrived(id: string): boolean {
     const isProbe = id.startsWith(this.#options.prefix);
     if (isProbe) this.#back?.();
@@ -88,7 +91,9 @@ export class ReplyProbe {
    */
   async #probeOnce(): Promise<boolean | undefined> {
     const sentAt = Date.now();
-    const back = new Promise<true>((resolve) => { this.#back = () => resolve(true); });
+    const back = new Promise<true>((resolve) => {
+      this.#back = () => resolve(true);
+    });
     try {
       await this.#options.send(this.#options.prefix + String(this.#sequence++));
     } catch {
@@ -97,7 +102,9 @@ export class ReplyProbe {
       this.#joinedAt = Date.now();
       return undefined;
     }
-    const isBack = await withTimeout(back, this.#ready ? waitMs : firstWaitMs, 'the probe').catch(() => this.#ready && this.#takenAt > sentAt);
+    const isBack = await withTimeout(back, this.#ready ? waitMs : firstWaitMs, 'the probe').catch(
+      () => this.#ready && this.#takenAt > sentAt,
+    );
     if (isBack) {
       this.#ready = true;
       this.#firstBack.resolve();

@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KafkaClient } from '../client.ts';
-import { consume } from '../consume/consume.ts';
 import type { Consumer, ReceivedMessage } from '../consume/consume.ts';
-import { createPublisher } from '../publish/publish.ts';
+import { consume } from '../consume/consume.ts';
 import type { Publisher } from '../publish/publish.ts';
-import { createRequester, RequestError } from './request-reply.ts';
-import type { Requester, RequesterOptions } from './request-reply.ts';
+import { createPublisher } from '../publish/publish.ts';
 import { anyTopic, FaultProxy, logger, sleep, testKafka, testTopic, unique, until } from '../test/test-kit.ts';
+import type { Requester, RequesterOptions } from './request-reply.ts';
+import { createRequester, RequestError } from './request-reply.ts';
 
 const partitions = 8;
 let kafka: KafkaClient;
@@ -52,28 +52,51 @@ afterAll(async () => {
 async function answer(messages: ReceivedMessage[]): Promise<void> {
   if (delayMs > 0) await sleep(delayMs);
   received.push(...messages);
-  await publisher.publishAll(messages.filter(({ key }) => key !== 'silent').map(({ value, headers }) => ({
-    topic: headers['reply-topic'] ?? '',
-    key: null,
-    value,
-    headers: { 'correlation-id': headers['correlation-id'] ?? '', status: 'done' },
-    partition: Number(headers['reply-partition']),
-  })), { timeoutMs: 5_000 });
+  await publisher.publishAll(
+    messages
+      .filter(({ key }) => key !== 'silent')
+      .map(({ value, headers }) => ({
+        topic: headers['reply-topic'] ?? '',
+        key: null,
+        value,
+        headers: { 'correlation-id': headers['correlation-id'] ?? '', status: 'done' },
+        partition: Number(headers['reply-partition']),
+      })),
+    { timeoutMs: 5_000 },
+  );
 }
 
 async function started(options: Partial<RequesterOptions> = {}, client = kafka, over = publisher): Promise<Requester> {
-  const requester = createRequester(client, over, { topic: replies, partitions, instance: unique('instance'), logger, sessionTimeoutMs: 2_000, ...options });
+  const requester = createRequester(client, over, {
+    topic: replies,
+    partitions,
+    instance: unique('instance'),
+    logger,
+    sessionTimeoutMs: 2_000,
+    ...options,
+  });
   requesters.push(requester);
   await requester.start();
   return requester;
 }
 
-function ask(requester: Requester, value: string, key = 'key', ackTimeoutMs = 3_000, replyTimeoutMs = 5_000): Promise<string> {
-  return requester.request({ topic: commands, key, value, headers: { 'x-own': '1' } }, { ackTimeoutMs, replyTimeoutMs }).then((reply) => String(reply.value));
+function ask(
+  requester: Requester,
+  value: string,
+  key = 'key',
+  ackTimeoutMs = 3_000,
+  replyTimeoutMs = 5_000,
+): Promise<string> {
+  return requester
+    .request({ topic: commands, key, value, headers: { 'x-own': '1' } }, { ackTimeoutMs, replyTimeoutMs })
+    .then((reply) => String(reply.value));
 }
 
 async function stageOf(promise: Promise<unknown>): Promise<string> {
-  const error = await promise.then(() => undefined, (reason: unknown) => reason);
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
   expect(error).toBeInstanceOf(RequestError);
   return (error as RequestError).stage;
 }
@@ -85,11 +108,17 @@ describe('replies', () => {
     const late: string[] = [];
     const third = await started({ onLate: (id) => late.push(id) });
     const values = Array.from({ length: 500 }, (_, i) => i);
-    const answers = await Promise.all(values.flatMap((i) => [ask(one, `one ${i}`), ask(two, `two ${i}`), ask(third, `three ${i}`)]));
+    const answers = await Promise.all(
+      values.flatMap((i) => [ask(one, `one ${i}`), ask(two, `two ${i}`), ask(third, `three ${i}`)]),
+    );
     expect(answers).toEqual(values.flatMap((i) => [`one ${i}`, `two ${i}`, `three ${i}`]));
     expect(late).toEqual([]);
     expect([one, two, third].map((requester) => requester.pending())).toEqual([0, 0, 0]);
-    expect(received[0]?.headers).toMatchObject({ 'x-own': '1', 'reply-topic': replies, 'correlation-id': expect.any(String) });
+    expect(received[0]?.headers).toMatchObject({
+      'x-own': '1',
+      'reply-topic': replies,
+      'correlation-id': expect.any(String),
+    });
   });
 
   test('foreign ids are dropped, late replies are counted', async () => {
@@ -97,7 +126,11 @@ describe('replies', () => {
     const requester = await started({ onLate: (id) => late.push(id) });
     await ask(requester, 'known');
     const partition = Number(received[0]?.headers['reply-partition']);
-    for (const id of ['foreign.1', '']) await publisher.publish({ topic: replies, key: null, value: 'x', headers: { 'correlation-id': id }, partition }, { timeoutMs: 5_000 });
+    for (const id of ['foreign.1', ''])
+      await publisher.publish(
+        { topic: replies, key: null, value: 'x', headers: { 'correlation-id': id }, partition },
+        { timeoutMs: 5_000 },
+      );
     delayMs = 700;
     expect(await stageOf(ask(requester, 'slow', 'key', 300, 300))).toBe('no_reply');
     await until(() => late.length === 1);
@@ -156,7 +189,12 @@ describe('a reply consumer that has gone deaf', () => {
 
   test('start is bounded when nothing comes back', async () => {
     await proxy.set('refuse');
-    const requester = createRequester(testKafka(proxy.route), publisher, { topic: replies, partitions, instance: 'x', logger });
+    const requester = createRequester(testKafka(proxy.route), publisher, {
+      topic: replies,
+      partitions,
+      instance: 'x',
+      logger,
+    });
     const begun = Date.now();
     await expect(requester.start({ timeoutMs: 600 })).rejects.toThrow();
     expect(Date.now() - begun).toBeLessThan(2_000);

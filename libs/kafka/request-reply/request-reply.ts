@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { ShortLivedMap } from '../short-lived-map.ts';
 import type { KafkaClient } from '../client.ts';
 import { onePartitionAssigner } from '../consume/consumer-session.ts';
 import { Supervisor } from '../consume/consumer-supervisor.ts';
 import type { BatchPayload } from '../consume/fetched-messages.ts';
 import { murmur2 } from '../publish/partitioner.ts';
-import { PublishError } from '../publish/publish.ts';
 import type { OutgoingMessage, Publisher } from '../publish/publish.ts';
-import { ReplyProbe } from './reply-probe.ts';
+import { PublishError } from '../publish/publish.ts';
+import { ShortLivedMap } from '../short-lived-map.ts';
 import { startTimeoutMs, withTimeout } from '../wait.ts';
+import { ReplyProbe } from './reply-probe.ts';
 
 export interface RequesterOptions {
   /** The topic of all replies. */
@@ -21,7 +21,10 @@ export interface RequesterOptions {
   logger: Logger;
   /** Requests that may wait for a reply; more are refused, unsent. Default 10,000. */
   maxPending?: number;
-  /** Called for each reply that came when nobody waited for it any more, and of the topic of its request where that is still known. */
+  /**
+   * Called for each reply that came when nobody waited for it any more, and of the topic of its
+   * request where that is still known.
+   */
   onLate?(correlationId: string, topic: string | undefined): void;
   /** Default 6 s. */
   sessionTimeoutMs?: number;
@@ -47,7 +50,10 @@ export class RequestError extends Error {
 }
 
 export interface Requester {
-  /** Resolves when a message of its own has come back over the reply topic; rejects after `timeoutMs` (default 10 min), stopped. */
+  /**
+   * Resolves when a message of its own has come back over the reply topic; rejects after
+   * `timeoutMs` (default a day), stopped.
+   */
   start(options?: { timeoutMs?: number }): Promise<void>;
   /** Takes no new requests, waits for the replies of the old ones for at most `timeoutMs` (default 5 s). */
   stop(options?: { timeoutMs?: number }): Promise<void>;
@@ -109,7 +115,11 @@ class KafkaRequester implements Requester {
     this.#options = { maxPending: 10_000, onLate: () => undefined, sessionTimeoutMs: 6_000, ...options };
     this.#partition = (murmur2(options.instance) & 0x7fffffff) % options.partitions;
     this.#supervisor = new Supervisor(kafka, () => this.#reader(), options.logger);
-    this.#probe = new ReplyProbe({ send: (id) => this.#sendProbe(id), prefix: `${this.#origin}probe.`, onLost: () => this.#onLost() });
+    this.#probe = new ReplyProbe({
+      send: (id) => this.#sendProbe(id),
+      prefix: `${this.#origin}probe.`,
+      onLost: () => this.#onLost(),
+    });
   }
 
   async start({ timeoutMs = startTimeoutMs } = {}): Promise<void> {
@@ -126,7 +136,9 @@ class KafkaRequester implements Requester {
   async stop({ timeoutMs = 5_000 } = {}): Promise<void> {
     this.#stopping = true;
     if (timeoutMs > 0 && this.#pending.size > 0) {
-      const idle = new Promise<void>((resolve) => { this.#idle = resolve; });
+      const idle = new Promise<void>((resolve) => {
+        this.#idle = resolve;
+      });
       await withTimeout(idle, timeoutMs, 'waiting for replies').catch(() => undefined);
     }
     this.#expire(Infinity, 'the process stops');
@@ -134,22 +146,38 @@ class KafkaRequester implements Requester {
     await Promise.all([this.#supervisor.stop(timeoutMs), this.#probe.stop()]);
   }
 
-  request(message: OutgoingMessage, { ackTimeoutMs, replyTimeoutMs }: { ackTimeoutMs: number; replyTimeoutMs: number }): Promise<Reply> {
+  request(
+    message: OutgoingMessage,
+    { ackTimeoutMs, replyTimeoutMs }: { ackTimeoutMs: number; replyTimeoutMs: number },
+  ): Promise<Reply> {
     const refusal = this.#refusal();
     if (refusal) return Promise.reject(new RequestError('not_sent', refusal));
     const id = this.#origin + (this.#sequence++).toString(36);
     return new Promise((resolve, reject) => {
-      const pending: Pending = { topic: message.topic, acknowledged: false, deadline: performance.now() + replyTimeoutMs, resolve, reject };
+      const pending: Pending = {
+        topic: message.topic,
+        acknowledged: false,
+        deadline: performance.now() + replyTimeoutMs,
+        resolve,
+        reject,
+      };
       this.#pending.set(id, pending);
       this.#sweeper ??= this.#startSweeping();
-      this.#publisher.publish({ ...message, headers: this.#headers(message.headers, id) }, { timeoutMs: Math.min(ackTimeoutMs, replyTimeoutMs) }).then(
-        () => { pending.acknowledged = true; },
-        (error: unknown) => {
-          if (!this.#pending.delete(id)) return;
-          const stage = error instanceof PublishError && !error.sent ? 'not_sent' : 'unacknowledged';
-          reject(new RequestError(stage, error instanceof Error ? error.message : String(error), { cause: error }));
-        },
-      );
+      this.#publisher
+        .publish(
+          { ...message, headers: this.#headers(message.headers, id) },
+          { timeoutMs: Math.min(ackTimeoutMs, replyTimeoutMs) },
+        )
+        .then(
+          () => {
+            pending.acknowledged = true;
+          },
+          (error: unknown) => {
+            if (!this.#pending.delete(id)) return;
+            const stage = error instanceof PublishError && !error.sent ? 'not_sent' : 'unacknowledged';
+            reject(new RequestError(stage, error instanceof Error ? error.message : String(error), { cause: error }));
+          },
+        );
     });
   }
 
@@ -171,10 +199,18 @@ class KafkaRequester implements Requester {
   }
 
   #headers(headers: Record<string, string>, id: string): Record<string, string> {
-    return { ...headers, 'correlation-id': id, 'reply-topic': this.#options.topic, 'reply-partition': String(this.#partition) };
+    return {
+      ...headers,
+      'correlation-id': id,
+      'reply-topic': this.#options.topic,
+      'reply-partition': String(this.#partition),
+    };
   }
 
-  /** One session of the consumer. Its group is new each time, for a member that died unnoticed would keep the partition. */
+  /**
+   * One session of the consumer. Its group is new each time, for a member that died unnoticed would
+   * keep the partition.
+   */
   #reader() {
     const { topic, sessionTimeoutMs, instance } = this.#options;
     const partition = this.#partition;
@@ -227,7 +263,10 @@ class KafkaRequester implements Requester {
     return setInterval(() => this.#sweep(), sweepMs);
   }
 
-  /** After a stall of this process (a long collection, SIGSTOP) what is in the sockets is read before anybody is given up. */
+  /**
+   * After a stall of this process (a long collection, SIGSTOP) what is in the sockets is read
+   * before anybody is given up.
+   */
   #sweep(): void {
     const now = performance.now();
     if (now - this.#sweptAt > stallMs) this.#patientUntil = now + stallMs;
@@ -251,7 +290,13 @@ class KafkaRequester implements Requester {
   }
 
   #sendProbe(id: string): Promise<void> {
-    const message: OutgoingMessage = { topic: this.#options.topic, key: null, value: null, headers: { 'correlation-id': id }, partition: this.#partition };
+    const message: OutgoingMessage = {
+      topic: this.#options.topic,
+      key: null,
+      value: null,
+      headers: { 'correlation-id': id },
+      partition: this.#partition,
+    };
     return this.#publisher.publish(message, { timeoutMs: probeTimeoutMs });
   }
 
@@ -259,10 +304,16 @@ class KafkaRequester implements Requester {
     if (this.#pending.size === 0) this.#idle?.();
   }
 
-  /** The first time, the consumer is built anew and goes on where it was; the second time, it reads another partition. */
+  /**
+   * The first time, the consumer is built anew and goes on where it was; the second time, it reads
+   * another partition.
+   */
   #onLost(): void {
     const { logger, topic, partitions } = this.#options;
-    logger.warn({ topic, partition: this.#partition }, 'a message to itself was lost: the reply consumer is built again');
+    logger.warn(
+      { topic, partition: this.#partition },
+      'a message to itself was lost: the reply consumer is built again',
+    );
     this.#losses += 1;
     if (this.#losses > 1) {
       this.#position = undefined;

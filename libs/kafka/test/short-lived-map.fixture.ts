@@ -1,6 +1,9 @@
 import { ShortLivedMap } from '../short-lived-map.ts';
 
-/** Prints how many bytes are held when a hundred megabytes have gone through a map, and only the young generation was collected. */
+/**
+ * Prints how many bytes are held when a hundred megabytes have gone through a map, and only the
+ * young generation was collected.
+ */
 declare const gc: (options?: { type: 'minor' }) => void;
 const held = process.argv[2] === 'map' ? new Map<number, Buffer>() : new ShortLivedMap<number, Buffer>();
 // What there is of it lies in the old generation from here on.

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 import { pino } from 'pino';
-import { createKafka } from '../client.ts';
 import type { KafkaClient } from '../client.ts';
-import { ensureTopics } from '../topics.ts';
+import { createKafka } from '../client.ts';
 import type { Address } from '../socket-gate.ts';
+import { ensureTopics } from '../topics.ts';
 
 /** What the integration tests of this folder share; used by tests only. */
 export const logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' });
@@ -30,14 +30,21 @@ export function anyTopic(maxBytes = 1_000_000) {
 }
 
 /** A new topic with a name of its own. */
-export async function testTopic(kafka: KafkaClient, name: string, partitions: number, config: Record<string, string> = {}): Promise<string> {
+export async function testTopic(
+  kafka: KafkaClient,
+  name: string,
+  partitions: number,
+  config: Record<string, string> = {},
+): Promise<string> {
   const topic = unique(name);
   await ensureTopics(kafka, [{ name: topic, partitions, replication_factor: 1, config }]);
   return topic;
 }
 
 export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => { setTimeout(resolve, ms); });
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 }
 
 /** Waits until `check` holds, looking every 20 ms, for at most `timeoutMs`. */
@@ -53,7 +60,10 @@ const produceApiKey = 0;
 
 /** A TCP proxy in front of the brokers that can do to connections what networks do. */
 export class FaultProxy {
-  /** pass: as if it were not there. refuse: connections are cut, and nothing listens. cut: they are taken, and cut. freeze: they stand, and nothing gets through. */
+  /**
+   * pass: as if it were not there. refuse: connections are cut, and nothing listens. cut: they are
+   * taken, and cut. freeze: they stand, and nothing gets through.
+   */
   mode: 'pass' | 'refuse' | 'cut' | 'freeze' = 'pass';
   /** While above 0, each answer to a produce request is swallowed and its connection cut. */
   cutAnswers = 0;
@@ -78,7 +88,8 @@ export class FaultProxy {
   }
 
   readonly route = ({ host, port }: Address): Address => {
-    const proxied = this.#ports.get(`${host}:${port}`) ?? this.#ports.get(`${host.replace('localhost', '127.0.0.1')}:${port}`);
+    const proxied =
+      this.#ports.get(`${host}:${port}`) ?? this.#ports.get(`${host.replace('localhost', '127.0.0.1')}:${port}`);
     if (!proxied) throw new Error(`no proxy for ${host}:${port}`);
     return { host: '127.0.0.1', port: proxied };
   };
@@ -95,7 +106,10 @@ export class FaultProxy {
       }
     }
     for (const [address, server] of this.#servers) {
-      if (mode === 'refuse' && before !== 'refuse') await new Promise((resolve) => { server.close(resolve); });
+      if (mode === 'refuse' && before !== 'refuse')
+        await new Promise((resolve) => {
+          server.close(resolve);
+        });
       if (mode !== 'refuse' && before === 'refuse') await listen(server, this.#ports.get(address) ?? 0);
     }
   }

@@ -37,11 +37,13 @@ interface Answer {
 }
 
 /**
- * Notices a database that came back with an older history: an asynchronous standby that was promoted, a restore to a moment.
- * The fact it rests on: a batch that was published was committed before, so the newest published batch is in the database. The
- * relay writes its number beside the events, into a topic, where it outlives the database. Every new connection to a server
- * that this process has not met (by the time the server started: a server that took another's place has another one) is used
- * only if the database has that batch. Where a failover or a restart lost nothing, it has.
+ * Notices a database that came back with an older history: an asynchronous standby that was
+ * promoted, a restore to a moment. The fact it rests on: a batch that was published was committed
+ * before, so the newest published batch is in the database. The relay writes its number beside the
+ * events, into a topic, where it outlives the database. Every new connection to a server that this
+ * process has not met (by the time the server started: a server that took another's place has
+ * another one) is used only if the database has that batch. Where a failover or a restart lost
+ * nothing, it has.
  */
 export class History {
   readonly #options: HistoryOptions;
@@ -55,12 +57,16 @@ export class History {
 
   /** For each new connection (pool.ts): rejects where the database is behind, or where it cannot be told. */
   async verify(client: ClientBase): Promise<void> {
-    const { rows: [server] } = await client.query<{ started_at: string }>('select pg_postmaster_start_time()::text as started_at');
+    const {
+      rows: [server],
+    } = await client.query<{ started_at: string }>('select pg_postmaster_start_time()::text as started_at');
     if (server === undefined || server.started_at === this.#server) return;
     await this.#readNewest();
     if (this.#newest !== undefined) {
       const { batch_id, created_at } = this.#newest;
-      const { rows: [found] } = await client.query<Answer>(statement, [batch_id, created_at]);
+      const {
+        rows: [found],
+      } = await client.query<Answer>(statement, [batch_id, created_at]);
       if (!found?.has_newest) {
         this.#fault =
           `the database has an older history: batch ${batch_id} of ${created_at} was published and is not in it ` +
@@ -91,6 +97,7 @@ export class History {
     const value = await this.#options.readLast();
     if (value === undefined) return;
     const { batch_id, created_at } = JSON.parse(value) as { batch_id: string; created_at: string };
-    if (this.#newest === undefined || BigInt(batch_id) > this.#newest.batch_id) this.#newest = { batch_id: BigInt(batch_id), created_at };
+    if (this.#newest === undefined || BigInt(batch_id) > this.#newest.batch_id)
+      this.#newest = { batch_id: BigInt(batch_id), created_at };
   }
 }

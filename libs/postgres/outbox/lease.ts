@@ -50,7 +50,11 @@ export function createLease(pool: Pool, holder: string): Lease {
 
   async function mark(batchIds: readonly bigint[]): Promise<boolean> {
     const askedAt = performance.now();
-    const { rows } = await pool.query<{ held: bigint }>({ name: 'outbox_mark', text: markStatement, values: [holder, leaseMs, bigintArray(batchIds)] });
+    const { rows } = await pool.query<{ held: bigint }>({
+      name: 'outbox_mark',
+      text: markStatement,
+      values: [holder, leaseMs, bigintArray(batchIds)],
+    });
     return settle(askedAt, rows[0]?.held === 1n);
   }
 
@@ -66,7 +70,10 @@ export function createLease(pool: Pool, holder: string): Lease {
     async release(batchIds) {
       if (batchIds.length > 0) await mark(batchIds);
       trustedUntil = 0;
-      await pool.query('update outbox_lease set holder = $2, expires_at = clock_timestamp() where holder = $1', [holder, nobody]);
+      await pool.query('update outbox_lease set holder = $2, expires_at = clock_timestamp() where holder = $1', [
+        holder,
+        nobody,
+      ]);
     },
   };
 }

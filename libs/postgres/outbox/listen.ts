@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import type { Pool } from 'pg';
+import pg from 'pg';
 import type { Logger } from 'pino';
 
 export interface Listener {

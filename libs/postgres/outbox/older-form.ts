@@ -10,8 +10,9 @@ export function isOlderForm(bytes: Buffer): boolean {
 }
 
 /**
- * The events of a row that version 0.2 wrote: one behind the other, each its topic (length as int16), its partition (int32, -1 where the key
- * chooses it), a length (int32) and, in as many bytes, key, value and headers as in a record of Kafka's format v2.
+ * The events of a row that version 0.2 wrote: one behind the other, each its topic (length as
+ * int16), its partition (int32, -1 where the key chooses it), a length (int32) and, in as many
+ * bytes, key, value and headers as in a record of Kafka's format v2.
  */
 export function readOlderForm(bytes: Buffer): OutboxEvent[] {
   const events: OutboxEvent[] = [];
@@ -38,7 +39,16 @@ export function readOlderForm(bytes: Buffer): OutboxEvent[] {
       const name = textOf(varInt()) ?? '';
       all[name] = textOf(varInt()) ?? '';
     }
-    const { ce_specversion: _version, ce_id: id = '', ce_type: type = '', ce_source: _source, ce_time: time = '', ce_subject, 'content-type': _type, ...headers } = all;
+    const {
+      ce_specversion: _version,
+      ce_id: id = '',
+      ce_type: type = '',
+      ce_source: _source,
+      ce_time: time = '',
+      ce_subject,
+      'content-type': _type,
+      ...headers
+    } = all;
     if (ce_subject !== undefined && ce_subject !== key) headers['ce_subject'] = ce_subject;
     events.push({ id, topic, key, type, time, headers, payload, ...(partition === noPartition ? {} : { partition }) });
   }

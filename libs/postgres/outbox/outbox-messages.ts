@@ -1,4 +1,5 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { events, schemaId } from '#libs/contracts/events.ts';
 import { isOlderForm, readOlderForm } from './older-form.ts';
 import type { OutboxEvent } from './outbox.ts';
 
@@ -19,10 +20,11 @@ const minChunkBytes = 16_384;
 const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
 /**
- * The events of one batch as the table outbox keeps them: lines of JSON, zstd-compressed as one, since postings of one batch say
- * much the same (a twelfth of the size). An event is a line with everything but its payload, and the payload is the line behind it;
- * where it is no line (null, or a text with a line feed) it stands in the first line. `zstd -d` and `jq` show it. What UTF-8 cannot hold
- * (a lone surrogate) becomes U+FFFD in a payload.
+ * The events of one batch as the table outbox keeps them: lines of JSON, zstd-compressed as one,
+ * since postings of one batch say much the same (a twelfth of the size). An event is a line with
+ * everything but its payload, and the payload is the line behind it; where it is no line (null, or
+ * a text with a line feed) it stands in the first line. `zstd -d` and `jq` show it. What UTF-8
+ * cannot hold (a lone surrogate) becomes U+FFFD in a payload.
  */
 export function packEvents(events: readonly OutboxEvent[]): Buffer {
   let lines = '';
@@ -39,7 +41,9 @@ export function packEvents(events: readonly OutboxEvent[]): Buffer {
 /** What packEvents has packed. With `mentioning` nothing of a batch in which that text does not occur. */
 export function unpackEvents(packed: Buffer, mentioning = ''): OutboxEvent[] {
   const isCompressed = packed.subarray(0, magic.length).equals(magic);
-  const bytes = isCompressed ? zstdDecompressSync(packed, { chunkSize: Math.max(minChunkBytes, packed.length * 16) }) : packed;
+  const bytes = isCompressed
+    ? zstdDecompressSync(packed, { chunkSize: Math.max(minChunkBytes, packed.length * 16) })
+    : packed;
   if (mentioning !== '' && !bytes.includes(mentioning)) return [];
   return isOlderForm(bytes) ? readOlderForm(bytes) : readLines(bytes.toString());
 }
@@ -61,7 +65,10 @@ function readLines(lines: string): OutboxEvent[] {
   return events;
 }
 
-/** The message that an event is published as. `source` is its ce_source, `topicName` gives the name that its topic has on the broker. */
+/**
+ * The message that an event is published as. `source` is its ce_source, `topicName` gives the name
+ * that its topic has on the broker.
+ */
 export function messageOf(event: OutboxEvent, source: string, topicName: (topic: string) => string): PublishedEvent {
   const { topic, key, payload, partition } = event;
   const message = { topic: topicName(topic), key, value: payload, headers: headersOf(event, source) };
@@ -70,8 +77,15 @@ export function messageOf(event: OutboxEvent, source: string, topicName: (topic:
 
 /** CloudEvents 1.0, Kafka binary content mode: attributes as ce_ headers, the value as it was written. */
 export function headersOf({ id, type, time, key, headers }: OutboxEvent, source: string): Record<string, string> {
-  const all: Record<string, string> = { ce_specversion: '1.0', ce_id: uuidOf(id), ce_type: type, ce_source: source, ce_time: time };
+  const all: Record<string, string> = {
+    ce_specversion: '1.0',
+    ce_id: uuidOf(id),
+    ce_type: type,
+    ce_source: source,
+    ce_time: time,
+  };
   if (key !== null) all['ce_subject'] = key;
+  if (Object.hasOwn(events, type)) all['ce_dataschema'] = schemaId(type);
   all['content-type'] = 'application/json';
   for (const name in headers) all[name] = headers[name] ?? '';
   return all;

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, expect, test } from 'vitest';
 import { intArray } from '../arrays.ts';
-import { outboxInsert, outboxValues, writeOutbox } from './outbox.ts';
-import type { OutboxEvent } from './outbox.ts';
-import { messageOf } from './outbox-messages.ts';
 import { createPool } from '../pool.ts';
-import { purge, readUnpublished } from './relay-read.ts';
 import { createTestDatabase, silent } from '../test/test-database.ts';
-import { readOutbox } from './test/test-outbox.ts';
 import { transaction } from '../transaction.ts';
+import type { OutboxEvent } from './outbox.ts';
+import { outboxInsert, outboxValues, writeOutbox } from './outbox.ts';
+import { messageOf } from './outbox-messages.ts';
+import { purge, readUnpublished } from './relay-read.ts';
+import { readOutbox } from './test/test-outbox.ts';
 
 const database = await createTestDatabase();
 const pool = createPool({ url: database.url, application_name: 'outbox-test', schema: 'public' }, silent);
@@ -19,29 +19,55 @@ afterAll(async () => {
 });
 
 const event = (n: number, more: Partial<OutboxEvent> = {}): OutboxEvent => ({
-  id: `txn_${n.toString(16).padStart(32, '0')}`, topic: 'transactions', key: 'acc_1', type: 't.v1',
-  time: '2026-01-02T03:04:05.678Z', payload: `{"n":${n}}`, ...more,
+  id: `txn_${n.toString(16).padStart(32, '0')}`,
+  topic: 'transactions',
+  key: 'acc_1',
+  type: 't.v1',
+  time: '2026-01-02T03:04:05.678Z',
+  payload: `{"n":${n}}`,
+  ...more,
 });
 const empty = () => pool.query('truncate outbox, outbox_batches restart identity');
 const write = (...events: OutboxEvent[]) => transaction(pool, (client) => writeOutbox(client, events));
-const messages = async () => (await readUnpublished(pool, 1000)).flatMap(({ events }) => events.map((each) => messageOf(each, 'ledger', String)));
+const messages = async () =>
+  (await readUnpublished(pool, 1000)).flatMap(({ events }) => events.map((each) => messageOf(each, 'ledger', String)));
 
 test('a message carries CloudEvents headers, key, value and topic', async () => {
   await write(event(1));
-  expect(await messages()).toEqual([{
-    topic: 'transactions', key: 'acc_1', value: '{"n":1}',
-    headers: {
-      ce_specversion: '1.0', ce_id: '00000000-0000-0000-0000-000000000001', ce_type: 't.v1', ce_source: 'ledger',
-      ce_time: '2026-01-02T03:04:05.678Z', ce_subject: 'acc_1', 'content-type': 'application/json',
+  expect(await messages()).toEqual([
+    {
+      topic: 'transactions',
+      key: 'acc_1',
+      value: '{"n":1}',
+      headers: {
+        ce_specversion: '1.0',
+        ce_id: '00000000-0000-0000-0000-000000000001',
+        ce_type: 't.v1',
+        ce_source: 'ledger',
+        ce_time: '2026-01-02T03:04:05.678Z',
+        ce_subject: 'acc_1',
+        'content-type': 'application/json',
+      },
     },
-  }]);
+  ]);
   await empty();
 });
 
 test('own headers win, a partition is kept, a null payload is a tombstone, a null key has no subject', async () => {
-  await write(event(1, { headers: { 'correlation-id': 'c', traceparent: '00-a-b-01', ce_subject: 's' }, partition: 0, payload: null }), event(2, { key: null }));
+  await write(
+    event(1, {
+      headers: { 'correlation-id': 'c', traceparent: '00-a-b-01', ce_subject: 's' },
+      partition: 0,
+      payload: null,
+    }),
+    event(2, { key: null }),
+  );
   const [first, second] = await messages();
-  expect(first).toMatchObject({ value: null, partition: 0, headers: { 'correlation-id': 'c', traceparent: '00-a-b-01', ce_subject: 's' } });
+  expect(first).toMatchObject({
+    value: null,
+    partition: 0,
+    headers: { 'correlation-id': 'c', traceparent: '00-a-b-01', ce_subject: 's' },
+  });
   expect(second).toMatchObject({ key: null });
   expect(second?.headers).not.toHaveProperty('ce_subject');
   expect(second).not.toHaveProperty('partition');
@@ -83,11 +109,17 @@ test('reading goes by batch, in chunks that end with one; what is published and 
     return batches.map((batch) => [batch.batch_id, batch.events.map(({ payload }) => JSON.parse(payload ?? '').n)]);
   };
   const seven = [2, 3, 4, 5, 6, 7, 8];
-  expect(await read()).toEqual([[1n, [0, 1]], [2n, seven]]);
+  expect(await read()).toEqual([
+    [1n, [0, 1]],
+    [2n, seven],
+  ]);
   expect(await read([1n])).toEqual([[2n, seven]]);
   expect(await read([1n, 2n])).toEqual([[3n, [9]]]);
   await pool.query('update outbox_batches set published_at = now() where batch_id = 2');
-  expect(await read()).toEqual([[1n, [0, 1]], [3n, [9]]]);
+  expect(await read()).toEqual([
+    [1n, [0, 1]],
+    [3n, [9]],
+  ]);
   await empty();
 });
 
@@ -97,7 +129,11 @@ test('purging takes old published batches from the front and leaves the others',
   await pool.query(`update outbox_batches set published_at = now() where batch_id = 23`);
   expect(await purge(pool, 3_600_000)).toBe(true);
   expect(await purge(pool, 3_600_000)).toBe(false);
-  expect((await pool.query('select batch_id from outbox_batches order by 1')).rows).toEqual([{ batch_id: 23n }, { batch_id: 24n }, { batch_id: 25n }]);
+  expect((await pool.query('select batch_id from outbox_batches order by 1')).rows).toEqual([
+    { batch_id: 23n },
+    { batch_id: 24n },
+    { batch_id: 25n },
+  ]);
   expect((await readOutbox(pool)).map(({ batch_id }) => batch_id)).toEqual([23n, 23n, 24n, 24n, 25n, 25n]);
   await empty();
 });

@@ -44,9 +44,9 @@ export function outboxValues(events: readonly OutboxEvent[]): [size: number, rec
 const insertStatement = `with ${outboxInsert(1)} select`;
 
 /**
- * Writes events into the outbox of the schema on the search_path, as one batch, in the order given (see outboxInsert for
- * the locks that must be held). After the commit call the relay's wake(), or wakeRelay where
- * there is none in this process.
+ * Writes events into the outbox of the schema on the search_path, as one batch, in the order given
+ * (see outboxInsert for the locks that must be held). After the commit call the relay's wake(), or
+ * wakeRelay where there is none in this process.
  */
 export async function writeOutbox(client: Queries, events: readonly OutboxEvent[]): Promise<void> {
   if (events.length === 0) return;

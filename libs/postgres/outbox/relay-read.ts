@@ -24,9 +24,17 @@ const readStatement = `with unpublished as (
  * `published`: batches that are published, but not marked yet. They are named one by one, never by "beyond the last": a
  * batch with a lower number may be committed meanwhile, and must come before those behind it that share a key with it.
  */
-export async function readUnpublished(pool: Pool, maxEvents: number, published: readonly bigint[] = []): Promise<UnpublishedBatch[]> {
+export async function readUnpublished(
+  pool: Pool,
+  maxEvents: number,
+  published: readonly bigint[] = [],
+): Promise<UnpublishedBatch[]> {
   const values = [maxEvents, bigintArray(published)];
-  const { rows } = await pool.query<Position & { records: Buffer }>({ name: 'outbox_read', text: readStatement, values });
+  const { rows } = await pool.query<Position & { records: Buffer }>({
+    name: 'outbox_read',
+    text: readStatement,
+    values,
+  });
   return rows.map(({ records, ...position }) => ({ ...position, events: unpackEvents(records) }));
 }
 
@@ -57,7 +65,10 @@ const purgeStatement = `with old as materialized (
   )
   delete from outbox_batches where batch_id = any (array(select batch_id from old))`;
 
-/** Deletes a few batches published longer than retainMs ago, never the newest (history.ts); true where more may be left. */
+/**
+ * Deletes a few batches published longer than retainMs ago, never the newest (history.ts); true
+ * where more may be left.
+ */
 export async function purge(pool: Pool, retainMs: number): Promise<boolean> {
   const result = await pool.query(purgeStatement, [purgeBatches, retainMs]);
   return result.rowCount === purgeBatches;

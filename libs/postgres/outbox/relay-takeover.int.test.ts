@@ -35,7 +35,9 @@ describe('one at a time', () => {
     await until(() => broker.sent.length === 2);
     expect(performance.now() - diedAt).toBeLessThan(4000);
     const before = await published();
-    expect(broker.sent.map((m) => [m.headers['ce_id'], m.key, m.value])).toEqual(before.map((row) => [row.ce_id, row.key, row.value]));
+    expect(broker.sent.map((m) => [m.headers['ce_id'], m.key, m.value])).toEqual(
+      before.map((row) => [row.ce_id, row.key, row.value]),
+    );
     await drained();
   });
 
@@ -91,7 +93,9 @@ describe('one at a time', () => {
     const broker = fakeBroker(async () => {
       if (!steal) return;
       steal = false;
-      await pool.query(`update outbox_lease set holder = 'thief', expires_at = clock_timestamp() + interval '1 second'`);
+      await pool.query(
+        `update outbox_lease set holder = 'thief', expires_at = clock_timestamp() + interval '1 second'`,
+      );
     });
     await write(event(1));
     await write(event(2));
@@ -120,4 +124,3 @@ describe('one at a time', () => {
     expect([broker.numbers(), other.numbers()]).toEqual([[1], []]);
   });
 });
-

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { writeOutbox } from './outbox.ts';
 import { createPool } from '../pool.ts';
-import type { RelayOptions } from './relay.ts';
-import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
 import { silent } from '../test/test-database.ts';
 import { createTestProxy } from '../test/test-proxy.ts';
 import { transaction } from '../transaction.ts';
+import { writeOutbox } from './outbox.ts';
+import type { RelayOptions } from './relay.ts';
+import { createRelayHarness, event, fakeBroker, numberOf, range, until } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
 const { pool, write, relayWith, drained } = harness;
@@ -21,7 +21,10 @@ describe('order', () => {
       for (let i = 0; i < 60; i += 1) {
         const key = `k${(seed * 7 + i * 3) % 5}`;
         await transaction(pool, async (client) => {
-          const row = await client.query<{ n: number }>('insert into keys values ($1, 1) on conflict (key) do update set n = keys.n + 1 returning n', [key]);
+          const row = await client.query<{ n: number }>(
+            'insert into keys values ($1, 1) on conflict (key) do update set n = keys.n + 1 returning n',
+            [key],
+          );
           const n = row.rows[0]?.n ?? 0;
           if (i % 4 === 0) await sleep(Math.random() * 10);
           await writeOutbox(client, [event(n, { key }), event(n, { key: `${key}-copy` })]);
@@ -62,7 +65,9 @@ describe('order', () => {
     held.resolve();
     await until(() => broker.sent.length >= 12);
     expect(broker.sent.filter(({ key }) => key === 'shared').map(({ value }) => numberOf(value))).toEqual([1, 2]);
-    expect(broker.sent.filter(({ key }) => key === 'large').map(({ value }) => numberOf(value))).toEqual(range(100, 110));
+    expect(broker.sent.filter(({ key }) => key === 'large').map(({ value }) => numberOf(value))).toEqual(
+      range(100, 110),
+    );
   });
 
   test('what a transaction of another connection wrote under a lower batch_id is not overtaken by a later batch of its key', async () => {
@@ -72,11 +77,12 @@ describe('order', () => {
     });
     const relay = relayWith(broker);
     await until(() => relay.active());
-    const locked = (n: number, before: () => Promise<void>) => transaction(pool, async (client) => {
-      await client.query(`insert into keys values ('shared', 1) on conflict (key) do update set n = keys.n + 1`);
-      await writeOutbox(client, [event(n, { key: 'shared' })]);
-      await before();
-    });
+    const locked = (n: number, before: () => Promise<void>) =>
+      transaction(pool, async (client) => {
+        await client.query(`insert into keys values ('shared', 1) on conflict (key) do update set n = keys.n + 1`);
+        await writeOutbox(client, [event(n, { key: 'shared' })]);
+        await before();
+      });
     for (let n = 0; n < 10; n += 2) {
       // After a failure the relay knows nothing any more but what it reads.
       fails = true;
@@ -141,10 +147,16 @@ describe('waking', () => {
     await until(() => relay.active());
     const here = await latencies(() => relay.wake(), broker);
     broker.sent.length = 0;
-    const standby = relayWith(fakeBroker(() => { throw new Error('the standby published'); }));
+    const standby = relayWith(
+      fakeBroker(() => {
+        throw new Error('the standby published');
+      }),
+    );
     await sleep(600);
     const there = await latencies(() => standby.wake(), broker);
-    console.log(`wake to publish: in process p50 ${here[15]?.toFixed(1)} ms, by NOTIFY p50 ${there[15]?.toFixed(1)} ms`);
+    console.log(
+      `wake to publish: in process p50 ${here[15]?.toFixed(1)} ms, by NOTIFY p50 ${there[15]?.toFixed(1)} ms`,
+    );
     expect(here[15]).toBeLessThan(30);
     expect(there[15]).toBeLessThan(50);
   });
@@ -162,10 +174,14 @@ describe('waking', () => {
     await sleep(300);
     const standby = relayWith(fakeBroker());
     await sleep(300);
-    const before = await pool.query<{ n: bigint }>('select sum(xact_commit)::int8 as n from pg_stat_database where datname = current_database()');
+    const before = await pool.query<{ n: bigint }>(
+      'select sum(xact_commit)::int8 as n from pg_stat_database where datname = current_database()',
+    );
     for (let i = 0; i < 5000; i += 1) standby.wake();
     await sleep(300);
-    const after = await pool.query<{ n: bigint }>('select sum(xact_commit)::int8 as n from pg_stat_database where datname = current_database()');
+    const after = await pool.query<{ n: bigint }>(
+      'select sum(xact_commit)::int8 as n from pg_stat_database where datname = current_database()',
+    );
     expect(Number((after.rows[0]?.n ?? 0n) - (before.rows[0]?.n ?? 0n))).toBeLessThan(200);
   });
 });
@@ -204,8 +220,12 @@ describe('what is away comes back', () => {
     const publisher: RelayOptions['publisher'] = {
       publishAll(messages, { timeoutMs }) {
         sizes.push(messages.length);
-        written = written.then(() => sleep(messages.length)).then(() => void sent.push(...messages.map((message) => numberOf(message.value))));
-        const late = sleep(timeoutMs).then(() => { throw new Error('not acknowledged in time'); });
+        written = written
+          .then(() => sleep(messages.length))
+          .then(() => void sent.push(...messages.map((message) => numberOf(message.value))));
+        const late = sleep(timeoutMs).then(() => {
+          throw new Error('not acknowledged in time');
+        });
         return Promise.race([written, late]);
       },
     };
@@ -225,7 +245,10 @@ describe('what is away comes back', () => {
 
   test('the database: cut, silent, then back', async () => {
     const proxy = await createTestProxy(harness.url);
-    const behind = createPool({ ...harness.poolOptions, url: proxy.url, statement_timeout_ms: 500, connection_timeout_ms: 500 }, silent);
+    const behind = createPool(
+      { ...harness.poolOptions, url: proxy.url, statement_timeout_ms: 500, connection_timeout_ms: 500 },
+      silent,
+    );
     harness.onStop(() => proxy.close());
     harness.onStop(() => behind.end());
     const broker = fakeBroker();
@@ -251,7 +274,11 @@ describe('what is away comes back', () => {
   });
 
   test('stop does not wait for a broker that is away', async () => {
-    const relay = relayWith(fakeBroker(() => { throw new Error('away'); }));
+    const relay = relayWith(
+      fakeBroker(() => {
+        throw new Error('away');
+      }),
+    );
     await write(event(1));
     await sleep(1500);
     const begun = performance.now();

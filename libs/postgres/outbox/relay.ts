@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { History } from './history.ts';
-import { createLease } from './lease.ts';
 import type { Lease } from './lease.ts';
-import { listen } from './listen.ts';
+import { createLease } from './lease.ts';
 import type { Listener } from './listen.ts';
+import { listen } from './listen.ts';
 import { Notifier } from './notify.ts';
 import { outboxChannel } from './outbox.ts';
 import { messageOf, type PublishedEvent } from './outbox-messages.ts';
-import { outboxStats, purge, readUnpublished } from './relay-read.ts';
 import type { OutboxStats, UnpublishedBatch } from './relay-read.ts';
+import { outboxStats, purge, readUnpublished } from './relay-read.ts';
 
 export interface RelayOptions {
   /** Best a pool of its own (max 3), so that a busy service cannot starve the lease, with lookupPlans (pool.ts). */
@@ -24,10 +24,14 @@ export interface RelayOptions {
   /** ce_source of everything. */
   source: string;
   logger: Logger;
-  /** How often the lease is kept, and the table looked at without a wake; at most 1 s (lease.ts), which is the default. */
+  /**
+   * How often the lease is kept, and the table looked at without a wake; at most 1 s (lease.ts),
+   * which is the default.
+   */
   pollMs?: number;
   /**
-   * Chunks that are not full begin at least so far apart (default 4 ms): under load there are fewer and larger ones, which cost less.
+   * Chunks that are not full begin at least so far apart (default 4 ms): under load there are fewer
+   * and larger ones, which cost less.
    */
   paceMs?: number;
   publishTimeoutMs?: number;
@@ -36,13 +40,17 @@ export interface RelayOptions {
   /** How long published events are kept. */
   retainMs?: number;
   /**
-   * Writes the latest states that these messages tell of into the outbox again. Called with what may have been written, or may
-   * still be, behind newer messages: by a relay that had lost its lease. Needed where a topic is compacted.
+   * Writes the latest states that these messages tell of into the outbox again. Called with what
+   * may have been written, or may still be, behind newer messages: by a relay that had lost its
+   * lease. Needed where a topic is compacted.
    */
   restate?: (messages: readonly PublishedEvent[]) => Promise<void>;
   /** Where it is given, every chunk is published with the number of its last batch (history.ts). */
   history?: Pick<History, 'event'>;
-  /** Called with the events that every replica has now; `begunAt` (performance.now) is when it was passed to the publisher. */
+  /**
+   * Called with the events that every replica has now; `begunAt` (performance.now) is when it was
+   * passed to the publisher.
+   */
   observe?: (messages: readonly PublishedEvent[], begunAt: number) => void;
 }
 
@@ -60,18 +68,20 @@ const maxPutOff = 1000;
  * Publishes what transactions wrote into the outbox: at least once (again with the same ce_id and the same bytes), in
  * order per key, marked only when every replica has it.
  *
- * Order rests on one fact: batch_id is drawn while the transaction holds the locks that order its keys (outbox.ts). So a
- * batch that no read can see yet belongs to a transaction that still holds its locks, and no later batch of the same keys
- * can have been committed. Whatever one read of the table finds unpublished may be published in the order of batch_id.
+ * Order rests on one fact: batch_id is drawn while the transaction holds the locks that order its
+ * keys (outbox.ts). So a batch that no read can see yet belongs to a transaction that still holds
+ * its locks, and no later batch of the same keys can have been committed. Whatever one read of the
+ * table finds unpublished may be published in the order of batch_id.
  *
  * Of all relays of one schema one is active at a time (lease.ts); another takes over within leaseMs + standbyMs of its
  * death. Nothing is skipped: while the broker or the database is away it tries again, at most a second apart. A message
  * that the broker will never take (too large, no such partition) therefore holds up all behind it: who writes into the
  * outbox must rule that out; the log names the batch.
  *
- * No lease can call back what was already passed to the publisher when a process froze: it may then come once more, late, with
- * its old ce_id, behind newer messages of its key. So the latest states are published again (restate): by who finds that it had
- * no lease any more when its publication ended, and a minute after a takeover from a holder that fell silent.
+ * No lease can call back what was already passed to the publisher when a process froze: it may then
+ * come once more, late, with its old ce_id, behind newer messages of its key. So the latest states
+ * are published again (restate): by who finds that it had no lease any more when its publication
+ * ended, and a minute after a takeover from a holder that fell silent.
  */
 export class Relay {
   readonly #options: Required<Omit<RelayOptions, 'history'>> & Pick<RelayOptions, 'history'>;
@@ -92,7 +102,8 @@ export class Relay {
   #failures = 0;
   /** For the log: what a failure is about. Undefined where the database failed. */
   #publishing: { batch_id: string; events: number } | undefined;
-  #lastTurnAt = performance.now();
+  /** Undefined until it is started, which waits for brokers for as long as they are away. */
+  #lastTurnAt: number | undefined;
   #loop: Promise<void> = Promise.resolve();
   #listener: Listener | undefined;
   #timers: NodeJS.Timeout[] = [];
@@ -108,8 +119,19 @@ export class Relay {
 
   start(): void {
     const { pool, schema, logger, pollMs } = this.#options;
-    this.#listener = listen(pool, outboxChannel(schema), () => { if (this.#active) this.wake(); }, logger);
-    this.#timers = [setInterval(() => void this.#heartbeat(), pollMs), setInterval(() => void this.#purge(), purgeEveryMs)];
+    this.#listener = listen(
+      pool,
+      outboxChannel(schema),
+      () => {
+        if (this.#active) this.wake();
+      },
+      logger,
+    );
+    this.#timers = [
+      setInterval(() => void this.#heartbeat(), pollMs),
+      setInterval(() => void this.#purge(), purgeEveryMs),
+    ];
+    this.#lastTurnAt = performance.now();
     this.#loop = this.#run();
   }
 
@@ -134,9 +156,11 @@ export class Relay {
 
   /** False where the loop itself hangs. A broker or database that is away is no reason to restart the process. */
   health(): { ok: boolean; reason?: string } {
-    const silentMs = performance.now() - this.#lastTurnAt;
+    const silentMs = performance.now() - (this.#lastTurnAt ?? performance.now());
     const hung = silentMs > 2 * this.#options.publishTimeoutMs + 15_000;
-    return hung ? { ok: false, reason: `the outbox relay has not turned for ${Math.round(silentMs)} ms` } : { ok: true };
+    return hung
+      ? { ok: false, reason: `the outbox relay has not turned for ${Math.round(silentMs)} ms` }
+      : { ok: true };
   }
 
   /** True while this relay is the one that publishes. */
@@ -176,10 +200,12 @@ export class Relay {
 
   async #takeLease(): Promise<boolean> {
     const taken = await this.#lease.acquire();
-    if ((taken !== false) !== this.#active) this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
+    if ((taken !== false) !== this.#active)
+      this.#options.logger.info(taken ? 'this outbox relay publishes' : 'this outbox relay stands by');
     this.#active = taken !== false;
-    // Who asks for the lease may have lost it. Then what was published is the next holder's to publish again, behind what is
-    // older (republish.ts): marked by its number now, it would never come.
+    // Who asks for the lease may have lost it. Then what was published is the next holder's to
+    // publish again, behind what is older (republish.ts): marked by its number now, it would never
+    // come.
     this.#unmarked = [];
     if (taken) this.#isTakeover ||= taken.isFromSilent;
     return this.#active;
@@ -192,7 +218,9 @@ export class Relay {
     if (last === undefined || this.#stopping) return 0;
     // First the position: whatever of the chunk is written, it is said that the batch was committed.
     const position = history === undefined ? [] : [history.event(last)];
-    const messages = [...position, ...batches.flatMap(({ events }) => events)].map((event) => messageOf(event, source, topicName));
+    const messages = [...position, ...batches.flatMap(({ events }) => events)].map((event) =>
+      messageOf(event, source, topicName),
+    );
     if (!this.#lease.held()) return 0;
     this.#publishing = { batch_id: String(batches[0]?.batch_id), events: messages.length };
     const begunAt = performance.now();
@@ -210,7 +238,10 @@ export class Relay {
     return messages.length;
   }
 
-  /** One piece of a chunk. Where the broker takes too long for it, the next are half as large; they grow again slowly. */
+  /**
+   * One piece of a chunk. Where the broker takes too long for it, the next are half as large; they
+   * grow again slowly.
+   */
   async #send(piece: PublishedEvent[]): Promise<number> {
     const { publisher, publishTimeoutMs: timeoutMs } = this.#options;
     const begunAt = performance.now();
@@ -234,7 +265,9 @@ export class Relay {
   }
 
   #isMarkDue(): boolean {
-    return this.#unmarked.length > 0 && (this.#unmarked.length > maxPutOff || performance.now() >= this.#markedAt + putOffMs);
+    return (
+      this.#unmarked.length > 0 && (this.#unmarked.length > maxPutOff || performance.now() >= this.#markedAt + putOffMs)
+    );
   }
 
   /** False where the lease was lost: then nothing is marked, and what is not marked is published again. */
@@ -242,14 +275,18 @@ export class Relay {
     const held = await this.#lease.mark(this.#unmarked);
     this.#unmarked = [];
     this.#markedAt = performance.now();
-    if (!held) this.#options.logger.warn('the outbox relay lost its lease while it published; another publishes these again');
+    if (!held)
+      this.#options.logger.warn('the outbox relay lost its lease while it published; another publishes these again');
     return held;
   }
 
   #failed(error: unknown): number {
     this.#failures += 1;
     const level = this.#failures % 10 === 0 ? 'error' : 'warn';
-    this.#options.logger[level]({ err: error, failures: this.#failures, from: this.#publishing }, 'publishing from the outbox failed; trying again');
+    this.#options.logger[level](
+      { err: error, failures: this.#failures, from: this.#publishing },
+      'publishing from the outbox failed; trying again',
+    );
     this.#publishing = undefined;
     return Math.min(maxBackOffMs, 50 * 2 ** Math.min(this.#failures, 10));
   }
@@ -270,7 +307,9 @@ export class Relay {
   /** Keeps the lease while a chunk takes long or nothing is to be done. */
   async #heartbeat(): Promise<void> {
     if (!this.#active) return;
-    await this.#lease.mark([]).catch((error: unknown) => this.#options.logger.debug({ err: error }, 'heartbeat failed'));
+    await this.#lease
+      .mark([])
+      .catch((error: unknown) => this.#options.logger.debug({ err: error }, 'heartbeat failed'));
   }
 
   async #purge(): Promise<void> {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, expect, test } from 'vitest';
-import { createRelayHarness, event, fakeBroker, until } from './test/relay-harness.ts';
 import { countRepublishable, republish } from './republish.ts';
+import { createRelayHarness, event, fakeBroker, until } from './test/relay-harness.ts';
 
 const harness = await createRelayHarness();
 const { pool, write, relayWith, drained } = harness;

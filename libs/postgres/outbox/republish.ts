@@ -5,7 +5,10 @@ import { transaction } from '../transaction.ts';
 export interface Republishable {
   batches: bigint;
   messages: bigint;
-  /** When the oldest batch that is kept was published; what was published before is not here. Null where none is kept. */
+  /**
+   * When the oldest batch that is kept was published; what was published before is not here. Null
+   * where none is kept.
+   */
   kept_since: string | null;
 }
 

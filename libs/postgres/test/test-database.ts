@@ -28,8 +28,8 @@ function serverUrl(): string {
 }
 
 /**
- * For tests: a database of its own on the server of DATABASE_URL (whose role must be a superuser); a copy of `template`, to which
- * nobody may be connected.
+ * For tests: a database of its own on the server of DATABASE_URL (whose role must be a superuser);
+ * a copy of `template`, to which nobody may be connected.
  */
 export async function createTestDatabase(template = 'template1'): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
@@ -42,7 +42,9 @@ export async function createTestDatabase(template = 'template1'): Promise<TestDa
     async drop() {
       await withOwner(async (client) => {
         await client.query(`drop database if exists ${name} with (force)`);
-        const roles = await client.query<{ rolname: string }>(`select rolname from pg_roles where rolname like '${name}%'`);
+        const roles = await client.query<{ rolname: string }>(
+          `select rolname from pg_roles where rolname like '${name}%'`,
+        );
         for (const role of roles.rows) await client.query(`drop role if exists ${pg.escapeIdentifier(role.rolname)}`);
       });
     },

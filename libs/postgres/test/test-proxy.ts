@@ -1,5 +1,5 @@
-import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { connect, createServer } from 'node:net';
 
 export interface TestProxy {
   /** The same URL through the proxy. */
@@ -20,7 +20,10 @@ export async function createTestProxy(target: string): Promise<TestProxy> {
   const server = createServer((client) => {
     if (state === 'cut') return void client.destroy();
     const upstream = connect(Number(port), hostname);
-    for (const [from, to] of [[client, upstream], [upstream, client]] as const) {
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
       pairs.add(from);
       from.on('data', (data) => void (state === 'silent' && from === upstream ? undefined : to.write(data)));
       from.on('error', () => undefined);

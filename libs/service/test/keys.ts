@@ -1,18 +1,26 @@
+import { replyType } from '#libs/contracts/envelope.ts';
 import { MacKeys, type Signer } from '#libs/contracts/mac.ts';
 import { maySend, messageOfType } from '#libs/contracts/messages.ts';
-import { replyType } from '#libs/contracts/envelope.ts';
 
 /** The keys of test banks, so that tests can send what a service would. */
 export const testMacSecrets: Record<Signer, string> = {
   gateway: 'the MAC key of gateways for tests alone',
   accounts: 'the MAC key of accounts for tests alone',
   ledger: 'the MAC key of ledgers for tests alone',
+  webhooks: 'the MAC key of webhooks for tests alone',
 };
 
-export const testKeys = new MacKeys({ gateway: [testMacSecrets.gateway], accounts: [testMacSecrets.accounts], ledger: [testMacSecrets.ledger] });
+export const testKeys = new MacKeys({
+  gateway: [testMacSecrets.gateway],
+  accounts: [testMacSecrets.accounts],
+  ledger: [testMacSecrets.ledger],
+  webhooks: [testMacSecrets.webhooks],
+});
 
 /** The message with the MAC of the service that sends its kind. */
-export function signedForTest<M extends { headers: Record<string, string>; value: string | Buffer | null }>(message: M): M {
+export function signedForTest<M extends { headers: Record<string, string>; value: string | Buffer | null }>(
+  message: M,
+): M {
   const signed = { ...message, headers: { ...message.headers } };
   const type = message.headers['ce_type'] ?? '';
   const name = messageOfType(type);

@@ -6,20 +6,27 @@ import { run } from '../run.ts';
 
 const behaviour = process.argv[2] ?? '';
 
-run('fixture', async ({ logger, onStop }) => {
-  const timer = setInterval(() => undefined, 1000);
-  onStop('first', () => {
-    clearInterval(timer);
-    logger.info('first stopped');
-  });
-  onStop('second', async () => {
-    if (behaviour === 'hang') await new Promise(() => undefined);
-    if (behaviour === 'slow') await sleep(500);
-    if (behaviour === 'stop-fails') throw new Error('cannot stop');
-    logger.info('second stopped');
-  });
-  if (behaviour === 'bad-config') loadConfig(z.object({ RATE: wholeNumber(0, 1), OTHER: z.string() }), { RATE: 'x' });
-  if (behaviour === 'start-fails') throw new AggregateError([new Error('connect ECONNREFUSED 127.0.0.1:1')], '');
-  if (behaviour === 'uncaught') setTimeout(() => { throw new Error('boom'); }, 50);
-  if (behaviour === 'unhandled') setTimeout(() => void Promise.reject(new Error('boom')), 50);
-}, { stopStepMs: 1500, stopMs: 2500 });
+run(
+  'fixture',
+  async ({ logger, onStop }) => {
+    const timer = setInterval(() => undefined, 1000);
+    onStop('first', () => {
+      clearInterval(timer);
+      logger.info('first stopped');
+    });
+    onStop('second', async () => {
+      if (behaviour === 'hang') await new Promise(() => undefined);
+      if (behaviour === 'slow') await sleep(500);
+      if (behaviour === 'stop-fails') throw new Error('cannot stop');
+      logger.info('second stopped');
+    });
+    if (behaviour === 'bad-config') loadConfig(z.object({ RATE: wholeNumber(0, 1), OTHER: z.string() }), { RATE: 'x' });
+    if (behaviour === 'start-fails') throw new AggregateError([new Error('connect ECONNREFUSED 127.0.0.1:1')], '');
+    if (behaviour === 'uncaught')
+      setTimeout(() => {
+        throw new Error('boom');
+      }, 50);
+    if (behaviour === 'unhandled') setTimeout(() => void Promise.reject(new Error('boom')), 50);
+  },
+  { stopStepMs: 1500, stopMs: 2500 },
+);

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
 import { events } from '#libs/contracts/events.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import { apiKeySchema } from '#libs/contracts/resources.ts';
 import type { ApiKey } from '#libs/contracts/resources.ts';
+import { apiKeySchema } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { createBootstrapKey, republishApiKeys } from './api-keys.ts';
-import { newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
-import type { Harness } from '../test/harness.ts';
 import { schema } from '../schema.ts';
+import type { Harness } from '../test/harness.ts';
+import { newClient, newId, outboxOf, startHarness } from '../test/harness.ts';
+import { createBootstrapKey, republishApiKeys } from './api-keys.ts';
 
 let bank: Harness;
 beforeAll(async () => {
@@ -22,7 +22,16 @@ const inHours = (n: number) => new Date(Date.now() + n * hour).toISOString();
 const hash = () => randomBytes(32).toString('hex');
 
 function keyData(changes: Partial<MessageData<'create_api_key'>> = {}): MessageData<'create_api_key'> {
-  return { key_id: newId('key'), name: 'partner', scopes: ['clients:read', 'accounts:read'], environment: 'live', client_id: null, expires_at: inHours(48), secret_hash: hash(), ...changes };
+  return {
+    key_id: newId('key'),
+    name: 'partner',
+    scopes: ['clients:read', 'accounts:read'],
+    environment: 'live',
+    client_id: null,
+    expires_at: inHours(48),
+    secret_hash: hash(),
+    ...changes,
+  };
 }
 
 async function newKey(changes: Partial<MessageData<'create_api_key'>> = {}): Promise<ApiKey> {
@@ -32,8 +41,18 @@ async function newKey(changes: Partial<MessageData<'create_api_key'>> = {}): Pro
   return apiKeySchema.strict().parse(reply.data);
 }
 
-function rotation(rotates_key_id: string, changes: Partial<MessageData<'rotate_api_key'>> = {}): MessageData<'rotate_api_key'> {
-  return { key_id: newId('key'), secret_hash: hash(), rotates_key_id, overlap_seconds: 3600, maker_scopes: [...scopes], ...changes };
+function rotation(
+  rotates_key_id: string,
+  changes: Partial<MessageData<'rotate_api_key'>> = {},
+): MessageData<'rotate_api_key'> {
+  return {
+    key_id: newId('key'),
+    secret_hash: hash(),
+    rotates_key_id,
+    overlap_seconds: 3600,
+    maker_scopes: [...scopes],
+    ...changes,
+  };
 }
 
 async function get(key_id: string): Promise<ApiKey> {
@@ -41,7 +60,8 @@ async function get(key_id: string): Promise<ApiKey> {
   return apiKeySchema.parse(reply?.ok ? reply.data : undefined);
 }
 
-const statesOf = async (key_id: string) => (await outboxOf(bank.pool, key_id)).map((row) => events['corebanking.api_key.v1'].data.strict().parse(row.payload));
+const statesOf = async (key_id: string) =>
+  (await outboxOf(bank.pool, key_id)).map((row) => events['corebanking.api_key.v1'].data.strict().parse(row.payload));
 
 test('a key is created, answered without its hash, and told to the gateways', async () => {
   const data = keyData({ expires_at: '2099-01-01T02:00:00.000+02:00' });
@@ -50,11 +70,36 @@ test('a key is created, answered without its hash, and told to the gateways', as
   const expires_at = '2099-01-01T00:00:00.000Z';
   expect(reply).toEqual({
     ok: true,
-    data: { key_id, name, scopes: data.scopes, environment, client_id, status: 'active', created_at: '2026-01-02T03:04:05.678Z', created_by: 'key:key_tester', expires_at, last_used_at: null, revoked_at: null, rotated_from: null },
+    data: {
+      key_id,
+      name,
+      scopes: data.scopes,
+      environment,
+      client_id,
+      status: 'active',
+      created_at: '2026-01-02T03:04:05.678Z',
+      created_by: 'key:key_tester',
+      expires_at,
+      last_used_at: null,
+      revoked_at: null,
+      rotated_from: null,
+    },
   });
   const [row] = await outboxOf(bank.pool, key_id);
   expect(row).toMatchObject({ topic: 'api-keys', type: 'corebanking.api_key.v1' });
-  expect(await statesOf(key_id)).toEqual([{ key_id, family_id: key_id, secret_hash, scopes: data.scopes, environment, client_id, expires_at, revoked_at: null, version: 1 }]);
+  expect(await statesOf(key_id)).toEqual([
+    {
+      key_id,
+      family_id: key_id,
+      secret_hash,
+      scopes: data.scopes,
+      environment,
+      client_id,
+      expires_at,
+      revoked_at: null,
+      version: 1,
+    },
+  ]);
   expect(await bank.send('create_api_key', data, { message_id: key_id })).toEqual({ ...reply, replayed: true });
 });
 
@@ -71,9 +116,18 @@ test('a key for an unknown client, with an end in the past, or beyond the maker 
   ] as const;
   for (const [changes, overrides, code] of refusals) {
     const data = keyData(changes);
-    expect(await bank.send('create_api_key', data, { message_id: data.key_id, ...overrides })).toMatchObject({ ok: false, refusal: { code } });
-    const again = await bank.send('create_api_key', { ...data, client_id: null, expires_at: inHours(1), not_after: null, maker_key_id: null }, { message_id: data.key_id });
-    expect(again).toMatchObject(code !== 'client_not_found' ? { ok: true } : { ok: false, replayed: true, refusal: { code } });
+    expect(await bank.send('create_api_key', data, { message_id: data.key_id, ...overrides })).toMatchObject({
+      ok: false,
+      refusal: { code },
+    });
+    const again = await bank.send(
+      'create_api_key',
+      { ...data, client_id: null, expires_at: inHours(1), not_after: null, maker_key_id: null },
+      { message_id: data.key_id },
+    );
+    expect(again).toMatchObject(
+      code !== 'client_not_found' ? { ok: true } : { ok: false, replayed: true, refusal: { code } },
+    );
   }
 });
 
@@ -81,21 +135,34 @@ test('a key whose maker does not say lives as long as it may: until the bank’s
   const maker = await newKey({ expires_at: inHours(2) });
   const [limit, earlier] = [inHours(24), inHours(1)];
   expect((await newKey({ expires_at: null, not_after: limit })).expires_at).toBe(limit);
-  expect((await newKey({ expires_at: null, not_after: limit, maker_key_id: maker.key_id })).expires_at).toBe(maker.expires_at);
+  expect((await newKey({ expires_at: null, not_after: limit, maker_key_id: maker.key_id })).expires_at).toBe(
+    maker.expires_at,
+  );
   expect((await newKey({ expires_at: null, not_after: earlier, maker_key_id: maker.key_id })).expires_at).toBe(earlier);
-  expect((await newKey({ expires_at: maker.expires_at, not_after: limit, maker_key_id: maker.key_id })).expires_at).toBe(maker.expires_at);
+  expect(
+    (await newKey({ expires_at: maker.expires_at, not_after: limit, maker_key_id: maker.key_id })).expires_at,
+  ).toBe(maker.expires_at);
 });
 
 test('rotation never lengthens a life: the old key’s remains, cut to that of the key that rotates', async () => {
   const rotator = await newKey({ expires_at: inHours(2) });
-  for (const [hours, expected] of [[1, undefined], [48, rotator.expires_at]] as const) {
+  for (const [hours, expected] of [
+    [1, undefined],
+    [48, rotator.expires_at],
+  ] as const) {
     const old = await newKey({ expires_at: inHours(hours) });
     const change = rotation(old.key_id, { maker_key_id: rotator.key_id });
-    expect(await bank.send('rotate_api_key', change, { message_id: change.key_id })).toMatchObject({ ok: true, data: { expires_at: expected ?? old.expires_at } });
+    expect(await bank.send('rotate_api_key', change, { message_id: change.key_id })).toMatchObject({
+      ok: true,
+      data: { expires_at: expected ?? old.expires_at },
+    });
   }
   await bank.send('revoke_api_key', { key_id: rotator.key_id });
   const change = rotation((await newKey()).key_id, { maker_key_id: rotator.key_id });
-  expect(await bank.send('rotate_api_key', change, { message_id: change.key_id })).toMatchObject({ ok: false, refusal: { code: 'insufficient_scope' } });
+  expect(await bank.send('rotate_api_key', change, { message_id: change.key_id })).toMatchObject({
+    ok: false,
+    refusal: { code: 'insufficient_scope' },
+  });
 });
 
 test('rotation makes a key of the same family; the old one ends after the overlap', async () => {
@@ -107,10 +174,29 @@ test('rotation makes a key of the same family; the old one ends after the overla
   const reply = await bank.send('rotate_api_key', change, { message_id: change.key_id, actor: 'key:admin' });
   bank.clock.now = undefined;
   const { expires_at } = old;
-  expect(reply).toMatchObject({ ok: true, data: { key_id: change.key_id, name: old.name, scopes: old.scopes, environment: 'test', client_id, created_by: 'key:admin', expires_at, rotated_from: old.key_id, last_used_at: null } });
+  expect(reply).toMatchObject({
+    ok: true,
+    data: {
+      key_id: change.key_id,
+      name: old.name,
+      scopes: old.scopes,
+      environment: 'test',
+      client_id,
+      created_by: 'key:admin',
+      expires_at,
+      rotated_from: old.key_id,
+      last_used_at: null,
+    },
+  });
   const [first, second] = await statesOf(old.key_id);
-  expect(second).toEqual({ ...first, version: 2, expires_at: new Date(Math.min(Date.parse(old.expires_at), now.getTime() + hour)).toISOString() });
-  expect(await statesOf(change.key_id)).toMatchObject([{ family_id: old.key_id, secret_hash: change.secret_hash, version: 1 }]);
+  expect(second).toEqual({
+    ...first,
+    version: 2,
+    expires_at: new Date(Math.min(Date.parse(old.expires_at), now.getTime() + hour)).toISOString(),
+  });
+  expect(await statesOf(change.key_id)).toMatchObject([
+    { family_id: old.key_id, secret_hash: change.secret_hash, version: 1 },
+  ]);
   const again = rotation(change.key_id);
   await bank.send('rotate_api_key', again, { message_id: again.key_id });
   expect(await statesOf(again.key_id)).toMatchObject([{ family_id: old.key_id }]);
@@ -140,7 +226,10 @@ test('a revoked, an expired and an unknown key cannot be rotated, nor one with m
     [rotation(strong.key_id, { maker_scopes: ['keys:manage'] }), {}, 'insufficient_scope'],
   ] as const;
   for (const [change, overrides, code] of attempts) {
-    expect(await bank.send('rotate_api_key', change, { message_id: change.key_id, ...overrides })).toMatchObject({ ok: false, refusal: { code } });
+    expect(await bank.send('rotate_api_key', change, { message_id: change.key_id, ...overrides })).toMatchObject({
+      ok: false,
+      refusal: { code },
+    });
   }
   expect(await statesOf(strong.key_id)).toHaveLength(1);
 });
@@ -150,8 +239,14 @@ test('revocation is told once and answered every time', async () => {
   const first = await bank.send('revoke_api_key', { key_id: key.key_id });
   expect(first).toMatchObject({ ok: true, data: { status: 'revoked', revoked_at: expect.stringMatching(/Z$/) } });
   expect(await bank.send('revoke_api_key', { key_id: key.key_id })).toEqual(first);
-  expect(await statesOf(key.key_id)).toMatchObject([{ version: 1, revoked_at: null }, { version: 2, revoked_at: expect.any(String) }]);
-  expect(await bank.send('revoke_api_key', { key_id: newId('key') })).toMatchObject({ ok: false, refusal: { code: 'api_key_not_found' } });
+  expect(await statesOf(key.key_id)).toMatchObject([
+    { version: 1, revoked_at: null },
+    { version: 2, revoked_at: expect.any(String) },
+  ]);
+  expect(await bank.send('revoke_api_key', { key_id: newId('key') })).toMatchObject({
+    ok: false,
+    refusal: { code: 'api_key_not_found' },
+  });
 });
 
 test('of a revocation and rotations at the same time, versions stay without gap and the key ends revoked', async () => {
@@ -165,13 +260,20 @@ test('of a revocation and rotations at the same time, versions stay without gap 
   const states = await statesOf(key.key_id);
   expect(states.map((state) => state.version)).toEqual(states.map((_, i) => i + 1));
   expect(states.at(-1)?.revoked_at).not.toBeNull();
-  const left = await bank.pool.query('select key_id from api_keys where family_id = $1 and revoked_at is null', [key.key_id]);
+  const left = await bank.pool.query('select key_id from api_keys where family_id = $1 and revoked_at is null', [
+    key.key_id,
+  ]);
   expect(left.rows).toEqual([]);
 });
 
 test('the last use only moves forward, without a reply', async () => {
   const { key_id } = await newKey();
-  for (const used_at of ['2026-03-01T00:00:00.000Z', '2026-02-01T00:00:00.000Z']) await bank.send('record_api_key_use', { key_id, used_at }, { correlation_id: undefined, reply_topic: undefined, reply_partition: undefined });
+  for (const used_at of ['2026-03-01T00:00:00.000Z', '2026-02-01T00:00:00.000Z'])
+    await bank.send(
+      'record_api_key_use',
+      { key_id, used_at },
+      { correlation_id: undefined, reply_topic: undefined, reply_partition: undefined },
+    );
   await bank.send('record_api_key_use', { key_id: newId('key'), used_at: '2026-02-01T00:00:00.000Z' });
   expect((await get(key_id)).last_used_at).toBe('2026-03-01T00:00:00.000Z');
   expect(await statesOf(key_id)).toHaveLength(1);
@@ -180,20 +282,28 @@ test('the last use only moves forward, without a reply', async () => {
 /** Rotates a key; returns the new one's id. */
 async function rotated(key_id: string, actor?: string): Promise<string> {
   const change = rotation(key_id);
-  const reply = await bank.send('rotate_api_key', change, { message_id: change.key_id, ...(actor === undefined ? {} : { actor }) });
+  const reply = await bank.send('rotate_api_key', change, {
+    message_id: change.key_id,
+    ...(actor === undefined ? {} : { actor }),
+  });
   if (!reply?.ok) throw new Error(JSON.stringify(reply));
   return change.key_id;
 }
-const isRevoked = async (...keyIds: string[]) => Promise.all(keyIds.map(async (key_id) => (await get(key_id)).status === 'revoked'));
+const isRevoked = async (...keyIds: string[]) =>
+  Promise.all(keyIds.map(async (key_id) => (await get(key_id)).status === 'revoked'));
 
 test('revocation takes the whole family, whichever of its keys is named, and tells the gateways of each', async () => {
   const first = await newKey();
   const second = await rotated(first.key_id);
   const third = await rotated(second);
   const stranger = await newKey();
-  expect(await bank.send('revoke_api_key', { key_id: second })).toMatchObject({ ok: true, data: { key_id: second, status: 'revoked' } });
+  expect(await bank.send('revoke_api_key', { key_id: second })).toMatchObject({
+    ok: true,
+    data: { key_id: second, status: 'revoked' },
+  });
   expect(await isRevoked(first.key_id, second, third, stranger.key_id)).toEqual([true, true, true, false]);
-  for (const key_id of [first.key_id, second, third]) expect((await statesOf(key_id)).at(-1)).toMatchObject({ revoked_at: expect.any(String) });
+  for (const key_id of [first.key_id, second, third])
+    expect((await statesOf(key_id)).at(-1)).toMatchObject({ revoked_at: expect.any(String) });
 });
 
 test('with descendants it takes what the family made and rotated, and what those made; without, none of it', async () => {
@@ -212,8 +322,14 @@ test('with descendants it takes what the family made and rotated, and what those
   expect(await isRevoked(root.key_id, ...others)).toEqual([true, false, false, false, false]);
   await bank.send('revoke_api_key', { key_id: root.key_id, descendants: true });
   expect(await isRevoked(...others)).toEqual([true, true, true, true]);
-  const records = await bank.pool.query("select details from audit where resource_id = $1 and action = 'revoke_api_key' order by created_at", [root.key_id]);
-  expect(records.rows.map(({ details }) => details)).toEqual([{ revoked: [root.key_id] }, { revoked: expect.arrayContaining(others) }]);
+  const records = await bank.pool.query(
+    "select details from audit where resource_id = $1 and action = 'revoke_api_key' order by created_at",
+    [root.key_id],
+  );
+  expect(records.rows.map(({ details }) => details)).toEqual([
+    { revoked: [root.key_id] },
+    { revoked: expect.arrayContaining(others) },
+  ]);
 });
 
 test('what a key makes at the moment of its revocation does not outlive it', async () => {
@@ -226,7 +342,9 @@ test('what a key makes at the moment of its revocation does not outlive it', asy
     other.send('revoke_api_key', { key_id: root.key_id, descendants: true }),
     ...made.slice(5).map((data) => bank.send('create_api_key', data, { message_id: data.key_id, actor })),
   ]);
-  const left = await bank.pool.query('select key_id from api_keys where created_by = $1 and revoked_at is null', [actor]);
+  const left = await bank.pool.query('select key_id from api_keys where created_by = $1 and revoked_at is null', [
+    actor,
+  ]);
   expect(left.rows).toEqual([]);
 });
 
@@ -242,6 +360,13 @@ test('the first key of an installation has all scopes and lives a year', async (
   const now = new Date();
   const apiKey = await createBootstrapKey(bank.pool, { pepper: 'pepper-for-tests', environment: 'live', schema, now });
   const key_id = parseApiKey(apiKey)?.key_id ?? '';
-  expect(await get(key_id)).toMatchObject({ name: 'bootstrap', scopes: [...scopes], environment: 'live', client_id: null, status: 'active', expires_at: new Date(now.getTime() + 365 * 24 * hour).toISOString() });
+  expect(await get(key_id)).toMatchObject({
+    name: 'bootstrap',
+    scopes: [...scopes],
+    environment: 'live',
+    client_id: null,
+    status: 'active',
+    expires_at: new Date(now.getTime() + 365 * 24 * hour).toISOString(),
+  });
   expect(await statesOf(key_id)).toMatchObject([{ secret_hash: hashApiKey('pepper-for-tests', apiKey), version: 1 }]);
 });

@@ -1,25 +1,34 @@
 import { randomBytes } from 'node:crypto';
-import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
-import { source } from '#libs/contracts/envelope.ts';
+import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { source } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
+import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { idOf } from '#libs/contracts/ids.ts';
-import { messageType } from '#libs/contracts/messages.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { messageType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { auditOf, writeAudit } from '../audit/audit.ts';
-import { clientNotFound } from '../clients/clients.ts';
-import { changeSecret, expireKey, insertKey, keyColumns, keyOf, lockKey, revokeFamily } from './key-store.ts';
-import type { KeyRow } from './key-store.ts';
-import { done, eventOf, refused } from '../outcome.ts';
+import { clientStates } from '../clients/client-store.ts';
+import { refusedFor } from '../clients/clients.ts';
 import type { Outcome, Work } from '../outcome.ts';
-import { existingClients } from '../clients/client-store.ts';
+import { done, eventOf, refused } from '../outcome.ts';
+import type { KeyRow } from './key-store.ts';
+import {
+  changeSecret,
+  expireKey,
+  familiesOf,
+  insertKey,
+  keyColumns,
+  keyOf,
+  lockKey,
+  revokeFamily,
+} from './key-store.ts';
 
 /** How long a key lives when its maker does not say: 365 days. */
 const defaultLifetimeMs = 365 * 24 * 60 * 60 * 1000;
@@ -35,13 +44,24 @@ function later(time: string, ms: number): string {
 type KeyWork = Pick<Work, 'client' | 'context' | 'now'>;
 
 /**
- * What every gateway must know of the key, to be followed on the compacted topic; never a tombstone. A state that takes rights
- * away (a revocation, an earlier end) is written under a record key of its own too, which no other state is ever written under: a
- * late copy of an older state may become the last record of the key itself, but cannot replace this one.
+ * What every gateway must know of the key, to be followed on the compacted topic; never a
+ * tombstone. A state that takes rights away (a revocation, an earlier end) is written under a
+ * record key of its own too, which no other state is ever written under: a late copy of an older
+ * state may become the last record of the key itself, but cannot replace this one.
  */
 function stateEvents(work: KeyWork, row: KeyRow): OutboxEvent[] {
   const { key_id, family_id, secret_hash, environment, client_id, expires_at, revoked_at, version } = row;
-  const state = { key_id, family_id, secret_hash, scopes: row.scopes, environment, client_id, expires_at, revoked_at, version };
+  const state = {
+    key_id,
+    family_id,
+    secret_hash,
+    scopes: row.scopes,
+    environment,
+    client_id,
+    expires_at,
+    revoked_at,
+    version,
+  };
   const recordKeys = version === 1 ? [key_id] : [key_id, `${key_id}/${version}`];
   return recordKeys.map((recordKey) => eventOf(work, 'corebanking.api_key.v1', recordKey, state));
 }
@@ -52,23 +72,42 @@ const revokedMaker = refusal('insufficient_scope', 'the API key that makes it ha
  * The key that makes another, locked: what it makes is committed either before its revocation, which then takes it
  * along, or never. null for people.
  */
-async function lockMaker(client: Queries, { maker_key_id }: { maker_key_id?: string | null | undefined }): Promise<KeyRow | null> {
+async function lockMaker(
+  client: Queries,
+  { maker_key_id }: { maker_key_id?: string | null | undefined },
+): Promise<KeyRow | null> {
   return (maker_key_id && (await lockKey(client, maker_key_id))) || null;
 }
 
 /** The earlier one; ISO 8601 UTC sorts as text. */
-const earlier = (one: string, other: string | null | undefined): string => (typeof other !== 'string' || one < other ? one : other);
+const earlier = (one: string, other: string | null | undefined): string =>
+  typeof other !== 'string' || one < other ? one : other;
 const never = '9999-12-31T23:59:59.999Z';
 
-export async function createApiKey(work: KeyWork, { not_after, maker_key_id, ...data }: MessageData<'create_api_key'>): Promise<Outcome> {
+export async function createApiKey(
+  work: KeyWork,
+  { not_after, maker_key_id, ...data }: MessageData<'create_api_key'>,
+): Promise<Outcome> {
   const { client, context, now } = work;
-  if (data.client_id !== null && !(await existingClients(client, [data.client_id])).has(data.client_id)) return refused(clientNotFound(data.client_id));
+  const foreign =
+    data.client_id === null
+      ? undefined
+      : refusedFor(data.client_id, (await clientStates(client, [data.client_id])).get(data.client_id));
+  if (foreign) return refused(foreign);
   const maker = await lockMaker(client, { maker_key_id });
   if (maker?.revoked_at) return refused(revokedMaker);
   const latest = earlier(not_after ?? never, maker?.expires_at);
   const expires_at = data.expires_at === null ? latest : new Date(data.expires_at).toISOString();
-  const wrong = expires_at <= now ? 'must be in the future' : expires_at > latest ? `must not be later than ${latest}: no key lives longer than the key that makes it, or than the bank allows` : undefined;
-  if (wrong !== undefined) return refused(violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: `expires_at ${wrong}` }]));
+  const wrong =
+    expires_at <= now
+      ? 'must be in the future'
+      : expires_at > latest
+        ? `must not be later than ${latest}: no key lives longer than the key that makes it, or than the bank allows`
+        : undefined;
+  if (wrong !== undefined)
+    return refused(
+      violationsRefusal([{ field: 'expires_at', code: 'validation_failed', message: `expires_at ${wrong}` }]),
+    );
   const row: KeyRow = { ...data, expires_at, family_id: data.key_id, ...creation(context), rotated_from: null };
   await insertKey(client, row);
   const { scopes: granted, environment, client_id } = row;
@@ -80,25 +119,40 @@ function creation(context: MessageContext) {
 }
 
 /**
- * A new key of the same family, name, scopes, environment and client, with what remains of the old one's life, and no longer than
- * the key that rotates. The old one ends after the overlap, or when it would have ended anyway. One that is no longer valid
- * cannot be rotated.
+ * A new key of the same family, name, scopes, environment and client, with what remains of the old
+ * one's life, and no longer than the key that rotates. The old one ends after the overlap, or when
+ * it would have ended anyway. One that is no longer valid cannot be rotated.
  */
 export async function rotateApiKey(work: Work, data: MessageData<'rotate_api_key'>): Promise<Outcome> {
   const { client, context, now } = work;
   const old = await lockKey(client, data.rotates_key_id);
   if (!old) return refused(keyNotFound(data.rotates_key_id));
   const { status } = keyOf(old, now);
-  if (status !== 'active') return refused(refusal('invalid_status_transition', `the API key is ${status} and cannot be rotated: create a new one`));
+  if (status !== 'active')
+    return refused(
+      refusal('invalid_status_transition', `the API key is ${status} and cannot be rotated: create a new one`),
+    );
   const lacking = old.scopes.filter((scope) => !data.maker_scopes.includes(scope));
-  if (lacking.length > 0) return refused(refusal('insufficient_scope', `the key has scopes that its rotator lacks: ${lacking.join(', ')}`));
+  if (lacking.length > 0)
+    return refused(refusal('insufficient_scope', `the key has scopes that its rotator lacks: ${lacking.join(', ')}`));
   const maker = await lockMaker(client, data);
   if (maker?.revoked_at) return refused(revokedMaker);
   const { key_id, secret_hash } = data;
-  const row: KeyRow = { ...old, key_id, secret_hash, ...creation(context), expires_at: earlier(old.expires_at, maker?.expires_at), rotated_from: old.key_id };
+  const row: KeyRow = {
+    ...old,
+    key_id,
+    secret_hash,
+    ...creation(context),
+    expires_at: earlier(old.expires_at, maker?.expires_at),
+    rotated_from: old.key_id,
+  };
   const ended = await expireKey(client, old.key_id, earlier(old.expires_at, later(now, data.overlap_seconds * 1000)));
   await insertKey(client, row);
-  return done(keyOf(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], { new_key_id: key_id, expires_at: row.expires_at, old_key_ends_at: ended.expires_at });
+  return done(keyOf(row, now), [...stateEvents(work, row), ...stateEvents(work, ended)], {
+    new_key_id: key_id,
+    expires_at: row.expires_at,
+    old_key_ends_at: ended.expires_at,
+  });
 }
 
 /** Gives a key another secret, under which every gateway knows it from then on. */
@@ -115,34 +169,70 @@ export async function replaceSecret(work: KeyWork, keyId: string, secretHash: st
 /** Ids that the audit names of one revocation. */
 const maxNamed = 100;
 
-/** The key and its whole family, and with `descendants` what these made. Revoking what is revoked answers the key as it is. */
-export async function revokeApiKey(work: Work, { key_id, descendants = false }: MessageData<'revoke_api_key'>): Promise<Outcome> {
+/**
+ * The key and its whole family, and with `descendants` what these made. Revoking what is revoked
+ * answers the key as it is.
+ */
+export async function revokeApiKey(
+  work: Work,
+  { key_id, descendants = false }: MessageData<'revoke_api_key'>,
+): Promise<Outcome> {
   const { client, now } = work;
   const row = await lockKey(client, key_id);
   if (!row) return refused(keyNotFound(key_id));
   const revoked = await revokeFamily(client, row.family_id, descendants, now);
   const own = revoked.find((one) => one.key_id === key_id) ?? row;
-  return done(keyOf(own, now), revoked.flatMap((one) => stateEvents(work, one)), { revoked: revoked.slice(0, maxNamed).map((one) => one.key_id) });
+  return done(
+    keyOf(own, now),
+    revoked.flatMap((one) => stateEvents(work, one)),
+    { revoked: revoked.slice(0, maxNamed).map((one) => one.key_id) },
+  );
+}
+
+/** Every key that is bound to the client, with its family. Returns how many, and what gateways must know. */
+export async function revokeKeysOf(work: KeyWork, clientId: string): Promise<{ count: number; events: OutboxEvent[] }> {
+  const revoked: KeyRow[] = [];
+  for (const family of await familiesOf(work.client, clientId))
+    revoked.push(...(await revokeFamily(work.client, family, false, work.now)));
+  return { count: revoked.length, events: revoked.flatMap((one) => stateEvents(work, one)) };
 }
 
 /**
- * Tells the gateways every key again, by its state now: for brokers that have lost the topic `api-keys`, or never had it.
- * Returns how many. Keys that change meanwhile are told by their change, whose version is higher.
+ * Tells the gateways every key again, by its state now: for brokers that have lost the topic
+ * `api-keys`, or never had it. Returns how many. Keys that change meanwhile are told by their
+ * change, whose version is higher.
  */
 export async function republishApiKeys(pool: Pool, schema: string, now: Date): Promise<number> {
   const time = now.toISOString();
-  const context: MessageContext = { message_id: '', type: '', source: source.accounts, time, subject: '', request_id: `republish ${time}`, actor: 'system:republish' };
+  const context: MessageContext = {
+    message_id: '',
+    type: '',
+    source: source.accounts,
+    time,
+    subject: '',
+    request_id: `republish ${time}`,
+    actor: 'system:republish',
+  };
   const count = await transaction(pool, async (client) => {
     const { rows } = await client.query<KeyRow>(`select ${keyColumns} from api_keys order by key_id for update`);
-    await writeOutbox(client, rows.flatMap((row) => stateEvents({ client, context, now: time }, row)));
+    await writeOutbox(
+      client,
+      rows.flatMap((row) => stateEvents({ client, context, now: time }, row)),
+    );
     return rows.length;
   });
   await wakeRelay(pool, schema);
   return count;
 }
 
-/** The first key of an installation: named "bootstrap", with all scopes. Returns the key itself, which is kept nowhere. */
-export async function createBootstrapKey(pool: Pool, options: { pepper: string; environment: KeyEnvironment; schema: string; now: Date }): Promise<string> {
+/**
+ * The first key of an installation: named "bootstrap", with all scopes. Returns the key itself,
+ * which is kept nowhere.
+ */
+export async function createBootstrapKey(
+  pool: Pool,
+  options: { pepper: string; environment: KeyEnvironment; schema: string; now: Date },
+): Promise<string> {
   const key_id = idOf('key', randomBytes(16).toString('hex'));
   const apiKey = makeApiKey(options.environment, key_id);
   const now = options.now.toISOString();

@@ -17,25 +17,52 @@ export function keyOf(row: KeyRow, now: string): ApiKey {
 }
 
 export async function insertKey(client: Queries, row: KeyRow): Promise<void> {
-  await client.query(`insert into api_keys (${keyColumns}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, [
-    row.key_id, row.family_id, row.name, row.scopes, row.environment, row.client_id, row.secret_hash,
-    row.created_at, row.created_by, row.expires_at, row.last_used_at, row.revoked_at, row.rotated_from, row.version,
-  ]);
+  await client.query(
+    `insert into api_keys (${keyColumns}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+    [
+      row.key_id,
+      row.family_id,
+      row.name,
+      row.scopes,
+      row.environment,
+      row.client_id,
+      row.secret_hash,
+      row.created_at,
+      row.created_by,
+      row.expires_at,
+      row.last_used_at,
+      row.revoked_at,
+      row.rotated_from,
+      row.version,
+    ],
+  );
 }
 
 /** The key, locked: the order of its versions is the order of the transactions that lock it. */
 export async function lockKey(client: Queries, keyId: string): Promise<KeyRow | undefined> {
   if (!isId('key', keyId)) return undefined;
-  const found = await client.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1 for no key update`, [keyId]);
+  const found = await client.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1 for no key update`, [
+    keyId,
+  ]);
   return found.rows[0];
 }
 
 export async function expireKey(client: Queries, keyId: string, expiresAt: string): Promise<KeyRow> {
-  return changed(client, 'update api_keys set expires_at = $2, version = version + 1 where key_id = $1', keyId, expiresAt);
+  return changed(
+    client,
+    'update api_keys set expires_at = $2, version = version + 1 where key_id = $1',
+    keyId,
+    expiresAt,
+  );
 }
 
 export async function changeSecret(client: Queries, keyId: string, secretHash: string): Promise<KeyRow> {
-  return changed(client, 'update api_keys set secret_hash = $2, version = version + 1 where key_id = $1', keyId, secretHash);
+  return changed(
+    client,
+    'update api_keys set secret_hash = $2, version = version + 1 where key_id = $1',
+    keyId,
+    secretHash,
+  );
 }
 
 async function changed(client: Queries, statement: string, keyId: string, value: string): Promise<KeyRow> {
@@ -46,11 +73,17 @@ async function changed(client: Queries, statement: string, keyId: string, value:
 }
 
 /**
- * Revokes the keys of a family that are not revoked yet, and with `descendants` the families of what its keys have made or
- * rotated. Who makes a key holds a lock on a key of that family meanwhile: the statement waits for it, and runs again until
- * it finds nothing that has been committed since.
+ * Revokes the keys of a family that are not revoked yet, and with `descendants` the families of
+ * what its keys have made or rotated. Who makes a key holds a lock on a key of that family
+ * meanwhile: the statement waits for it, and runs again until it finds nothing that has been
+ * committed since.
  */
-export async function revokeFamily(client: Queries, familyId: string, descendants: boolean, revokedAt: string): Promise<KeyRow[]> {
+export async function revokeFamily(
+  client: Queries,
+  familyId: string,
+  descendants: boolean,
+  revokedAt: string,
+): Promise<KeyRow[]> {
   const revoked: KeyRow[] = [];
   for (;;) {
     const { rows } = await client.query<KeyRow>(
@@ -68,7 +101,19 @@ export async function revokeFamily(client: Queries, familyId: string, descendant
   }
 }
 
+/** The families that have keys of this client which are not revoked. */
+export async function familiesOf(client: Queries, clientId: string): Promise<string[]> {
+  const { rows } = await client.query<{ family_id: string }>(
+    'select distinct family_id from api_keys where client_id = $1 and revoked_at is null order by family_id',
+    [clientId],
+  );
+  return rows.map(({ family_id }) => family_id);
+}
+
 /** Notes when a key was last used; never backwards, and unknown keys are ignored. */
 export async function recordUse(pool: Pool, keyId: string, usedAt: string): Promise<void> {
-  await pool.query('update api_keys set last_used_at = $2 where key_id = $1 and (last_used_at is null or last_used_at < $2)', [keyId, usedAt]);
+  await pool.query(
+    'update api_keys set last_used_at = $2 where key_id = $1 and (last_used_at is null or last_used_at < $2)',
+    [keyId, usedAt],
+  );
 }

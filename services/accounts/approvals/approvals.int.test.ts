@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { approvalSchema } from '#libs/contracts/approvals.ts';
 import type { Approval, ApprovalRequest } from '#libs/contracts/approvals.ts';
+import { approvalSchema } from '#libs/contracts/approvals.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
-import { messageType } from '#libs/contracts/messages.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { signedForTest } from '#libs/service/test/keys.ts';
 import { sweep } from '../commands/sweeper.ts';
+import type { Harness } from '../test/harness.ts';
 import {
   ledgerReply,
   messageFor,
@@ -20,7 +21,6 @@ import {
   received,
   startHarness,
 } from '../test/harness.ts';
-import type { Harness } from '../test/harness.ts';
 import { expireApprovals } from './expire.ts';
 
 let bank: Harness;
@@ -184,7 +184,8 @@ describe('approving', () => {
         staff: 'true',
         'idempotency-key': 'key-1',
         fingerprint: 'f'.repeat(32),
-        'correlation-id': approval_id, 'approval-id': approval_id,
+        'correlation-id': approval_id,
+        'approval-id': approval_id,
       },
     });
     expect(step?.headers).not.toHaveProperty('deadline');
@@ -393,6 +394,16 @@ describe('reading', () => {
     expect(codeOf(bound)).toBe('approval_not_found');
   });
 
+  test('by who asked: of oneself, or of others, which one can decide', async () => {
+    const gina = `${alice}-gina`;
+    const own = (await asked(reversalOf(), { actor: gina })).approval_id;
+    const other = (await asked(reversalOf(), { actor: alice })).approval_id;
+    expect(await list(gina, decider, { requested_by: 'me' })).toEqual([own]);
+    const others = await list(gina, decider, { requested_by: 'others' });
+    expect([others.includes(own), others.includes(other)]).toEqual([false, true]);
+    expect(await list(gina, [], { requested_by: 'others' })).toEqual([]);
+  });
+
   test('by status, where what has expired is Expired, recorded or not', async () => {
     const erin = `${alice}-erin`;
     const old = await asked(reversalOf(), { actor: erin, time: '2026-01-02T03:04:05.678Z' });
@@ -436,12 +447,14 @@ describe('an approved key', () => {
     const [step] = await sent(request);
     if (!step) throw new Error('nothing was sent');
     // It comes to accounts, as any other command; its reply ends the saga.
-    const command = signedForTest(received(
-      'p.accounts.commands',
-      key_id,
-      { ...step.headers, ce_id: step.id, ce_type: step.type, ce_time: step.time, ce_subject: key_id },
-      JSON.stringify(step.payload),
-    ));
+    const command = signedForTest(
+      received(
+        'p.accounts.commands',
+        key_id,
+        { ...step.headers, ce_id: step.id, ce_type: step.type, ce_time: step.time, ce_subject: key_id },
+        JSON.stringify(step.payload),
+      ),
+    );
     await bank.handleCommands([command]);
     const [reply] = bank.repliesTo(approval_id);
     if (!reply) throw new Error('no reply');

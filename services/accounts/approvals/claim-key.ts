@@ -1,11 +1,11 @@
 import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { replaceSecret } from '../api-keys/api-keys.ts';
-import { refused } from '../outcome.ts';
 import type { Outcome, Work } from '../outcome.ts';
+import { refused } from '../outcome.ts';
 import { approvalNotFound } from './decide.ts';
-import { lockApproval, setKeyClaimed } from './store.ts';
 import type { ApprovalRow } from './store.ts';
+import { lockApproval, setKeyClaimed } from './store.ts';
 
 /** The id of the key that the approval has made, while nobody has been shown its secret. */
 export function unreadKeyOf({ request, outcome, key_claimed_at }: ApprovalRow): string | undefined {
@@ -15,8 +15,8 @@ export function unreadKeyOf({ request, outcome, key_claimed_at }: ApprovalRow): 
 }
 
 /**
- * Nobody knows the secret of a key that waited for its approval: it gets one when whoever asked for it reads the approval,
- * once, so that no secret is ever kept anywhere.
+ * Nobody knows the secret of a key that waited for its approval: it gets one when whoever asked for
+ * it reads the approval, once, so that no secret is ever kept anywhere.
  */
 export async function claimApprovedKey(
   work: Work,

@@ -1,16 +1,16 @@
-import { approvalLifetimeMs } from '#libs/contracts/approvals.ts';
 import type { ApprovalRequest } from '#libs/contracts/approvals.ts';
+import { approvalLifetimeMs } from '#libs/contracts/approvals.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { refusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
-import { messages } from '#libs/contracts/messages.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { messages } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import { begun, done, eventOf, refused } from '../outcome.ts';
 import type { Moment, Outcome, Step, Work } from '../outcome.ts';
-import { approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
+import { begun, done, eventOf, refused } from '../outcome.ts';
 import type { ApprovalRow } from './store.ts';
+import { approvalOf, insertApproval, lockApproval, setVerdict, statusAt } from './store.ts';
 
 /**
  * Four eyes. A request that a second person must approve is kept here in the place of its command. Approving it decides
@@ -130,7 +130,16 @@ function stepOf({ approval_id, command, context: asked }: ApprovalRow, { context
 /** Says what became of a request; of one that nobody decided that it expired, when its time was over. */
 export function decisionEvent(
   moment: Moment,
-  { approval_id, action, request: { operation }, requested_by, status, decided_by, decided_at, expires_at }: ApprovalRow,
+  {
+    approval_id,
+    action,
+    request: { operation },
+    requested_by,
+    status,
+    decided_by,
+    decided_at,
+    expires_at,
+  }: ApprovalRow,
 ): OutboxEvent {
   const event = {
     approval_id,

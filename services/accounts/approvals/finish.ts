@@ -1,8 +1,8 @@
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { ApprovalOutcome } from '#libs/contracts/approvals.ts';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { done } from '../outcome.ts';
 import type { Finished, Outcome } from '../outcome.ts';
+import { done } from '../outcome.ts';
 import { approvalOf, setOutcome } from './store.ts';
 
 /** The approved command was answered: its outcome stands in the approval, and whoever approved is told. */

@@ -13,17 +13,23 @@ const headsQuery = `select head.* from generate_series(0, 15) as chains (number)
   ) head order by chain`;
 
 /**
- * Publishes the last link of each chain of the audit: whoever keeps the topic can prove that nothing before it was changed,
- * whatever has been done to the database since. The same heads have the same ce_id, whichever process publishes them; undefined
- * where they are those of `lastId`.
+ * Publishes the last link of each chain of the audit: whoever keeps the topic can prove that
+ * nothing before it was changed, whatever has been done to the database since. The same heads have
+ * the same ce_id, whichever process publishes them; undefined where they are those of `lastId`.
  */
 export async function publishHeads(pool: Pool, now: Date, lastId?: string): Promise<string | undefined> {
   const { rows } = await pool.query<{ chain: number; sequence: bigint; audit_id: string; hash: string }>(headsQuery);
-  const data: EventData<typeof type> = { heads: rows.map(({ sequence, ...head }) => ({ ...head, sequence: Number(sequence) })) };
+  const data: EventData<typeof type> = {
+    heads: rows.map(({ sequence, ...head }) => ({ ...head, sequence: Number(sequence) })),
+  };
   const payload = JSON.stringify(data);
   const id = createHash('sha256').update(payload).digest('hex').slice(0, 32);
   if (rows.length === 0 || id === lastId) return undefined;
-  await transaction(pool, (client) => writeOutbox(client, [{ id, topic: events[type].topic, key: 'audit-chain', type, time: now.toISOString(), payload }]));
+  await transaction(pool, (client) =>
+    writeOutbox(client, [
+      { id, topic: events[type].topic, key: 'audit-chain', type, time: now.toISOString(), payload },
+    ]),
+  );
   return id;
 }
 
@@ -36,7 +42,10 @@ export interface HeadPublisherOptions {
 }
 
 /** Publishes the heads every minute, where they have changed. */
-export function createHeadPublisher({ pool, now, wakeRelay, logger }: HeadPublisherOptions): { start(): void; stop(): Promise<void> } {
+export function createHeadPublisher({ pool, now, wakeRelay, logger }: HeadPublisherOptions): {
+  start(): void;
+  stop(): Promise<void>;
+} {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let lastId: string | undefined;

@@ -10,11 +10,12 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 
 /**
- * The audit: one record per command that was decided for good, whoever sent it, written by the transaction that decides it,
- * so that no write exists without its record. What others decided comes in as record_audit.
+ * The audit: one record per command that was decided for good, whoever sent it, written by the
+ * transaction that decides it, so that no write exists without its record. What others decided
+ * comes in as record_audit.
  */
 
-/** Short facts about what was done; never personal data or secrets. */
+/** Short facts about what was done; never secrets, nor personal data but the names that a client had and has. */
 export type AuditDetails = Record<string, unknown>;
 
 /** The record of a command of ours. Its resource is what its message was about. `now`: ISO 8601 UTC. */
@@ -36,7 +37,9 @@ export function auditOf(context: MessageContext, body: ReplyBody, details: Audit
 function withoutNul(record: AuditRecord): AuditRecord {
   const text = JSON.stringify(record);
   if (!text.includes(String.raw`\u0000`)) return record;
-  return JSON.parse(text, (_name, value: unknown) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value)) as AuditRecord;
+  return JSON.parse(text, (_name, value: unknown) =>
+    typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : value,
+  ) as AuditRecord;
 }
 
 const type = 'corebanking.audit.recorded.v1';
@@ -44,21 +47,32 @@ const type = 'corebanking.audit.recorded.v1';
 /** The record as it goes to the topic of the audit; ce_id is the record's own. */
 export function auditEvent(record: AuditRecord): OutboxEvent {
   const { audit_id, actor, created_at, request_id } = record;
-  return { id: audit_id, topic: events[type].topic, key: actor, type, time: created_at, headers: { 'request-id': request_id }, payload: JSON.stringify(record) };
+  return {
+    id: audit_id,
+    topic: events[type].topic,
+    key: actor,
+    type,
+    time: created_at,
+    headers: { 'request-id': request_id },
+    payload: JSON.stringify(record),
+  };
 }
 
 const columns = 'audit_id, created_at, actor, action, resource_id, outcome, request_id, details, address';
 
 /** The statement that writes the records of auditColumns, whose parameters are $first … $first+8. */
 export function auditInsert(first: number): string {
-  const types = ['text', 'timestamptz', 'text', 'text', 'text', 'text', 'text', 'text', 'text'].map((name, i) => `$${first + i}::${name}[]`);
+  const types = ['text', 'timestamptz', 'text', 'text', 'text', 'text', 'text', 'text', 'text'].map(
+    (name, i) => `$${first + i}::${name}[]`,
+  );
   return `insert into audit (${columns})
     select audit_id, created_at, actor, action, resource_id, outcome, request_id, details::jsonb, address from unnest(${types.join(', ')}) as a (${columns})`;
 }
 
 /** The parameters of auditInsert, in its order. */
 export function auditColumns(records: readonly AuditRecord[]): Buffer[] {
-  const column = (field: 'audit_id' | 'actor' | 'action' | 'resource_id' | 'outcome' | 'request_id' | 'address') => textArray(records.map((record) => record[field]));
+  const column = (field: 'audit_id' | 'actor' | 'action' | 'resource_id' | 'outcome' | 'request_id' | 'address') =>
+    textArray(records.map((record) => record[field]));
   return [
     column('audit_id'),
     timestampArray(records.map(({ created_at }) => created_at)),
@@ -72,9 +86,15 @@ export function auditColumns(records: readonly AuditRecord[]): Buffer[] {
   ];
 }
 
-/** Writes records and their events into the open transaction; those known already are left out. Returns whether there were new ones. */
+/**
+ * Writes records and their events into the open transaction; those known already are left out.
+ * Returns whether there were new ones.
+ */
 export async function writeAudit(client: Queries, records: readonly AuditRecord[]): Promise<boolean> {
-  const inserted = await client.query<{ audit_id: string }>(`${auditInsert(1)} on conflict (audit_id) do nothing returning audit_id`, auditColumns(records));
+  const inserted = await client.query<{ audit_id: string }>(
+    `${auditInsert(1)} on conflict (audit_id) do nothing returning audit_id`,
+    auditColumns(records),
+  );
   const fresh = new Set(inserted.rows.map((row) => row.audit_id));
   await writeOutbox(client, records.filter(({ audit_id }) => fresh.has(audit_id)).map(auditEvent));
   return fresh.size > 0;

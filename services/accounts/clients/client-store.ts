@@ -1,4 +1,5 @@
 import { isId } from '#libs/contracts/ids.ts';
+import { namesOf } from '#libs/contracts/names.ts';
 import type { Client } from '#libs/contracts/resources.ts';
 import { textArray } from '#libs/postgres/arrays.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
@@ -18,43 +19,75 @@ export interface ClientRow {
   address: string | null;
   ussd_phone_number: string | null;
   ussd_status: 'active' | 'inactive';
+  external_id: string | null;
+  metadata: Record<string, string> | null;
   created_at: string;
   updated_at: string;
+  erased_at: string | null;
 }
 
 export const clientColumns =
-  'client_id, client_type, first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, created_at, updated_at';
+  'client_id, client_type, first_name, last_name, company_name, registration_number, email, contact_number, address, ussd_phone_number, ussd_status, external_id, metadata, created_at, updated_at, erased_at';
 
 /** A client as callers see it: only the fields of its type. */
 export function clientOf(row: ClientRow): Client {
-  const { client_id, email, contact_number, address, created_at, updated_at } = row;
+  const { client_id, email, contact_number, address, created_at, updated_at, erased_at } = row;
+  const rest = { ...namesOf(row), created_at, updated_at, ...(erased_at === null ? {} : { erased_at }) };
   if (row.client_type === 'Corporate') {
     const { company_name, registration_number } = row;
-    return { client_id, client_type: 'Corporate', company_name: company_name ?? '', registration_number: registration_number ?? '', email, contact_number, address, created_at, updated_at };
+    return {
+      client_id,
+      client_type: 'Corporate',
+      company_name: company_name ?? '',
+      registration_number: registration_number ?? '',
+      email,
+      contact_number,
+      address,
+      ...rest,
+    };
   }
   const { first_name, last_name, ussd_phone_number, ussd_status } = row;
-  return { client_id, client_type: 'Retail', first_name: first_name ?? '', last_name: last_name ?? '', email, contact_number, address, ussd_phone_number, ussd_status, created_at, updated_at };
+  return {
+    client_id,
+    client_type: 'Retail',
+    first_name: first_name ?? '',
+    last_name: last_name ?? '',
+    email,
+    contact_number,
+    address,
+    ussd_phone_number,
+    ussd_status,
+    ...rest,
+  };
 }
 
+const castOf = (field: string): string =>
+  field.endsWith('_at') ? '::timestamptz' : field === 'metadata' ? '::json' : '';
+const textOf = (value: ClientRow[keyof ClientRow]): string | null =>
+  typeof value === 'object' ? value && JSON.stringify(value) : value;
+
 /**
- * Inserts clients; returns the ids of those inserted. The others want a USSD phone active that another client has active.
- * Waits for a rival that is about to take it.
+ * Inserts clients; returns the ids of those inserted. The others want a USSD phone active that
+ * another client has active. Waits for a rival that is about to take it.
  */
 export async function insertClients(client: Queries, rows: ClientRow[]): Promise<Set<string>> {
   const fields = clientColumns.split(', ') as (keyof ClientRow)[];
   const types = fields.map((_, i) => `$${i + 1}::text[]`).join(', ');
-  const values = fields.map((field) => (field.endsWith('_at') ? `${field}::timestamptz` : field)).join(', ');
+  const values = fields.map((field) => `${field}${castOf(field)}`).join(', ');
   const inserted = await client.query<{ client_id: string }>(
     `insert into clients (${clientColumns}) select ${values} from unnest(${types}) as c (${clientColumns})
      on conflict (ussd_phone_number) where ussd_status = 'active' do nothing returning client_id`,
-    fields.map((field) => textArray(rows.map((row) => row[field]))),
+    fields.map((field) => textArray(rows.map((row) => textOf(row[field])))),
   );
   return new Set(inserted.rows.map((row) => row.client_id));
 }
 
 export async function lockClient(client: Queries, clientId: string): Promise<ClientRow | undefined> {
   if (!isId('client', clientId)) return undefined;
-  const found = await client.query<ClientRow>(`select ${clientColumns} from clients where client_id = $1 for no key update`, [clientId]);
+  const found = await client.query<ClientRow>(
+    `select ${clientColumns} from clients where client_id = $1 for no key update`,
+    [clientId],
+  );
   return found.rows[0];
 }
 
@@ -63,8 +96,23 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
   await client.query('savepoint phone');
   try {
     await client.query(
-      'update clients set email = $2, contact_number = $3, address = $4, ussd_phone_number = $5, ussd_status = $6, updated_at = $7 where client_id = $1',
-      [row.client_id, row.email, row.contact_number, row.address, row.ussd_phone_number, row.ussd_status, row.updated_at],
+      `update clients set email = $2, contact_number = $3, address = $4, ussd_phone_number = $5, ussd_status = $6, updated_at = $7,
+         external_id = $8, metadata = $9, first_name = $10, last_name = $11, company_name = $12, registration_number = $13 where client_id = $1`,
+      [
+        row.client_id,
+        row.email,
+        row.contact_number,
+        row.address,
+        row.ussd_phone_number,
+        row.ussd_status,
+        row.updated_at,
+        row.external_id,
+        textOf(row.metadata),
+        row.first_name,
+        row.last_name,
+        row.company_name,
+        row.registration_number,
+      ],
     );
     return true;
   } catch (error) {
@@ -74,9 +122,27 @@ export async function updateClientRow(client: Queries, row: ClientRow): Promise<
   }
 }
 
-/** Those of the ids that are clients. Clients are never deleted, so that no lock is needed to rely on the answer. */
-export async function existingClients(client: Queries, ids: string[]): Promise<Set<string>> {
-  const wellFormed = ids.filter((id) => isId('client', id));
-  const found = await client.query<{ client_id: string }>('select client_id from clients where client_id = any($1::text[])', [textArray(wellFormed)]);
-  return new Set(found.rows.map((row) => row.client_id));
+/** What may be done for a client: nothing new while they are being erased, and nothing any more afterwards. */
+export type ClientState = 'live' | 'being erased' | 'erased';
+
+/**
+ * The states of those of the ids that are clients, locked: no erasure begins before this
+ * transaction has ended, and whoever comes after one that has begun sees it. Clients are never
+ * deleted.
+ */
+export async function clientStates(client: Queries, ids: string[]): Promise<Map<string, ClientState>> {
+  const wellFormed = textArray(ids.filter((id) => isId('client', id)));
+  const found = await client.query<Pick<ClientRow, 'client_id' | 'erased_at'>>(
+    'select client_id, erased_at from clients where client_id = any($1::text[]) order by client_id for share',
+    [wellFormed],
+  );
+  // In a statement of its own, which sees the step of the erasure that the locks may have waited for.
+  const erasing = await client.query<{ client_id: string }>(
+    `select account_id as client_id from saga_steps where message = 'erase_ledger_texts' and account_id = any($1::text[])`,
+    [wellFormed],
+  );
+  const under = new Set(erasing.rows.map(({ client_id }) => client_id));
+  const stateOf = ({ client_id, erased_at }: Pick<ClientRow, 'client_id' | 'erased_at'>): ClientState =>
+    erased_at !== null ? 'erased' : under.has(client_id) ? 'being erased' : 'live';
+  return new Map(found.rows.map((row) => [row.client_id, stateOf(row)]));
 }

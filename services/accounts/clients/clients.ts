@@ -1,34 +1,122 @@
-import type { MessageData } from '#libs/contracts/messages.ts';
-import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { isDeepStrictEqual } from 'node:util';
 import type { ErrorCode, Refusal, Violation } from '#libs/contracts/errors.ts';
+import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { etagOf } from '#libs/contracts/etag.ts';
+import { askedBy } from '#libs/contracts/event-fields.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { namesOf } from '#libs/contracts/names.ts';
+import { identityFields } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
+import type { Asked, AuditDetails, Outcome, Work } from '../outcome.ts';
 import { done, eventOf, refused } from '../outcome.ts';
-import type { Asked, Outcome, Work } from '../outcome.ts';
+import type { ClientRow, ClientState } from './client-store.ts';
 import { clientOf, insertClients, lockClient, updateClientRow } from './client-store.ts';
-import type { ClientRow } from './client-store.ts';
+import { claimExternalIds } from './external-ids.ts';
 
 export function clientNotFound(clientId: string): Refusal {
   return refusal('client_not_found', `client ${clientId} not found`);
 }
 
-const phoneTaken = refusal('duplicate_ussd_phone', 'another client has this USSD phone number active');
+/**
+ * Why nothing new may be begun for a client; undefined where it may. That of an erasure under way
+ * is not kept: it may end in a refusal.
+ */
+export function refusedFor(clientId: string, state: ClientState | undefined): Refusal | undefined {
+  if (state === 'live') return undefined;
+  if (state === undefined) return clientNotFound(clientId);
+  return state === 'erased'
+    ? refusal('client_erased', `client ${clientId} was erased: nothing of them can be changed any more`)
+    : refusal(
+        'service_unavailable',
+        `client ${clientId} is being erased; nothing was done, the request can be repeated`,
+      );
+}
 
-export async function createClients(client: Queries, asked: Asked<MessageData<'create_client'>>[], now: string): Promise<Outcome[]> {
-  const rows = asked.map(({ context, data }) => (context.bound_client_id === undefined ? newRow(data, context.time) : undefined));
-  const inserted = await insertClients(client, rows.filter((row) => row !== undefined));
+const phoneTaken = refusal('duplicate_ussd_phone', 'another client has this USSD phone number active');
+const nameTaken = refusal('duplicate_external_id', 'another client has this external_id');
+
+export async function createClients(
+  client: Queries,
+  asked: Asked<MessageData<'create_client'>>[],
+  now: string,
+): Promise<Outcome[]> {
+  const rows = asked.map(({ context, data }) =>
+    context.bound_client_id === undefined ? newRow(data, context.time) : undefined,
+  );
+  const refusals = await insertAll(
+    client,
+    rows.filter((row) => row !== undefined),
+  );
   return asked.map(({ context }, i) => {
     const row = rows[i];
     if (!row) return refused(refusal('insufficient_scope', 'credentials bound to one client cannot create clients'));
     const { client_id, client_type, created_at } = row;
-    if (!inserted.has(client_id)) return refused(phoneTaken);
-    return done(clientOf(row), [eventOf({ context, now }, 'corebanking.client.created.v1', client_id, { client_id, client_type, created_at })], { client_type });
+    const reason = refusals.get(client_id);
+    if (reason !== undefined) return refused(reason);
+    return done(
+      clientOf(row),
+      [
+        eventOf({ context, now }, 'corebanking.client.created.v1', client_id, {
+          client_id,
+          client_type,
+          created_at,
+          ...namesOf(row),
+          ...askedBy(context),
+        }),
+      ],
+      { client_type },
+    );
   });
 }
 
+/**
+ * Inserts clients; returns why the others were not, by id. Of those with one external_id the first
+ * that can be inserted has it.
+ */
+async function insertAll(client: Queries, rows: ClientRow[]): Promise<Map<string, Refusal>> {
+  const refusals = new Map<string, Refusal>();
+  for (let rest = rows; rest.length > 0; ) {
+    const taken = await claimExternalIds(
+      client,
+      'clients',
+      rest.map((row) => row.external_id),
+    );
+    const isTaken = (row: ClientRow) => row.external_id !== null && taken.has(row.external_id);
+    for (const row of rest.filter(isTaken)) refusals.set(row.client_id, nameTaken);
+    const free = rest.filter((row) => !isTaken(row));
+    const next = free.filter(
+      (row, i) => row.external_id === null || free.findIndex((other) => other.external_id === row.external_id) === i,
+    );
+    const inserted = await insertClients(client, next);
+    for (const row of next) if (!inserted.has(row.client_id)) refusals.set(row.client_id, phoneTaken);
+    rest = free.filter((row) => !next.includes(row));
+  }
+  return refusals;
+}
+
 function newRow({ client_id, client: body }: MessageData<'create_client'>, time: string): ClientRow {
-  const { client_type, email, contact_number, address = null } = body;
-  const empty = { first_name: null, last_name: null, company_name: null, registration_number: null, ussd_phone_number: null, ussd_status: 'inactive' as const };
-  const common = { ...empty, client_id, client_type, email, contact_number, address, created_at: time, updated_at: time };
+  const { client_type, email, contact_number, address = null, external_id = null, metadata = null } = body;
+  const empty = {
+    first_name: null,
+    last_name: null,
+    company_name: null,
+    registration_number: null,
+    ussd_phone_number: null,
+    ussd_status: 'inactive' as const,
+  };
+  const common = {
+    ...empty,
+    client_id,
+    client_type,
+    email,
+    contact_number,
+    address,
+    external_id,
+    metadata,
+    created_at: time,
+    updated_at: time,
+    erased_at: null,
+  };
   if (body.client_type === 'Corporate') {
     return { ...common, company_name: body.company_name, registration_number: body.registration_number };
   }
@@ -44,25 +132,68 @@ export async function updateClient(work: Work, data: MessageData<'update_client'
   const bound = context.bound_client_id;
   const row = bound === undefined || bound === data.client_id ? await lockClient(client, data.client_id) : undefined;
   if (!row) return refused(clientNotFound(data.client_id));
+  const gone = row.erased_at === null ? undefined : refusedFor(row.client_id, 'erased');
+  if (gone) return refused(gone);
+  if (data.if_match?.includes(etagOf(clientOf(row))) === false)
+    return refused(
+      refusal('version_mismatch', `client ${data.client_id} has changed: it has no version that If-Match names`),
+    );
   const violations = violationsOf(row, data.changes);
   if (violations.length > 0) return refused(violationsRefusal(violations));
-  const changed = Object.entries(data.changes).filter(([field, value]) => value !== undefined && value !== row[field as keyof Changes]);
+  const changed = Object.entries(data.changes).filter(
+    ([field, value]) => value !== undefined && !isDeepStrictEqual(value, row[field as keyof Changes]),
+  );
   if (changed.length === 0) return done(clientOf(row), [], { changed_fields: [] });
   const updated_at = context.time > row.updated_at ? context.time : row.updated_at;
   const updated: ClientRow = { ...row, ...Object.fromEntries(changed), updated_at };
+  const { external_id } = updated;
+  const taken = await claimExternalIds(client, 'clients', [external_id === row.external_id ? null : external_id]);
+  if (taken.size > 0) return refused(nameTaken);
   if (!(await updateClientRow(client, updated))) return refused(phoneTaken);
   const { client_id, client_type } = updated;
   const changed_fields = changed.map(([field]) => field);
-  return done(clientOf(updated), [eventOf(work, 'corebanking.client.updated.v1', client_id, { client_id, client_type, changed_fields, updated_at })], { changed_fields });
+  return done(
+    clientOf(updated),
+    [
+      eventOf(work, 'corebanking.client.updated.v1', client_id, {
+        client_id,
+        client_type,
+        changed_fields,
+        updated_at,
+        ...namesOf(updated),
+        ...askedBy(context),
+      }),
+    ],
+    { changed_fields, ...identities(row, updated) },
+  );
 }
 
 function violationsOf(row: ClientRow, changes: Changes): Violation[] {
-  const violation = (field: string, code: ErrorCode, message: string): Violation => ({ field, code, message: `${field} ${message}` });
-  if (row.client_type === 'Corporate') {
-    const foreign = ['ussd_phone_number', 'ussd_status'] as const;
-    return foreign.filter((field) => changes[field] !== undefined).map((field) => violation(field, 'unknown_field', 'is not a field of Corporate clients'));
-  }
+  const violation = (field: string, code: ErrorCode, message: string): Violation => ({
+    field,
+    code,
+    message: `${field} ${message}`,
+  });
+  const foreign = foreignFields[row.client_type].filter((field) => changes[field] !== undefined);
+  const violations = foreign.map((field) =>
+    violation(field, 'unknown_field', `is not a field of ${row.client_type} clients`),
+  );
   const merged = { ...row, ...changes };
-  const phoneMissing = merged.ussd_status === 'active' && merged.ussd_phone_number === null;
-  return phoneMissing ? [violation('ussd_phone_number', 'validation_failed', 'is required when ussd_status is active')] : [];
+  const phoneMissing =
+    row.client_type === 'Retail' && merged.ussd_status === 'active' && merged.ussd_phone_number === null;
+  return phoneMissing
+    ? [...violations, violation('ussd_phone_number', 'validation_failed', 'is required when ussd_status is active')]
+    : violations;
+}
+
+const foreignFields = {
+  Retail: ['company_name', 'registration_number'],
+  Corporate: ['first_name', 'last_name', 'ussd_phone_number', 'ussd_status'],
+} as const;
+
+/** For the audit: who the client was and is, where that has changed. */
+function identities(row: ClientRow, updated: ClientRow): AuditDetails {
+  const changed = identityFields.filter((field) => row[field] !== updated[field]);
+  const of = (client: ClientRow) => Object.fromEntries(changed.map((field) => [field, client[field]]));
+  return changed.length === 0 ? {} : { before: of(row), after: of(updated) };
 }

@@ -1,7 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { unknownRepeat } from '#libs/contracts/errors.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { ledgerReply, messageFor, newClient, newId, openingOf, outboxOf, retail, startHarness } from '../test/harness.ts';
 import type { Harness } from '../test/harness.ts';
+import {
+  ledgerReply,
+  messageFor,
+  newClient,
+  newId,
+  openingOf,
+  outboxOf,
+  retail,
+  startHarness,
+} from '../test/harness.ts';
 
 /** What is decided together is decided each on its own. */
 
@@ -13,10 +23,12 @@ beforeAll(async () => {
 });
 afterAll(() => bank.stop());
 
-const answerTo = (message: ReceivedMessage) => bank.repliesTo(message.headers['correlation-id'] ?? '').map((reply) => (reply.ok ? 'ok' : reply.refusal.code));
+const answerTo = (message: ReceivedMessage) =>
+  bank.repliesTo(message.headers['correlation-id'] ?? '').map((reply) => (reply.ok ? 'ok' : reply.refusal.code));
 
 test('openings of one batch do not share their fate', async () => {
-  const open = (data = openingOf(client_id), overrides = {}) => messageFor('open_account', data, { message_id: data.account_id, fingerprint: 'a', ...overrides });
+  const open = (data = openingOf(client_id), overrides = {}) =>
+    messageFor('open_account', data, { message_id: data.account_id, fingerprint: 'a', ...overrides });
   const repeated = openingOf(client_id);
   const batch = {
     good: open(),
@@ -25,6 +37,7 @@ test('openings of one batch do not share their fate', async () => {
     foreign: open(openingOf(client_id), { bound_client_id: newId('client') }),
     own: open(openingOf(client_id), { bound_client_id: client_id }),
     late: open(openingOf(client_id), { deadline: '2026-01-01T00:00:00.000Z' }),
+    noRepeat: open(openingOf(client_id), { repeat_only: 'true' }),
     first: open(repeated),
     again: open(repeated),
     other: open(repeated, { fingerprint: 'b' }),
@@ -35,7 +48,12 @@ test('openings of one batch do not share their fate', async () => {
   await bank.handleCommands(Object.values(batch));
   const opened = Object.values(batch).flatMap(({ value }) => {
     const { account_id } = JSON.parse(String(value)) as { account_id: string };
-    return [ledgerReply(account_id, account_id, { ok: true, data: { account_id, status: 'Active', status_version: 1, balance: '10.00' } })];
+    return [
+      ledgerReply(account_id, account_id, {
+        ok: true,
+        data: { account_id, status: 'Active', status_version: 1, balance: '10.00' },
+      }),
+    ];
   });
   await bank.handleCommands(opened);
   expect(Object.fromEntries(Object.entries(batch).map(([name, message]) => [name, answerTo(message)]))).toEqual({
@@ -45,6 +63,7 @@ test('openings of one batch do not share their fate', async () => {
     foreign: ['client_not_found'],
     own: ['ok'],
     late: ['deadline_exceeded'],
+    noRepeat: ['service_unavailable'],
     first: ['ok'],
     again: ['ok'],
     other: ['idempotency_key_reused'],
@@ -52,24 +71,59 @@ test('openings of one batch do not share their fate', async () => {
     last: ['ok'],
   });
   expect(bank.deadLetters.splice(0).map(({ code }) => code)).toEqual(['internal_error']);
-  expect((await outboxOf(bank.pool, repeated.account_id)).map((row) => row.topic)).toEqual(['ledger.commands', 'accounts']);
+  expect((await outboxOf(bank.pool, repeated.account_id)).map((row) => row.topic)).toEqual([
+    'ledger.commands',
+    'accounts',
+  ]);
 });
 
 test("replies of the ledger that are wrong, late or twice do not touch the others'", async () => {
   const data = Array.from({ length: 4 }, () => openingOf(client_id));
   const messages = data.map((each) => messageFor('open_account', each, { message_id: each.account_id }));
   await bank.handleCommands(messages);
-  const reply = (i: number, result: object) => ledgerReply(data[i]?.account_id ?? '', data[i]?.account_id ?? '', { ok: true, data: { account_id: data[i]?.account_id, status: 'Active', status_version: 1, balance: '10.00', ...result } });
+  const reply = (i: number, result: object) =>
+    ledgerReply(data[i]?.account_id ?? '', data[i]?.account_id ?? '', {
+      ok: true,
+      data: { account_id: data[i]?.account_id, status: 'Active', status_version: 1, balance: '10.00', ...result },
+    });
   await bank.handleCommands([
     reply(0, {}),
     reply(0, {}),
     reply(1, { status: 'Odd' }),
-    ledgerReply(data[2]?.account_id ?? '', data[2]?.account_id ?? '', { ok: false, refusal: { code: 'amount_too_large', message: 'no' } }),
+    ledgerReply(data[2]?.account_id ?? '', data[2]?.account_id ?? '', {
+      ok: false,
+      refusal: { code: 'amount_too_large', message: 'no' },
+    }),
     ledgerReply(newId('account'), 'x', { ok: true, data: {} }),
     reply(3, {}),
   ]);
   expect(messages.map(answerTo)).toEqual([['ok'], [], ['amount_too_large'], ['ok']]);
   expect(bank.deadLetters.splice(0)).toHaveLength(1);
+});
+
+test('asked for a repeat alone, what is kept is answered; what is unknown is neither executed nor kept', async () => {
+  const [known, unknown] = [newId('client'), newId('client')];
+  const first = await bank.send(
+    'create_client',
+    { client_id: known, client: retail },
+    { message_id: known, fingerprint: 'a' },
+  );
+  const again = await bank.send(
+    'create_client',
+    { client_id: known, client: retail },
+    { message_id: known, fingerprint: 'a', repeat_only: 'true' },
+  );
+  expect(again).toEqual({ ...first, replayed: true });
+  const asked = { message_id: unknown, fingerprint: 'a' };
+  expect(
+    await bank.send('create_client', { client_id: unknown, client: retail }, { ...asked, repeat_only: 'true' }),
+  ).toEqual({ ok: false, refusal: unknownRepeat });
+  const { rows } = await bank.pool.query<{ rows: bigint }>(
+    'select (select count(*) from commands where command_id = $1) + (select count(*) from audit where details::text like $2) as rows',
+    [unknown, `%${unknown}%`],
+  );
+  expect(rows).toEqual([{ rows: 0n }]);
+  expect(await bank.send('create_client', { client_id: unknown, client: retail }, asked)).toMatchObject({ ok: true });
 });
 
 test('of many clients of one batch that want one phone, one gets it', async () => {
@@ -85,12 +139,19 @@ test('batches with the same commands in another order, at the same time, neither
   const batch = () => data.map((each) => messageFor('open_account', each, { message_id: each.account_id }));
   const [forwards, backwards] = [batch(), batch().reverse()];
   await Promise.all([bank.handleCommands(forwards), second.handleCommands(backwards)]);
-  const replies = data.map(({ account_id }) => ledgerReply(account_id, account_id, { ok: true, data: { account_id, status: 'Active', status_version: 1, balance: '10.00' } }));
+  const replies = data.map(({ account_id }) =>
+    ledgerReply(account_id, account_id, {
+      ok: true,
+      data: { account_id, status: 'Active', status_version: 1, balance: '10.00' },
+    }),
+  );
   await Promise.all([bank.handleCommands(replies), second.handleCommands(replies.toReversed())]);
   for (const message of [...forwards, ...backwards]) {
     const own = [bank, second].flatMap((process) => process.repliesTo(message.headers['correlation-id'] ?? ''));
     expect(own).toMatchObject([{ ok: true }]);
   }
   const opened = await Promise.all(data.map((each) => outboxOf(bank.pool, each.account_id)));
-  expect(opened.map((events) => events.filter(({ type }) => type === 'corebanking.account.opened.v1').length)).toEqual(data.map(() => 1));
+  expect(opened.map((events) => events.filter(({ type }) => type === 'corebanking.account.opened.v1').length)).toEqual(
+    data.map(() => 1),
+  );
 });

@@ -1,7 +1,7 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import type { MessageContext, ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
-import { errorCodes, refusal } from '#libs/contracts/errors.ts';
-import { messageOfType, type MessageName } from '#libs/contracts/messages.ts';
+import { errorCodes, refusal, unknownRepeat } from '#libs/contracts/errors.ts';
+import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
@@ -9,14 +9,15 @@ import { outcomeOf } from '#libs/service/measures.ts';
 import type { Answer } from '#libs/service/replies.ts';
 import { finishApproval } from '../approvals/finish.ts';
 import { auditOf } from '../audit/audit.ts';
-import { handle } from './handlers.ts';
-import type { Surroundings } from './handlers.ts';
-import { addWaiter, claim, closeCommands, stepMessage, takeSteps, takeWaiters, writeEffects } from './inbox.ts';
-import type { Effects, KnownCommand } from './inbox.ts';
-import { finishOpenings } from '../sagas/opening.ts';
-import { refused } from '../outcome.ts';
+import { finishErasure } from '../erasure/erasure.ts';
 import type { Finished, Outcome, Step } from '../outcome.ts';
+import { refused } from '../outcome.ts';
+import { finishOpenings } from '../sagas/opening.ts';
 import { finishStatusChange } from '../sagas/status.ts';
+import type { Surroundings } from './handlers.ts';
+import { handle } from './handlers.ts';
+import type { Effects, KnownCommand } from './inbox.ts';
+import { addWaiter, claim, closeCommands, stepMessage, takeSteps, takeWaiters, writeEffects } from './inbox.ts';
 
 export interface Executed {
   answers: Answer[];
@@ -37,13 +38,25 @@ export interface ExecuteOptions extends Surroundings {
 }
 
 /**
- * Executes commands of one name, no id twice, each exactly once, in one transaction: their records, their work and their
- * events. A repeat gets the kept reply, or waits for the saga that the first one began; another request under the same id
- * is refused. Throws on faults only, with nothing done: try again.
+ * Executes commands of one name, no id twice, each exactly once, in one transaction: their records,
+ * their work and their events. A repeat gets the kept reply, or waits for the saga that the first
+ * one began; another request under the same id is refused. Throws on faults only, with nothing
+ * done: try again.
  */
-export function executeCommands(name: MessageName, commands: readonly Command[], options: ExecuteOptions): Promise<Executed> {
+export function executeCommands(
+  name: MessageName,
+  commands: readonly Command[],
+  options: ExecuteOptions,
+): Promise<Executed> {
   return transaction(options.pool, async (client) => {
-    const known = await claim(client, commands.map(({ context: { message_id: id, fingerprint, correlation_id } }) => ({ id, fingerprint, correlation_id })));
+    const known = await claim(
+      client,
+      commands.map(({ context: { message_id: id, fingerprint, correlation_id } }) => ({
+        id,
+        fingerprint,
+        correlation_id,
+      })),
+    );
     const answers: Answer[] = [];
     const fresh: Command[] = [];
     const repeated: Executed['outcomes'] = [];
@@ -52,27 +65,48 @@ export function executeCommands(name: MessageName, commands: readonly Command[],
       if (!before) fresh.push(command);
       else {
         const answer = await repeat(client, command, before);
-        repeated.push({ name, outcome: answer?.ok === false && answer.refusal.code === 'idempotency_key_reused' ? answer.refusal.code : 'replayed' });
+        repeated.push({
+          name,
+          outcome:
+            answer?.ok === false && answer.refusal.code === 'idempotency_key_reused' ? answer.refusal.code : 'replayed',
+        });
         reply(answers, command, answer);
       }
     }
     const outcomes = await decide(client, name, fresh, options);
     const effects = effectsOf(fresh, outcomes, options, answers);
     if (fresh.length > 0) await writeEffects(client, effects);
-    const decided = outcomes.map((outcome) => ({ name, outcome: outcome.kind === 'begun' ? 'begun' : outcomeOf(outcome.body) }));
+    const decided = outcomes.map((outcome) => ({
+      name,
+      outcome: outcome.kind === 'begun' ? 'begun' : outcomeOf(outcome.body),
+    }));
     return { answers, wrote: effects.events.length + effects.audits.length > 0, outcomes: [...repeated, ...decided] };
   });
 }
 
 /** The deadline is checked here only: what has begun in time is finished. */
-async function decide(client: Queries, name: MessageName, fresh: Command[], surroundings: Surroundings): Promise<Outcome[]> {
+async function decide(
+  client: Queries,
+  name: MessageName,
+  fresh: Command[],
+  surroundings: Surroundings,
+): Promise<Outcome[]> {
   const isLate = ({ context }: Command) => context.deadline !== undefined && context.deadline < surroundings.now;
-  const inTime = fresh.filter((command) => !isLate(command));
+  const isExecuted = (command: Command) => !isLate(command) && command.context.repeat_only === undefined;
+  const inTime = fresh.filter(isExecuted);
   const outcomes = inTime.length > 0 ? await handle(client, name, inTime, surroundings) : [];
-  if (outcomes.length !== inTime.length) throw new TypeError(`${name} gave ${outcomes.length} outcomes for ${inTime.length} commands`);
+  if (outcomes.length !== inTime.length)
+    throw new TypeError(`${name} gave ${outcomes.length} outcomes for ${inTime.length} commands`);
   const decided = outcomes.values();
+  const noRepeat = refused(unknownRepeat);
   const tooLate = refused(refusal('deadline_exceeded', 'the command came after its deadline and was not executed'));
-  return fresh.map((command) => (isLate(command) ? tooLate : decided.next().value ?? tooLate));
+  return fresh.map((command) =>
+    isExecuted(command)
+      ? (decided.next().value ?? tooLate)
+      : command.context.repeat_only === undefined
+        ? tooLate
+        : noRepeat,
+  );
 }
 
 function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surroundings, answers: Answer[]): Effects {
@@ -99,14 +133,30 @@ function effectsOf(fresh: Command[], outcomes: Outcome[], { prefix, now }: Surro
 }
 
 /** What a known command is answered with; undefined where the saga's end will answer. */
-async function repeat(client: Queries, { context, address }: Command, known: KnownCommand): Promise<ReplyBody | undefined> {
+async function repeat(
+  client: Queries,
+  { context, address }: Command,
+  known: KnownCommand,
+): Promise<ReplyBody | undefined> {
   if (known.fingerprint !== (context.fingerprint ?? null)) {
-    return { ok: false, refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request') };
+    return {
+      ok: false,
+      refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used with another request'),
+    };
   }
   // The same request, delivered again: its caller gets the first answer, not a replayed one.
-  if (known.reply) return context.correlation_id === (known.correlation_id ?? undefined) ? known.reply : { ...known.reply, replayed: true };
+  if (known.reply)
+    return context.correlation_id === (known.correlation_id ?? undefined)
+      ? known.reply
+      : { ...known.reply, replayed: true };
   if (!address || (await addWaiter(client, context.message_id, address))) return undefined;
-  return { ok: false, refusal: refusal('outcome_unknown', 'too many requests wait for this one: repeat it later with the same Idempotency-Key') };
+  return {
+    ok: false,
+    refusal: refusal(
+      'outcome_unknown',
+      'too many requests wait for this one: repeat it later with the same Idempotency-Key',
+    ),
+  };
 }
 
 function reply(answers: Answer[], { address, context }: Command, body: ReplyBody | undefined): void {
@@ -114,11 +164,19 @@ function reply(answers: Answer[], { address, context }: Command, body: ReplyBody
 }
 
 /**
- * Applies replies to their steps, those of the ledger and those of accounts itself to approved commands, each once, in one transaction, and returns the replies to everyone who
- * waits. A fault (5xx) decides nothing: the step stays, to be sent again.
+ * Applies replies to their steps, those of the ledger and those of accounts itself to approved
+ * commands, each once, in one transaction, and returns the replies to everyone who waits. A fault
+ * (5xx) decides nothing: the step stays, to be sent again.
  */
-export async function applyLedgerReplies(replies: readonly { step_id: string; body: ReplyBody }[], { pool, now }: Pick<ExecuteOptions, 'pool' | 'now'>): Promise<Executed> {
-  const decided = new Map(replies.filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500).map(({ step_id, body }) => [step_id, body]));
+export async function applyLedgerReplies(
+  replies: readonly { step_id: string; body: ReplyBody }[],
+  { pool, now }: Pick<ExecuteOptions, 'pool' | 'now'>,
+): Promise<Executed> {
+  const decided = new Map(
+    replies
+      .filter(({ body }) => body.ok || errorCodes[body.refusal.code].status < 500)
+      .map(({ step_id, body }) => [step_id, body]),
+  );
   if (decided.size === 0) return { answers: [], wrote: false, outcomes: [] };
   return transaction(pool, async (client) => {
     const steps = new Map((await takeSteps(client, [...decided.keys()].sort())).map((step) => [step.step_id, step]));
@@ -129,11 +187,13 @@ export async function applyLedgerReplies(replies: readonly { step_id: string; bo
     if (finished.length === 0) return { answers: [], wrote: false, outcomes: [] };
     const openings = finished.filter(({ step }) => step.message === 'open_ledger_account');
     const changes = finished.filter(({ step }) => step.message === 'change_ledger_account_status');
+    const erasures = finished.filter(({ step }) => step.message === 'erase_ledger_texts');
     const approved = finished.filter(({ step }) => step.detail.approved !== undefined);
     const outcomes = openings.length > 0 ? await finishOpenings(client, openings, now) : [];
     for (const change of changes) outcomes.push(await finishStatusChange(client, change, now));
+    for (const erasure of erasures) outcomes.push(await finishErasure(client, erasure, now));
     for (const each of approved) outcomes.push(await finishApproval(client, each, now));
-    return conclude(client, [...openings, ...changes, ...approved], outcomes, now);
+    return conclude(client, [...openings, ...changes, ...erasures, ...approved], outcomes, now);
   });
 }
 

@@ -5,8 +5,9 @@ import { claimApprovedKey } from '../approvals/claim-key.ts';
 import { approveRequest, rejectRequest, requestApproval } from '../approvals/decide.ts';
 import { createClients, updateClient } from '../clients/clients.ts';
 import { dropDeadLetter, redriveDeadLetter } from '../dead-letters/dead-letters.ts';
-import { openAccounts } from '../sagas/opening.ts';
+import { eraseClient } from '../erasure/erasure.ts';
 import type { Asked, Outcome, Work } from '../outcome.ts';
+import { openAccounts } from '../sagas/opening.ts';
 import { changeAccountStatuses } from '../sagas/status.ts';
 
 /**
@@ -15,6 +16,7 @@ import { changeAccountStatuses } from '../sagas/status.ts';
  */
 export const commandHandlers = {
   update_client: updateClient,
+  erase_client: eraseClient,
   create_api_key: createApiKey,
   rotate_api_key: rotateApiKey,
   revoke_api_key: revokeApiKey,
@@ -31,24 +33,38 @@ export const batchedCommandHandlers = {
   create_client: createClients,
   open_account: openAccounts,
   change_account_status: changeAccountStatuses,
-} satisfies { [N in MessageName]?: (client: Queries, asked: Asked<MessageData<N>>[], now: string) => Promise<Outcome[]> };
+} satisfies {
+  [N in MessageName]?: (client: Queries, asked: Asked<MessageData<N>>[], now: string) => Promise<Outcome[]>;
+};
 
 export function isBatched(name: string): name is keyof typeof batchedCommandHandlers {
   return Object.hasOwn(batchedCommandHandlers, name);
 }
 
 /** What all commands of a transaction share, besides the transaction. */
-export type Surroundings = Pick<Work, 'now' | 'prefix' | 'keys' | 'deadLetters'>;
+export type Surroundings = Pick<Work, 'now' | 'prefix' | 'keys' | 'deadLetters' | 'retention'>;
 
 /** The outcomes of commands of one name, in order; more than one only where they are batched. */
-export async function handle(client: Queries, name: MessageName, asked: Asked<unknown>[], { now, prefix, keys, deadLetters }: Surroundings): Promise<Outcome[]> {
+export async function handle(
+  client: Queries,
+  name: MessageName,
+  asked: Asked<unknown>[],
+  { now, ...surroundings }: Surroundings,
+): Promise<Outcome[]> {
   if (isBatched(name)) {
-    const handler = batchedCommandHandlers[name] as (client: Queries, asked: Asked<unknown>[], now: string) => Promise<Outcome[]>;
+    const handler = batchedCommandHandlers[name] as (
+      client: Queries,
+      asked: Asked<unknown>[],
+      now: string,
+    ) => Promise<Outcome[]>;
     return handler(client, asked, now);
   }
   if (!Object.hasOwn(commandHandlers, name)) throw new TypeError(`no handler for ${name}`);
-  const handler = commandHandlers[name as keyof typeof commandHandlers] as (work: Work, data: unknown) => Promise<Outcome>;
+  const handler = commandHandlers[name as keyof typeof commandHandlers] as (
+    work: Work,
+    data: unknown,
+  ) => Promise<Outcome>;
   const outcomes: Outcome[] = [];
-  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now, prefix, keys, deadLetters }, data));
+  for (const { context, data } of asked) outcomes.push(await handler({ client, context, now, ...surroundings }, data));
   return outcomes;
 }

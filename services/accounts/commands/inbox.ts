@@ -1,12 +1,12 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { messages, messageType } from '#libs/contracts/messages.ts';
-import { bucketOf } from '#libs/contracts/ids.ts';
-import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { ReplyAddress, ReplyBody } from '#libs/contracts/envelope.ts';
+import { replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
+import { bucketOf } from '#libs/contracts/ids.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import { intArray, textArray } from '#libs/postgres/arrays.ts';
-import { outboxInsert, outboxValues } from '#libs/postgres/outbox/outbox.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import { outboxInsert, outboxValues } from '#libs/postgres/outbox/outbox.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import { auditColumns, auditEvent, auditInsert } from '../audit/audit.ts';
 import type { Step } from '../outcome.ts';
@@ -29,8 +29,9 @@ export interface ClaimedCommand {
 }
 
 /**
- * Claims commands (no id twice) for this transaction and returns those that were known before; all others are new. Waits
- * for rivals that have just claimed the same ids (at most lock_timeout), and claims what they undo.
+ * Claims commands (no id twice) for this transaction and returns those that were known before; all
+ * others are new. Waits for rivals that have just claimed the same ids (at most lock_timeout), and
+ * claims what they undo.
  */
 export async function claim(client: Queries, commands: readonly ClaimedCommand[]): Promise<Map<string, KnownCommand>> {
   const known = new Map<string, KnownCommand>();
@@ -40,12 +41,20 @@ export async function claim(client: Queries, commands: readonly ClaimedCommand[]
     const claimed = await client.query<{ command_id: string }>(
       `insert into commands (command_id, fingerprint, correlation_id) select * from unnest($1::text[], $2::text[], $3::text[])
        on conflict (command_id) do nothing returning command_id`,
-      [textArray(open.map(({ id }) => id)), textArray(open.map(({ fingerprint = null }) => fingerprint)), textArray(open.map(({ correlation_id = null }) => correlation_id))],
+      [
+        textArray(open.map(({ id }) => id)),
+        textArray(open.map(({ fingerprint = null }) => fingerprint)),
+        textArray(open.map(({ correlation_id = null }) => correlation_id)),
+      ],
     );
     const ours = new Set(claimed.rows.map((row) => row.command_id));
     open = open.filter(({ id }) => !ours.has(id));
     if (open.length === 0) break;
-    for (const [id, command] of await lockKnown(client, open.map(({ id }) => id))) known.set(id, command);
+    for (const [id, command] of await lockKnown(
+      client,
+      open.map(({ id }) => id),
+    ))
+      known.set(id, command);
     open = open.filter(({ id }) => !known.has(id));
   }
   if (open.length > 0) throw new Error(`command ${open[0]?.id} comes and goes`);
@@ -58,7 +67,10 @@ async function lockKnown(client: Queries, ids: string[]): Promise<[string, Known
     'select command_id, fingerprint, correlation_id, reply from commands where command_id = any($1::text[]) order by command_id for update',
     [textArray(ids)],
   );
-  return found.rows.map(({ command_id, reply, ...row }) => [command_id, { ...row, reply: reply === null ? undefined : replySchema.parse(reply) }]);
+  return found.rows.map(({ command_id, reply, ...row }) => [
+    command_id,
+    { ...row, reply: reply === null ? undefined : replySchema.parse(reply) },
+  ]);
 }
 
 /** What new commands have led to, to be written as one. */
@@ -88,8 +100,14 @@ const effectsStatement = `with kept as (
     from unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[]) as s (step_id, message, account_id, payload, context, detail)
   ), audited as (${auditInsert(16)}), ${outboxInsert(14)} select 1`;
 
-/** Writes the effects by one statement, the last of its transaction: the rows that order the events are locked by then. */
-export async function writeEffects(client: Queries, { kept, unkept, waiters, steps, events, audits }: Effects): Promise<void> {
+/**
+ * Writes the effects by one statement, the last of its transaction: the rows that order the events
+ * are locked by then.
+ */
+export async function writeEffects(
+  client: Queries,
+  { kept, unkept, waiters, steps, events, audits }: Effects,
+): Promise<void> {
   await client.query(effectsStatement, [
     textArray(kept.map(({ id }) => id)),
     textArray(kept.map(({ body }) => JSON.stringify(body))),
@@ -121,7 +139,10 @@ export async function addWaiter(client: Queries, commandId: string, address: Rep
     [commandId, address.correlation_id, address.topic, address.partition, maxWaiters],
   );
   if (added.rowCount === 1) return true;
-  const there = await client.query('select from waiting_replies where command_id = $1 and correlation_id = $2', [commandId, address.correlation_id]);
+  const there = await client.query('select from waiting_replies where command_id = $1 and correlation_id = $2', [
+    commandId,
+    address.correlation_id,
+  ]);
   return there.rowCount === 1;
 }
 
@@ -139,8 +160,16 @@ export interface Waiter extends ReplyAddress {
   replayed: boolean;
 }
 
-/** After closeCommands, in a new statement that sees the last one who was added: all who wait; and writes events and audit. */
-export async function takeWaiters(client: Queries, commandIds: string[], events: OutboxEvent[], audits: AuditRecord[]): Promise<Waiter[]> {
+/**
+ * After closeCommands, in a new statement that sees the last one who was added: all who wait; and
+ * writes events and audit.
+ */
+export async function takeWaiters(
+  client: Queries,
+  commandIds: string[],
+  events: OutboxEvent[],
+  audits: AuditRecord[],
+): Promise<Waiter[]> {
   const taken = await client.query<Waiter>(
     `with audited as (${auditInsert(4)}), ${outboxInsert(2)} delete from waiting_replies where command_id = any($1::text[])
      returning command_id, topic, "partition", correlation_id, replayed`,
@@ -153,7 +182,10 @@ const stepColumns = 'step_id, message, account_id, payload, context, detail';
 
 /** Takes steps out, to be finished in this transaction; those finished already are left out. Waits for a rival. */
 export async function takeSteps(client: Queries, stepIds: string[]): Promise<Step[]> {
-  const taken = await client.query<Step>(`delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`, [textArray(stepIds)]);
+  const taken = await client.query<Step>(
+    `delete from saga_steps where step_id = any($1::text[]) returning ${stepColumns}`,
+    [textArray(stepIds)],
+  );
   return taken.rows;
 }
 
@@ -171,7 +203,12 @@ export async function takeDueSteps(client: Queries, limit: number): Promise<Step
 
 /** The step as a message: the same on every attempt, without a deadline, since a begun saga is finished. */
 export function stepMessage(step: Step, prefix: string): OutboxEvent {
-  const { step_id, account_id, context: { time, request_id, actor, traceparent }, detail: { approved } } = step;
+  const {
+    step_id,
+    account_id,
+    context: { time, request_id, actor, traceparent },
+    detail: { approved },
+  } = step;
   const partition = commandPartition(approved?.bucket ?? bucketOf(account_id));
   const type = messageType(step.message);
   const context = approved?.context ?? { message_id: step_id, time, request_id, actor };
@@ -185,5 +222,14 @@ export function stepMessage(step: Step, prefix: string): OutboxEvent {
     reply_topic: topicName(prefix, 'accounts.commands'),
     reply_partition: partition,
   });
-  return { id: context.message_id, topic: messages[step.message].topic, key: account_id, type, time: context.time, headers, payload: JSON.stringify(step.payload), partition };
+  return {
+    id: context.message_id,
+    topic: messages[step.message].topic,
+    key: account_id,
+    type,
+    time: context.time,
+    headers,
+    payload: JSON.stringify(step.payload),
+    partition,
+  };
 }

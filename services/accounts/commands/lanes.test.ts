@@ -1,15 +1,17 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { NewDeadLetter } from '../dead-letters/dead-letter-store.ts';
-import { nextGroups } from './lanes.ts';
 import type { Item } from './lanes.ts';
+import { nextGroups } from './lanes.ts';
 
 const names = ['open_account', 'change_account_status', 'update_client', 'ledger_reply', 'dead_letter'] as const;
 
 function item(partition: number, name: (typeof names)[number], id: string): Item {
   const message = { topic: 't', partition, offset: 0n, key: null, value: null, headers: {}, timestamp_ms: 0 };
-  if (name === 'dead_letter') return { message, content: { kind: 'dead_letter', row: { dead_letter_id: id } as NewDeadLetter } };
-  if (name === 'ledger_reply') return { message, content: { kind: 'ledger_reply', step_id: id, body: { ok: true, data: null } } };
+  if (name === 'dead_letter')
+    return { message, content: { kind: 'dead_letter', row: { dead_letter_id: id } as NewDeadLetter } };
+  if (name === 'ledger_reply')
+    return { message, content: { kind: 'ledger_reply', step_id: id, body: { ok: true, data: null } } };
   const context = { message_id: id, type: 't', source: 's', time: '', subject: '', request_id: '', actor: '' };
   return { message, content: { kind: 'request', name, context, data: {}, address: undefined } };
 }
@@ -47,7 +49,9 @@ test('every item comes once, in the order of its lane, in groups of one kind wit
 });
 
 test('runs of all lanes are put together, up to a hundred', () => {
-  const lanes = Array.from({ length: 12 }, (_, partition) => Array.from({ length: 10 }, (__, i) => item(partition, 'open_account', `${partition}-${i}`)));
+  const lanes = Array.from({ length: 12 }, (_, partition) =>
+    Array.from({ length: 10 }, (__, i) => item(partition, 'open_account', `${partition}-${i}`)),
+  );
   expect(nextGroups(lanes).map((group) => group.length)).toEqual([100]);
   expect(nextGroups(lanes).map((group) => group.length)).toEqual([20]);
   expect(nextGroups(lanes)).toEqual([]);

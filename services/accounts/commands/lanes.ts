@@ -7,7 +7,10 @@ export type Item = ItemOf<Decoded>;
 /** Most messages that one transaction decides. */
 const maxGroup = 100;
 
-/** What is executed together: commands of one batched name, the ledger's replies, or dead letters. Undefined: each on its own. */
+/**
+ * What is executed together: commands of one batched name, the ledger's replies, or dead letters.
+ * Undefined: each on its own.
+ */
 function groupKey({ content }: Item): string | undefined {
   if (content.kind !== 'request') return content.kind;
   return isBatched(content.name) || content.name === 'record_audit' ? content.name : undefined;
@@ -20,9 +23,10 @@ function identity({ content }: Item): string {
 }
 
 /**
- * PURE but for taking items off the lanes: the groups that may run next, side by side. A lane is what waits of one
- * partition; its order is kept, since it takes part with its head only: with one item, or with a run of one key, which is
- * put together with the runs of the same key of other lanes. Empty when the lanes are.
+ * PURE but for taking items off the lanes: the groups that may run next, side by side. A lane is
+ * what waits of one partition; its order is kept, since it takes part with its head only: with one
+ * item, or with a run of one key, which is put together with the runs of the same key of other
+ * lanes. Empty when the lanes are.
  */
 export function nextGroups(lanes: Item[][]): Item[][] {
   const singles: Item[][] = [];
@@ -37,7 +41,8 @@ export function nextGroups(lanes: Item[][]): Item[][] {
     }
     const group = merged.get(key) ?? { items: [], identities: new Set<string>() };
     merged.set(key, group);
-    const fits = (item: Item) => groupKey(item) === key && !group.identities.has(identity(item)) && group.items.length < maxGroup;
+    const fits = (item: Item) =>
+      groupKey(item) === key && !group.identities.has(identity(item)) && group.items.length < maxGroup;
     for (let next = lane[0]; next && fits(next); next = lane[0]) {
       group.items.push(next);
       group.identities.add(identity(next));

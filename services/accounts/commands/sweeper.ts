@@ -28,12 +28,18 @@ export async function sweep({ pool, prefix }: Pick<SweeperOptions, 'pool' | 'pre
   if ((await pool.query({ name: 'due_steps', text: dueStatement })).rowCount === 0) return 0;
   return transaction(pool, async (client) => {
     const steps = await takeDueSteps(client, stepsPerSweep);
-    await writeOutbox(client, steps.map((step) => stepMessage(step, prefix)));
+    await writeOutbox(
+      client,
+      steps.map((step) => stepMessage(step, prefix)),
+    );
     return steps.length;
   });
 }
 
-/** Sends due steps again and records expired approvals every two seconds until stopped; a failed sweep is logged and the next one tries again. */
+/**
+ * Sends due steps again and records expired approvals every two seconds until stopped; a failed
+ * sweep is logged and the next one tries again.
+ */
 export function createSweeper(options: SweeperOptions): { start(): void; stop(): Promise<void> } {
   const { intervalMs = 2000, logger, wakeRelay } = options;
   let timer: NodeJS.Timeout | undefined;
@@ -51,7 +57,9 @@ export function createSweeper(options: SweeperOptions): { start(): void; stop():
     if (!stopped) schedule();
   };
   const schedule = () => {
-    timer = setTimeout(() => { running = turn(); }, intervalMs);
+    timer = setTimeout(() => {
+      running = turn();
+    }, intervalMs);
   };
   return {
     start: schedule,

@@ -5,7 +5,10 @@ import type { Pool, Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of dead letters. Topics are kept without the common prefix. */
 
-export type DeadLetterRow = Omit<DeadLetter, 'offset' | 'source_offset'> & { offset: bigint; source_offset: bigint | null };
+export type DeadLetterRow = Omit<DeadLetter, 'offset' | 'source_offset'> & {
+  offset: bigint;
+  source_offset: bigint | null;
+};
 /** As it arrives. */
 export type NewDeadLetter = Omit<DeadLetterRow, 'state' | 'decided_by' | 'decided_at' | 'drop_reason'>;
 
@@ -13,12 +16,18 @@ export const deadLetterColumns =
   'dead_letter_id, topic, "partition", "offset", source_topic, source_partition, source_offset, key, code, reason, size_bytes, message, request_id, dead_at, state, decided_by, decided_at, drop_reason';
 
 export function deadLetterOf(row: DeadLetterRow): DeadLetter {
-  return { ...row, offset: Number(row.offset), source_offset: row.source_offset === null ? null : Number(row.source_offset) };
+  return {
+    ...row,
+    offset: Number(row.offset),
+    source_offset: row.source_offset === null ? null : Number(row.source_offset),
+  };
 }
 
 /** Inserts what is new; a place that is known is left as it is. */
 export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLetter[]): Promise<void> {
-  const text = (field: 'dead_letter_id' | 'topic' | 'source_topic' | 'key' | 'code' | 'reason' | 'message' | 'request_id') => textArray(letters.map((letter) => letter[field]));
+  const text = (
+    field: 'dead_letter_id' | 'topic' | 'source_topic' | 'key' | 'code' | 'reason' | 'message' | 'request_id',
+  ) => textArray(letters.map((letter) => letter[field]));
   await pool.query(
     `insert into dead_letters (dead_letter_id, topic, "partition", "offset", source_topic, source_partition, source_offset, key, code, reason, size_bytes, message, request_id, dead_at)
      select * from unnest($1::text[], $2::text[], $3::int4[], $4::int8[], $5::text[], $6::int4[], $7::int8[], $8::text[], $9::text[], $10::text[], $11::int4[], $12::text[], $13::text[], $14::timestamptz[])
@@ -44,14 +53,20 @@ export async function insertDeadLetters(pool: Pool, letters: readonly NewDeadLet
 
 export async function findDeadLetter(pool: Pool, id: string): Promise<DeadLetterRow | undefined> {
   if (!isId('deadLetter', id)) return undefined;
-  const found = await pool.query<DeadLetterRow>(`select ${deadLetterColumns} from dead_letters where dead_letter_id = $1`, [id]);
+  const found = await pool.query<DeadLetterRow>(
+    `select ${deadLetterColumns} from dead_letters where dead_letter_id = $1`,
+    [id],
+  );
   return found.rows[0];
 }
 
 /** The dead letter, locked: what is decided about it, is decided once. */
 export async function lockDeadLetter(client: Queries, id: string): Promise<DeadLetterRow | undefined> {
   if (!isId('deadLetter', id)) return undefined;
-  const found = await client.query<DeadLetterRow>(`select ${deadLetterColumns} from dead_letters where dead_letter_id = $1 for update`, [id]);
+  const found = await client.query<DeadLetterRow>(
+    `select ${deadLetterColumns} from dead_letters where dead_letter_id = $1 for update`,
+    [id],
+  );
   return found.rows[0];
 }
 
@@ -62,8 +77,15 @@ export interface Verdict {
   drop_reason: string | null;
 }
 
-export async function decideDeadLetter(client: Queries, id: string, { state, decided_by, decided_at, drop_reason }: Verdict): Promise<void> {
-  await client.query('update dead_letters set state = $2, decided_by = $3, decided_at = $4, drop_reason = $5 where dead_letter_id = $1', [id, state, decided_by, decided_at, drop_reason]);
+export async function decideDeadLetter(
+  client: Queries,
+  id: string,
+  { state, decided_by, decided_at, drop_reason }: Verdict,
+): Promise<void> {
+  await client.query(
+    'update dead_letters set state = $2, decided_by = $3, decided_at = $4, drop_reason = $5 where dead_letter_id = $1',
+    [id, state, decided_by, decided_at, drop_reason],
+  );
 }
 
 export async function countOpenDeadLetters(pool: Pool): Promise<number> {

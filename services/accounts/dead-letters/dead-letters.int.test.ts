@@ -5,9 +5,9 @@ import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { PublishError } from '#libs/kafka/publish/publish.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
 import { shownValue } from '../queries/administration-queries.ts';
-import { deadLetterRow } from './dead-letters.ts';
-import { messageFor, newId, received, retail, startHarness } from '../test/harness.ts';
 import type { Harness } from '../test/harness.ts';
+import { messageFor, newId, received, retail, startHarness } from '../test/harness.ts';
+import { deadLetterRow } from './dead-letters.ts';
 
 let bank: Harness;
 beforeAll(async () => {
@@ -15,12 +15,27 @@ beforeAll(async () => {
 });
 afterAll(() => bank.stop());
 
-const why = { 'dlq-code': 'malformed_json', 'dlq-reason': 'the value is not JSON', 'dlq-topic': 'p.ledger.commands', 'dlq-partition': '3' };
+const why = {
+  'dlq-code': 'malformed_json',
+  'dlq-reason': 'the value is not JSON',
+  'dlq-topic': 'p.ledger.commands',
+  'dlq-partition': '3',
+};
 let sources = 0;
 
 /** A message as it lies in a dead-letter topic. */
 function dead(changes: Partial<ReceivedMessage> = {}): ReceivedMessage {
-  const headers = { ce_type: messageType('create_transaction'), 'request-id': 'r-1', 'reply-topic': 'p.replies', 'reply-partition': '1', 'correlation-id': 'c', deadline: '2026-01-01T00:00:00.000Z', ...why, 'dlq-offset': String(++sources), ...changes.headers };
+  const headers = {
+    ce_type: messageType('create_transaction'),
+    'request-id': 'r-1',
+    'reply-topic': 'p.replies',
+    'reply-partition': '1',
+    'correlation-id': 'c',
+    deadline: '2026-01-01T00:00:00.000Z',
+    ...why,
+    'dlq-offset': String(++sources),
+    ...changes.headers,
+  };
   return { ...received('p.ledger.commands.dlq', 'acc_x', headers, '{"x":1}'), partition: 0, ...changes, headers };
 }
 
@@ -39,7 +54,9 @@ test('a message that died is listed once, whether its copy is read again or it d
   const letter = await listed(message);
   await bank.handleCommands([message, dead({ headers: message.headers })]);
   await bank.process().handleCommands([message]);
-  const rows = await bank.pool.query('select dead_letter_id from dead_letters where source_offset = $1', [letter.source_offset]);
+  const rows = await bank.pool.query('select dead_letter_id from dead_letters where source_offset = $1', [
+    letter.source_offset,
+  ]);
   expect(rows.rows).toEqual([{ dead_letter_id: letter.dead_letter_id }]);
 });
 
@@ -48,14 +65,31 @@ test('another message at the same place is another dead letter: the topic was ma
   const letter = await listed(message);
   const other = await listed({ ...message, value: Buffer.from('other'), timestamp_ms: message.timestamp_ms + 1 });
   expect(other.dead_letter_id).not.toBe(letter.dead_letter_id);
-  expect(await bank.send('get_dead_letter', { dead_letter_id: letter.dead_letter_id })).toMatchObject({ ok: true, data: { available: false, value: null } });
+  expect(await bank.send('get_dead_letter', { dead_letter_id: letter.dead_letter_id })).toMatchObject({
+    ok: true,
+    data: { available: false, value: null },
+  });
 });
 
 test('whatever its key, headers and bytes are, a dead letter is listed and never dead-lettered again', async () => {
   const odd = ['\0', '\ud83d', 'x'.repeat(10_000), '99999999999999999999', ''];
   for (const text of odd) {
-    const headers = { ce_type: text, 'request-id': text, 'dlq-code': text, 'dlq-reason': text, 'dlq-partition': text, 'dlq-offset': text };
-    expect(await listed(dead({ key: text, headers, value: null }))).toMatchObject({ state: 'open', source_topic: 'ledger.commands', source_partition: null, source_offset: null, message: null, size_bytes: 0 });
+    const headers = {
+      ce_type: text,
+      'request-id': text,
+      'dlq-code': text,
+      'dlq-reason': text,
+      'dlq-partition': text,
+      'dlq-offset': text,
+    };
+    expect(await listed(dead({ key: text, headers, value: null }))).toMatchObject({
+      state: 'open',
+      source_topic: 'ledger.commands',
+      source_partition: null,
+      source_offset: null,
+      message: null,
+      size_bytes: 0,
+    });
   }
   expect(await listed({ ...dead(), headers: {}, key: null })).toMatchObject({ key: null, code: null, reason: null });
   expect(bank.deadLetters).toEqual([]);
@@ -72,52 +106,131 @@ test('redrive sends key, partition, bytes and headers as they were, without reas
   const bytes = Buffer.from([0xff, 0, 0x80]);
   const message = dead({ value: bytes });
   const { dead_letter_id } = await listed(message);
-  expect(await bank.send('redrive_dead_letter', { dead_letter_id, renew_deadline: false })).toMatchObject({ ok: true, data: { state: 'redriven', decided_by: 'key:key_tester' } });
-  const headers = { ce_type: messageType('create_transaction'), 'request-id': 'r-1', deadline: '2026-01-01T00:00:00.000Z' };
-  expect(bank.redriven.at(-1)).toEqual({ topic: 'p.ledger.commands', partition: 3, key: 'acc_x', value: bytes, headers });
+  expect(await bank.send('redrive_dead_letter', { dead_letter_id, renew_deadline: false })).toMatchObject({
+    ok: true,
+    data: { state: 'redriven', decided_by: 'key:key_tester' },
+  });
+  const headers = {
+    ce_type: messageType('create_transaction'),
+    'request-id': 'r-1',
+    deadline: '2026-01-01T00:00:00.000Z',
+  };
+  expect(bank.redriven.at(-1)).toEqual({
+    topic: 'p.ledger.commands',
+    partition: 3,
+    key: 'acc_x',
+    value: bytes,
+    headers,
+  });
 });
 
 test('a command that is dropped goes to the ledger once more, its deadline passed; what would only die again does not', async () => {
   const id = newId('account').slice(4);
-  const data = { transaction_id: `txn_${id}`, account_id: `acc_${id}`, transaction_type: 'Deposit', amount: '5', currency: null, description: null, reference: null };
-  const command = { ce_id: data.transaction_id, ce_time: '2026-01-01T00:00:00.000Z', deadline: '2026-01-01T00:00:30.000Z' };
+  const data = {
+    transaction_id: `txn_${id}`,
+    account_id: `acc_${id}`,
+    transaction_type: 'Deposit',
+    amount: '5',
+    currency: null,
+    description: null,
+    reference: null,
+  };
+  const command = {
+    ce_id: data.transaction_id,
+    ce_time: '2026-01-01T00:00:00.000Z',
+    deadline: '2026-01-01T00:00:30.000Z',
+  };
   const bytes = Buffer.from(JSON.stringify(data));
   const good = signedForTest(dead({ value: bytes, headers: command }));
   const { dead_letter_id } = await listed(good);
   const sentBefore = bank.redriven.length;
-  expect(await bank.send('drop_dead_letter', { dead_letter_id, reason: 'no' })).toMatchObject({ ok: true, data: { state: 'dropped', drop_reason: 'no' } });
-  const signed = { ce_type: messageType('create_transaction'), 'request-id': 'r-1', ...command, mac: good.headers['mac'] ?? '' };
+  expect(await bank.send('drop_dead_letter', { dead_letter_id, reason: 'no' })).toMatchObject({
+    ok: true,
+    data: { state: 'dropped', drop_reason: 'no' },
+  });
+  const signed = {
+    ce_type: messageType('create_transaction'),
+    'request-id': 'r-1',
+    ...command,
+    mac: good.headers['mac'] ?? '',
+  };
   const headers = testKeys.renewed(signed, command.ce_time);
-  expect(bank.redriven.slice(sentBefore)).toEqual([{ topic: 'p.ledger.commands', partition: 3, key: 'acc_x', value: bytes, headers }]);
+  expect(bank.redriven.slice(sentBefore)).toEqual([
+    { topic: 'p.ledger.commands', partition: 3, key: 'acc_x', value: bytes, headers },
+  ]);
   const saga = dead({ value: bytes, headers: command });
   delete saga.headers['deadline'];
   for (const other of [dead({ headers: command }), saga].map(signedForTest)) {
     const letter = await listed(other);
-    expect(await bank.send('drop_dead_letter', { dead_letter_id: letter.dead_letter_id, reason: null })).toMatchObject({ ok: true, data: { state: 'dropped' } });
+    expect(await bank.send('drop_dead_letter', { dead_letter_id: letter.dead_letter_id, reason: null })).toMatchObject({
+      ok: true,
+      data: { state: 'dropped' },
+    });
   }
   expect(bank.redriven).toHaveLength(sentBefore + 1);
+});
+
+test('a message of a batch that is dropped closes its items in the same way', async () => {
+  const id = newId('account').slice(4);
+  const transfer = {
+    from_account_id: `acc_${id}`,
+    to_account_id: `acc_${id}`,
+    amount: '5',
+    currency: null,
+    description: null,
+  };
+  const bytes = Buffer.from(
+    JSON.stringify({ batch_id: `bat_${id}`, mode: 'independent', count: 1, items: [{ index: 0, transfer }] }),
+  );
+  const message = dead({
+    value: bytes,
+    headers: { ce_id: `bat_${id}`, ce_time: '2026-01-01T00:00:00.000Z', deadline: '2026-01-01T00:00:30.000Z' },
+  });
+  Object.assign(message.headers, { ce_type: messageType('create_batch'), 'dlq-topic': 'p.ledger.batches' });
+  const { dead_letter_id } = await listed({ ...signedForTest(message), topic: 'p.ledger.batches.dlq' });
+  const sentBefore = bank.redriven.length;
+  expect(await bank.send('drop_dead_letter', { dead_letter_id, reason: null })).toMatchObject({
+    ok: true,
+    data: { state: 'dropped' },
+  });
+  expect(bank.redriven.slice(sentBefore)).toMatchObject([
+    { topic: 'p.ledger.batches', value: bytes, headers: { 'renewed-deadline': '2026-01-01T00:00:00.000Z' } },
+  ]);
 });
 
 test('a renewed deadline is 30 s away; a message without one gets none', async () => {
   bank.clock.now = new Date('2026-03-04T05:06:07.000Z');
   const [withOne, without] = [dead(), dead()];
   delete without.headers['deadline'];
-  for (const [message, expected] of [[withOne, '2026-03-04T05:06:37.000Z'], [without, undefined]] as const) {
+  for (const [message, expected] of [
+    [withOne, '2026-03-04T05:06:37.000Z'],
+    [without, undefined],
+  ] as const) {
     const { dead_letter_id } = await listed(message);
-    await bank.send('redrive_dead_letter', { dead_letter_id, renew_deadline: true }, { deadline: '2026-03-04T05:06:20.000Z', reply_by: '2026-03-04T05:06:20.000Z' });
+    await bank.send(
+      'redrive_dead_letter',
+      { dead_letter_id, renew_deadline: true },
+      { deadline: '2026-03-04T05:06:20.000Z', reply_by: '2026-03-04T05:06:20.000Z' },
+    );
     expect(bank.redriven.at(-1)?.headers['renewed-deadline']).toBe(expected);
   }
   bank.clock.now = undefined;
 });
 
 test('where the broker does not take it, it stays open: 503 if it was not sent, 504 if nobody knows', async () => {
-  for (const [error, code] of [[new PublishError('no', false), 'service_unavailable'], [new PublishError('?', true), 'outcome_unknown']] as const) {
+  for (const [error, code] of [
+    [new PublishError('no', false), 'service_unavailable'],
+    [new PublishError('?', true), 'outcome_unknown'],
+  ] as const) {
     const other = bank.process();
     const message = dead();
     const { dead_letter_id } = await listed(message);
     other.deps.deadLetters.read = async () => message;
     other.deps.deadLetters.publish = () => Promise.reject(error);
-    expect(await other.send('redrive_dead_letter', { dead_letter_id, renew_deadline: false })).toMatchObject({ ok: false, refusal: { code } });
+    expect(await other.send('redrive_dead_letter', { dead_letter_id, renew_deadline: false })).toMatchObject({
+      ok: false,
+      refusal: { code },
+    });
     expect(await bank.send('get_dead_letter', { dead_letter_id })).toMatchObject({ data: { state: 'open' } });
   }
 });
@@ -130,12 +243,20 @@ test('of two operators at the same time, one decides', async () => {
     bank.send('redrive_dead_letter', { dead_letter_id, renew_deadline: false }),
     bank.send('redrive_dead_letter', { dead_letter_id, renew_deadline: false }),
   ]);
-  expect(replies.map((reply) => (reply?.ok ? 'done' : reply?.refusal.code)).sort()).toEqual(['done', 'invalid_status_transition', 'invalid_status_transition']);
+  expect(replies.map((reply) => (reply?.ok ? 'done' : reply?.refusal.code)).sort()).toEqual([
+    'done',
+    'invalid_status_transition',
+    'invalid_status_transition',
+  ]);
   expect(bank.redriven).toHaveLength(sentBefore + 1);
 });
 
 test('text is cut between characters, everything else is base64', () => {
-  expect(shownValue(Buffer.from(`a${'€'.repeat(30_000)}`))).toEqual({ value: `a${'€'.repeat(21_845)}`, encoding: 'utf-8', truncated: true });
+  expect(shownValue(Buffer.from(`a${'€'.repeat(30_000)}`))).toEqual({
+    value: `a${'€'.repeat(21_845)}`,
+    encoding: 'utf-8',
+    truncated: true,
+  });
   expect(shownValue(Buffer.from('x'.repeat(65_536)))).toMatchObject({ truncated: false });
   expect(shownValue(Buffer.from([0xff, 0x01]))).toEqual({ value: '/wE=', encoding: 'base64', truncated: false });
   expect(shownValue(null)).toEqual({ value: null, encoding: null, truncated: false });

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
-import { refusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import { decodeRequest, type Reader } from '#libs/contracts/exchange.ts';
-import { messageOfType, messages } from '#libs/contracts/messages.ts';
+import { idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import { messageOfType, messages } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
-import { PublishError } from '#libs/kafka/publish/publish.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
-import { decideDeadLetter, deadLetterOf, lockDeadLetter } from './dead-letter-store.ts';
-import type { DeadLetterRow, NewDeadLetter } from './dead-letter-store.ts';
-import { done, refused } from '../outcome.ts';
+import { PublishError } from '#libs/kafka/publish/publish.ts';
 import type { DeadLetterTopics, Outcome, Work } from '../outcome.ts';
+import { done, refused } from '../outcome.ts';
+import type { DeadLetterRow, NewDeadLetter } from './dead-letter-store.ts';
+import { deadLetterOf, decideDeadLetter, lockDeadLetter } from './dead-letter-store.ts';
 
 /** What cannot be processed lies in `<topic>.dlq`: here it is listed, sent again, or dropped. */
 
@@ -25,7 +25,10 @@ export function deadLetterNotFound(id: string): Refusal {
   return refusal('dead_letter_not_found', `dead letter ${id} not found`);
 }
 
-/** PURE: what is kept of a message of a dead-letter topic. Any message makes a row: a dead letter is never dead-lettered again. */
+/**
+ * PURE: what is kept of a message of a dead-letter topic. Any message makes a row: a dead letter is
+ * never dead-lettered again.
+ */
 export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDeadLetter {
   const { partition, offset, key, value, headers, timestamp_ms } = message;
   const topic = message.topic.slice(prefix.length);
@@ -54,8 +57,14 @@ export function deadLetterRow(message: ReceivedMessage, prefix: string): NewDead
 
 /** 128 bits in hex of a place and of what lay there: a topic that was made anew has the same places. */
 function digest(place: string, { key, value, headers }: ReceivedMessage): string {
-  const own = Object.entries(headers).filter(([name]) => !name.startsWith('dlq-')).sort(([left], [right]) => (left < right ? -1 : 1));
-  return createHash('sha256').update(JSON.stringify([place, key, own])).update(value ?? '').digest('hex').slice(0, 32);
+  const own = Object.entries(headers)
+    .filter(([name]) => !name.startsWith('dlq-'))
+    .sort(([left], [right]) => (left < right ? -1 : 1));
+  return createHash('sha256')
+    .update(JSON.stringify([place, key, own]))
+    .update(value ?? '')
+    .digest('hex')
+    .slice(0, 32);
 }
 
 /** Partitions and offsets; null for what is none, or none that a column holds. */
@@ -69,7 +78,11 @@ function storable(text: string | undefined, max: number): string | null {
 }
 
 /** The message itself; undefined when retention has deleted it, or its topic was made anew. */
-export async function readDeadLetter({ topic, partition, offset, dead_at }: DeadLetterRow, prefix: string, topics: DeadLetterTopics): Promise<ReceivedMessage | undefined> {
+export async function readDeadLetter(
+  { topic, partition, offset, dead_at }: DeadLetterRow,
+  prefix: string,
+  topics: DeadLetterTopics,
+): Promise<ReceivedMessage | undefined> {
   const message = await topics.read(prefix + topic, partition, offset);
   return message && new Date(message.timestamp_ms).toISOString() === dead_at ? message : undefined;
 }
@@ -79,50 +92,89 @@ const renewedMs = 30_000;
 const replyHeaders = new Set(['reply-topic', 'reply-partition', 'correlation-id', 'reply-by']);
 
 /**
- * PURE: the message as it goes to its topic again: key, partition and bytes as they were, as its sender has signed them. A new
- * deadline stands beside that of the sender. `now`: ISO 8601 UTC.
+ * PURE: the message as it goes to its topic again: key, partition and bytes as they were, as its
+ * sender has signed them. A new deadline stands beside that of the sender. `now`: ISO 8601 UTC.
  */
-function redriven(letter: DeadLetterRow, message: ReceivedMessage, { prefix, keys }: Reader, renewDeadline: boolean, now: string): OutgoingMessage {
-  const kept = Object.fromEntries(Object.entries(message.headers).filter(([name]) => !name.startsWith('dlq-') && !replyHeaders.has(name)));
-  const headers = renewDeadline && kept['deadline'] !== undefined ? keys.renewed(kept, new Date(Date.parse(now) + renewedMs).toISOString()) : kept;
+function redriven(
+  letter: DeadLetterRow,
+  message: ReceivedMessage,
+  { prefix, keys }: Reader,
+  renewDeadline: boolean,
+  now: string,
+): OutgoingMessage {
+  const kept = Object.fromEntries(
+    Object.entries(message.headers).filter(([name]) => !name.startsWith('dlq-') && !replyHeaders.has(name)),
+  );
+  const headers =
+    renewDeadline && kept['deadline'] !== undefined
+      ? keys.renewed(kept, new Date(Date.parse(now) + renewedMs).toISOString())
+      : kept;
   const partition = letter.source_partition;
-  return { topic: prefix + letter.source_topic, key: message.key, value: message.value, headers, ...(partition === null ? {} : { partition }) };
+  return {
+    topic: prefix + letter.source_topic,
+    key: message.key,
+    value: message.value,
+    headers,
+    ...(partition === null ? {} : { partition }),
+  };
 }
 
+/** Topics of commands by which the ledger posts. */
+const isOfLedger = (topic: string): boolean => topic === 'ledger.commands' || topic === 'ledger.batches';
+
 /**
- * PURE: a command of the ledger that is dropped, as it goes to its topic once more: with its deadline passed, so that the
- * ledger records it as Failed (deadline_exceeded) and its id, which may have been answered 202, has an outcome. Undefined
- * for what has no deadline or would only die again.
+ * PURE: a command of the ledger that is dropped, as it goes to its topic once more: with its
+ * deadline passed, so that the ledger records it as Failed (deadline_exceeded) and its id, which
+ * may have been answered 202, has an outcome. Undefined for what has no deadline or would only die
+ * again.
  */
 function closing(letter: DeadLetterRow, message: ReceivedMessage, reader: Reader): OutgoingMessage | undefined {
   const sent = redriven(letter, message, reader, false, '');
   const { deadline, ce_time } = sent.headers;
-  const isCommand = (name: MessageName) => messages[name].topic === 'ledger.commands';
-  if (deadline === undefined || ce_time === undefined || decodeRequest({ headers: sent.headers, value: message.value }, isCommand, reader).kind === 'bad') return undefined;
+  const isCommand = (name: MessageName) => isOfLedger(messages[name].topic);
+  if (
+    deadline === undefined ||
+    ce_time === undefined ||
+    decodeRequest({ headers: sent.headers, value: message.value }, isCommand, reader).kind === 'bad'
+  )
+    return undefined;
   return { ...sent, headers: reader.keys.renewed(sent.headers, ce_time) };
 }
 
 /**
- * Sends a dead letter to its topic again, before the state is committed: a crash between repeats it, and commands are known
- * by their ids. Without renew_deadline a command that is too old by now is recorded as Failed (deadline_exceeded).
+ * Sends a dead letter to its topic again, before the state is committed: a crash between repeats
+ * it, and commands are known by their ids. Without renew_deadline a command that is too old by now
+ * is recorded as Failed (deadline_exceeded).
  */
-export async function redriveDeadLetter(work: Work, { dead_letter_id, renew_deadline }: MessageData<'redrive_dead_letter'>): Promise<Outcome> {
+export async function redriveDeadLetter(
+  work: Work,
+  { dead_letter_id, renew_deadline }: MessageData<'redrive_dead_letter'>,
+): Promise<Outcome> {
   const letter = await lockOpen(work, dead_letter_id);
   if ('kind' in letter) return letter;
   const refusedSending = await atBroker(dead_letter_id, async () => {
     const message = await readDeadLetter(letter, work.prefix, work.deadLetters);
-    if (!message) return refusal('dead_letter_expired', `the bytes of ${dead_letter_id} are no longer kept: it can only be dropped`);
+    if (!message)
+      return refusal(
+        'dead_letter_expired',
+        `the bytes of ${dead_letter_id} are no longer kept: it can only be dropped`,
+      );
     await work.deadLetters.publish(redriven(letter, message, work, renew_deadline, work.now));
   });
   return refusedSending ? refused(refusedSending) : decided(work, letter, 'redriven', null, { renew_deadline });
 }
 
 /** Decides that a dead letter is never executed; its bytes stay until retention deletes them. */
-export async function dropDeadLetter(work: Work, { dead_letter_id, reason }: MessageData<'drop_dead_letter'>): Promise<Outcome> {
+export async function dropDeadLetter(
+  work: Work,
+  { dead_letter_id, reason }: MessageData<'drop_dead_letter'>,
+): Promise<Outcome> {
   const letter = await lockOpen(work, dead_letter_id);
   if ('kind' in letter) return letter;
   const refusedSending = await atBroker(dead_letter_id, async () => {
-    const message = letter.source_topic === 'ledger.commands' ? await readDeadLetter(letter, work.prefix, work.deadLetters) : undefined;
+    const message = isOfLedger(letter.source_topic)
+      ? await readDeadLetter(letter, work.prefix, work.deadLetters)
+      : undefined;
     const last = message && closing(letter, message, work);
     if (last) await work.deadLetters.publish(last);
   });
@@ -142,9 +194,14 @@ async function atBroker(id: string, send: () => Promise<Refusal | void>): Promis
     return await send();
   } catch (error) {
     if (error instanceof PublishError && error.sent) {
-      return refusal('outcome_unknown', `whether ${id} was sent again is not known: repeat the request`, { details: { dead_letter_id: id } });
+      return refusal('outcome_unknown', `whether ${id} was sent again is not known: repeat the request`, {
+        details: { dead_letter_id: id },
+      });
     }
-    return refusal('service_unavailable', `the broker cannot be reached; ${id} was not sent again, the request can be repeated`);
+    return refusal(
+      'service_unavailable',
+      `the broker cannot be reached; ${id} was not sent again, the request can be repeated`,
+    );
   }
 }
 
@@ -152,9 +209,21 @@ function alreadyDecided({ dead_letter_id, state }: DeadLetterRow): Refusal {
   return refusal('invalid_status_transition', `dead letter ${dead_letter_id} is ${state} already`);
 }
 
-async function decided({ client, context, now }: Work, letter: DeadLetterRow, state: 'redriven' | 'dropped', drop_reason: string | null, facts: object): Promise<Outcome> {
+async function decided(
+  { client, context, now }: Work,
+  letter: DeadLetterRow,
+  state: 'redriven' | 'dropped',
+  drop_reason: string | null,
+  facts: object,
+): Promise<Outcome> {
   const verdict = { state, decided_by: context.actor, decided_at: now, drop_reason };
   await decideDeadLetter(client, letter.dead_letter_id, verdict);
   const { topic, partition, offset, message } = letter;
-  return done(deadLetterOf({ ...letter, ...verdict }), [], { topic, partition, offset: Number(offset), message, ...facts });
+  return done(deadLetterOf({ ...letter, ...verdict }), [], {
+    topic,
+    partition,
+    offset: Number(offset),
+    message,
+    ...facts,
+  });
 }

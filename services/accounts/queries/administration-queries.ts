@@ -5,8 +5,14 @@ import { refusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { listed } from '#libs/postgres/keyset.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
-import { countOpenDeadLetters, deadLetterColumns, deadLetterOf, findDeadLetter } from '../dead-letters/dead-letter-store.ts';
+import { readLastAuditCheck } from '../audit/audit-checks.ts';
 import type { DeadLetterRow } from '../dead-letters/dead-letter-store.ts';
+import {
+  countOpenDeadLetters,
+  deadLetterColumns,
+  deadLetterOf,
+  findDeadLetter,
+} from '../dead-letters/dead-letter-store.ts';
 import { deadLetterNotFound, readDeadLetter } from '../dead-letters/dead-letters.ts';
 import { byTime, readPage } from './page.ts';
 import type { Read } from './queries.ts';
@@ -40,23 +46,39 @@ export async function listDeadLetters({ pool }: Read, data: MessageData<'list_de
 }
 
 /** A dead letter with headers and value, as far as the topic still has them; 503 where the broker cannot say. */
-export async function getDeadLetter({ pool, prefix, deadLetters }: Read, { dead_letter_id }: MessageData<'get_dead_letter'>): Promise<ReplyBody> {
+export async function getDeadLetter(
+  { pool, prefix, deadLetters }: Read,
+  { dead_letter_id }: MessageData<'get_dead_letter'>,
+): Promise<ReplyBody> {
   const row = await findDeadLetter(pool, dead_letter_id);
   if (!row) return { ok: false, refusal: deadLetterNotFound(dead_letter_id) };
   try {
     const message = await readDeadLetter(row, prefix, deadLetters);
     const { headers, truncated } = shownHeaders(message?.headers ?? {});
     const value = shownValue(message?.value ?? null);
-    const content: DeadLetterContent = { ...deadLetterOf(row), available: message !== undefined, headers, ...value, truncated: truncated || value.truncated };
+    const content: DeadLetterContent = {
+      ...deadLetterOf(row),
+      available: message !== undefined,
+      headers,
+      ...value,
+      truncated: truncated || value.truncated,
+    };
     return { ok: true, data: content };
   } catch {
-    return { ok: false, refusal: refusal('service_unavailable', 'the broker cannot be reached; the request can be repeated') };
+    return {
+      ok: false,
+      refusal: refusal('service_unavailable', 'the broker cannot be reached; the request can be repeated'),
+    };
   }
 }
 
 export async function getOperations({ pool }: Read): Promise<ReplyBody> {
-  const [{ rows, oldest_age_ms }, dead_letters_open] = await Promise.all([outboxStats(pool), countOpenDeadLetters(pool)]);
-  return { ok: true, data: { outbox: { rows, oldest_age_ms }, dead_letters_open } };
+  const [{ rows, oldest_age_ms }, dead_letters_open, last_audit_check] = await Promise.all([
+    outboxStats(pool),
+    countOpenDeadLetters(pool),
+    readLastAuditCheck(pool),
+  ]);
+  return { ok: true, data: { outbox: { rows, oldest_age_ms }, dead_letters_open, last_audit_check } };
 }
 
 const shownBytes = 64 * 1024;
@@ -75,7 +97,10 @@ export function shownValue(value: Buffer | null): Pick<DeadLetterContent, 'value
 
 function shownHeaders(headers: Record<string, string>): { headers: Record<string, string>; truncated: boolean } {
   const entries = Object.entries(headers);
-  const shown = entries.slice(0, 100).map(([name, value]) => [name.slice(0, shownHeaderChars), value.slice(0, shownHeaderChars).toWellFormed()]);
-  const truncated = entries.length > 100 || entries.some(([name, value]) => Math.max(name.length, value.length) > shownHeaderChars);
+  const shown = entries
+    .slice(0, 100)
+    .map(([name, value]) => [name.slice(0, shownHeaderChars), value.slice(0, shownHeaderChars).toWellFormed()]);
+  const truncated =
+    entries.length > 100 || entries.some(([name, value]) => Math.max(name.length, value.length) > shownHeaderChars);
   return { headers: Object.fromEntries(shown), truncated };
 }

@@ -5,8 +5,8 @@ import type { MessageData } from '#libs/contracts/messages.ts';
 import { listed, readPage, Where } from '#libs/postgres/keyset.ts';
 import { unreadKeyOf } from '../approvals/claim-key.ts';
 import { approvalNotFound } from '../approvals/decide.ts';
-import { approvalColumns, approvalOf, findApproval } from '../approvals/store.ts';
 import type { ApprovalRow } from '../approvals/store.ts';
+import { approvalColumns, approvalOf, findApproval } from '../approvals/store.ts';
 import { byTime } from './page.ts';
 import type { Read } from './queries.ts';
 
@@ -20,11 +20,12 @@ export async function listApprovals(
   { pool, context, now }: Read,
   data: MessageData<'list_approvals'>,
 ): Promise<ReplyBody> {
-  const { status, action, scopes } = data;
+  const { status, action, requested_by, scopes } = data;
   const where = new Where().equal({ action });
   const own = `requested_by = ${where.parameter(context.actor)}`;
   if (mayDecide(context, scopes)) where.add(`(${own} or scopes <@ ?::text[])`, scopes);
   else where.conditions.push(own);
+  if (requested_by !== undefined) where.add(`requested_by ${requested_by === 'me' ? '=' : '<>'} ?`, context.actor);
   if (status !== undefined) addStatus(where, status, now);
   const list = {
     ...byTime<ApprovalRow>('requested_at', 'approval_id'),

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Position } from '#libs/contracts/messages.ts';
 import type { AccountMaster, Client } from '#libs/contracts/resources.ts';
-import { newAccount, newClient, newId, openingOf, retail, startHarness } from '../test/harness.ts';
-import type { Harness } from '../test/harness.ts';
 import { pageBytes } from '#libs/postgres/keyset.ts';
+import type { Harness } from '../test/harness.ts';
+import { newAccount, newClient, newId, openingOf, retail, startHarness } from '../test/harness.ts';
 
 let bank: Harness;
 beforeAll(async () => {
@@ -16,7 +16,10 @@ interface Page<T> {
   next?: Position;
 }
 
-async function allPages<T>(name: 'list_accounts' | 'list_clients', data: object): Promise<{ items: T[]; pages: number }> {
+async function allPages<T>(
+  name: 'list_accounts' | 'list_clients',
+  data: object,
+): Promise<{ items: T[]; pages: number }> {
   const items: T[] = [];
   for (let pages = 1, after: Position | undefined; ; pages++) {
     const reply = await bank.send(name, { limit: 7, order: 'desc', after, ...data });
@@ -31,7 +34,11 @@ async function allPages<T>(name: 'list_accounts' | 'list_clients', data: object)
 test('pages go on where the last one ended, each row once, also among equal times, both ways', async () => {
   const client_id = await newClient(bank);
   for (let i = 0; i < 23; i++) {
-    const data = openingOf(client_id, { currency: i % 2 ? 'EUR' : 'JPY', account_type: i % 3 ? 'Savings' : 'Current', initial_deposit: '1' });
+    const data = openingOf(client_id, {
+      currency: i % 2 ? 'EUR' : 'JPY',
+      account_type: i % 3 ? 'Savings' : 'Current',
+      initial_deposit: '1',
+    });
     const time = `2026-01-01T00:00:0${Math.floor(i / 5)}.000Z`;
     await bank.send('open_account', data, { message_id: data.account_id, time });
   }
@@ -43,8 +50,28 @@ test('pages go on where the last one ended, each row once, also among equal time
   expect(new Set(items.map((item) => item.account_id)).size).toBe(23);
   const upwards = await allPages<AccountMaster>('list_accounts', { client_id, order: 'asc' });
   expect(upwards.items).toEqual(items.toReversed());
-  expect((await allPages('list_accounts', { client_id, currency: 'EUR', account_type: 'Savings', status: 'Frozen' })).items).toEqual(items.filter((item) => item.currency === 'EUR' && item.account_type === 'Savings'));
+  expect(
+    (await allPages('list_accounts', { client_id, currency: 'EUR', account_type: 'Savings', status: 'Frozen' })).items,
+  ).toEqual(items.filter((item) => item.currency === 'EUR' && item.account_type === 'Savings'));
   expect((await allPages('list_accounts', { client_id, status: 'Active' })).items).toEqual([]);
+});
+
+test('clients and accounts by their ids, several at once, a bound caller its own', async () => {
+  const [one, two] = [await newClient(bank), await newClient(bank)];
+  await newClient(bank);
+  const accounts = [await newAccount(bank, one), await newAccount(bank, two)];
+  const clients = await allPages<Client>('list_clients', { client_ids: `${one},${two},${newId('client')}` });
+  expect(clients.items.map(({ client_id }) => client_id).sort()).toEqual([one, two].sort());
+  const found = await allPages<AccountMaster>('list_accounts', { account_ids: accounts.join(',') });
+  expect(found.items.map(({ account_id }) => account_id).sort()).toEqual([...accounts].sort());
+  const page = { limit: 100, order: 'desc' as const };
+  for (const [name, asked] of [
+    ['list_clients', { client_ids: `${one},${two}` }],
+    ['list_accounts', { account_ids: accounts.join(',') }],
+  ] as const)
+    expect(await bank.send(name, { ...page, ...asked }, { bound_client_id: one })).toMatchObject({
+      data: { items: [{ client_id: one }] },
+    });
 });
 
 test('accounts that are opening or refused appear nowhere; an unknown client has none', async () => {
@@ -52,7 +79,9 @@ test('accounts that are opening or refused appear nowhere; an unknown client has
   const opening = openingOf(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
   const account_id = await newAccount(bank, client_id);
-  expect((await allPages<AccountMaster>('list_accounts', { client_id })).items.map((item) => item.account_id)).toEqual([account_id]);
+  expect((await allPages<AccountMaster>('list_accounts', { client_id })).items.map((item) => item.account_id)).toEqual([
+    account_id,
+  ]);
   expect((await allPages('list_accounts', { client_id: 'nobody' })).items).toEqual([]);
 });
 
@@ -63,8 +92,14 @@ test('a bound caller lists its own accounts', async () => {
   const bound = { bound_client_id: own };
   const page = { limit: 100, order: 'desc' as const };
   expect(await bank.send('list_accounts', page, bound)).toMatchObject({ ok: true, data: { items: [{ account_id }] } });
-  expect(await bank.send('list_accounts', { ...page, client_id: other }, bound)).toEqual({ ok: true, data: { items: [] } });
-  expect(await bank.send('get_account', { account_id }, { bound_client_id: other })).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
+  expect(await bank.send('list_accounts', { ...page, client_id: other }, bound)).toEqual({
+    ok: true,
+    data: { items: [] },
+  });
+  expect(await bank.send('get_account', { account_id }, { bound_client_id: other })).toMatchObject({
+    ok: false,
+    refusal: { code: 'account_not_found' },
+  });
   expect(await bank.send('get_account', { account_id }, bound)).toMatchObject({ ok: true });
 });
 
@@ -87,29 +122,51 @@ test('a page ends at 1 MiB of JSON', async () => {
 });
 
 test('a position of another list is an invalid cursor', async () => {
-  for (const after of [{ at: 'x', id: 'y' }, { at: '2026-01-01T00:00:00.000Z', id: 'x'.repeat(65) }, { at: '9999-99-99T99:99:99.999Z', id: 'a' }]) {
-    expect(await bank.send('list_clients', { limit: 1, order: 'asc', after })).toMatchObject({ ok: false, refusal: { code: 'invalid_cursor' } });
+  for (const after of [
+    { at: 'x', id: 'y' },
+    { at: '2026-01-01T00:00:00.000Z', id: 'x'.repeat(65) },
+    { at: '9999-99-99T99:99:99.999Z', id: 'a' },
+  ]) {
+    expect(await bank.send('list_clients', { limit: 1, order: 'asc', after })).toMatchObject({
+      ok: false,
+      refusal: { code: 'invalid_cursor' },
+    });
   }
 });
 
 test('clients are filtered by type and phone', async () => {
   const client_id = await newClient(bank, { ...retail, ussd_phone_number: '+254711111111' });
-  expect((await allPages<Client>('list_clients', { ussd_phone: '+254711111111' })).items.map((item) => item.client_id)).toEqual([client_id]);
-  expect((await allPages<Client>('list_clients', { ussd_phone: '+254711111111', client_type: 'Corporate' })).items).toEqual([]);
-  expect((await allPages<Client>('list_clients', { client_type: 'Corporate' })).items.every((item) => item.client_type === 'Corporate')).toBe(true);
+  expect(
+    (await allPages<Client>('list_clients', { ussd_phone: '+254711111111' })).items.map((item) => item.client_id),
+  ).toEqual([client_id]);
+  expect(
+    (await allPages<Client>('list_clients', { ussd_phone: '+254711111111', client_type: 'Corporate' })).items,
+  ).toEqual([]);
+  expect(
+    (await allPages<Client>('list_clients', { client_type: 'Corporate' })).items.every(
+      (item) => item.client_type === 'Corporate',
+    ),
+  ).toBe(true);
 });
 
 test('any page of any filter is a short range of an index', async () => {
   const client_id = await newClient(bank);
-  for (const from of [1, 15_001]) await bank.owner.query(
-    `insert into accounts (account_id, client_id, account_number, account_type, currency, status, state, created_at, updated_at)
+  for (const from of [1, 15_001])
+    await bank.owner.query(
+      `insert into accounts (account_id, client_id, account_number, account_type, currency, status, state, created_at, updated_at)
      select 'acc_' || md5(n::text), $1, 'T-' || n, (array['Savings', 'Checking', 'Current', 'Loan'])[1 + n % 4], (array['USD', 'EUR', 'JPY'])[1 + n % 3],
        case when n % 100 = 0 then 'Frozen' else 'Active' end, 'open', timestamptz '2020-01-01' + n * interval '1 minute', now() from generate_series($2::int, $2::int + 14999) n`,
-    [client_id, from],
-  );
+      [client_id, from],
+    );
   await bank.owner.query('analyze accounts');
   const at = new Date(Date.parse('2020-01-01') + 25_000 * 60_000).toISOString();
-  for (const filter of ['true', `client_id = '${client_id}'`, "account_type = 'Loan'", "status = 'Frozen'", "currency = 'EUR'"]) {
+  for (const filter of [
+    'true',
+    `client_id = '${client_id}'`,
+    "account_type = 'Loan'",
+    "status = 'Frozen'",
+    "currency = 'EUR'",
+  ]) {
     const plan = await bank.pool.query(
       `explain (analyze, buffers, format json) select * from accounts where state = 'open' and ${filter} and (created_at, account_id) < ($1, 'acc_f') order by created_at desc, account_id desc limit 101`,
       [at],
@@ -125,5 +182,10 @@ test('get_account and get_client of many are answered each with its own', async 
   const account_id = await newAccount(bank, client_id);
   const asked = [{ account_id }, { account_id: newId('account') }, { account_id: "acc_'; drop table" }, { account_id }];
   const replies = await Promise.all(asked.map((data) => bank.send('get_account', data)));
-  expect(replies.map((reply) => (reply?.ok ? (reply.data as AccountMaster).account_id : reply?.refusal.code))).toEqual([account_id, 'account_not_found', 'account_not_found', account_id]);
+  expect(replies.map((reply) => (reply?.ok ? (reply.data as AccountMaster).account_id : reply?.refusal.code))).toEqual([
+    account_id,
+    'account_not_found',
+    'account_not_found',
+    account_id,
+  ]);
 });

@@ -1,5 +1,12 @@
 import type { Position } from '#libs/contracts/messages.ts';
-import { isTime, type List, type Page, type PageRequest, readPage as readKeysetPage, Where } from '#libs/postgres/keyset.ts';
+import {
+  isTime,
+  type List,
+  type Page,
+  type PageRequest,
+  readPage as readKeysetPage,
+  Where,
+} from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 
 export interface PageSource<Row, Item> extends Omit<List<Row, Item>, 'select'> {
@@ -9,6 +16,8 @@ export interface PageSource<Row, Item> extends Omit<List<Row, Item>, 'select'> {
   fixed?: string;
   /** Column = value; undefined ones are left out. */
   filters: Record<string, string | undefined>;
+  /** Conditions with `?` for their values; those without one are left out. */
+  more?: [condition: string, value: string | undefined][];
   /** The first column of the order, from (inclusive) and to (exclusive). */
   range?: { column: string; from: string | undefined; to: string | undefined };
 }
@@ -28,10 +37,16 @@ export function byTime<Row extends object>(time: keyof Row & string, id: keyof R
 }
 
 /** One page of a list of one table. Undefined for a position of another list. */
-export function readPage<Row extends object, Item>(pool: Pool, source: PageSource<Row, Item>, request: PageRequest): Promise<Page<Item> | undefined> {
-  const { from, columns, fixed = 'true', filters, range } = source;
+export function readPage<Row extends object, Item>(
+  pool: Pool,
+  source: PageSource<Row, Item>,
+  request: PageRequest,
+): Promise<Page<Item> | undefined> {
+  const { from, columns, fixed = 'true', filters, more = [], range } = source;
   const where = new Where(fixed).equal(filters);
+  for (const [condition, value] of more) if (value !== undefined) where.add(condition, value);
   if (range) where.between(range.column, range.from, range.to);
-  const select: List<Row, Item>['select'] = (conditions, order, limit) => `select ${columns} from ${from} where ${conditions} order by ${order} limit ${limit}`;
+  const select: List<Row, Item>['select'] = (conditions, order, limit) =>
+    `select ${columns} from ${from} where ${conditions} order by ${order} limit ${limit}`;
   return readKeysetPage(pool, where, { ...source, select }, request);
 }

@@ -2,23 +2,24 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, Position } from '#libs/contracts/messages.ts';
-import type { AccountMaster, StatusTransition } from '#libs/contracts/resources.ts';
+import type { AccountMaster, Client, StatusTransition } from '#libs/contracts/resources.ts';
 import { listed } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
 import { keyNotFound } from '../api-keys/api-keys.ts';
-import { getApproval, listApprovals } from './approval-queries.ts';
-import { clientNotFound } from '../clients/clients.ts';
-import { keyColumns, keyOf } from '../api-keys/key-store.ts';
 import type { KeyRow } from '../api-keys/key-store.ts';
-import type { DeadLetterTopics } from '../outcome.ts';
-import { byCreation, readPage } from './page.ts';
-import { searchRecords } from './search.ts';
-import { accountNotFound } from '../sagas/status.ts';
-import { clientColumns, clientOf } from '../clients/client-store.ts';
-import { accountColumns, findAccounts } from '../sagas/account-store.ts';
+import { keyColumns, keyOf } from '../api-keys/key-store.ts';
 import type { ClientRow } from '../clients/client-store.ts';
-import type { TransitionRow } from '../sagas/account-store.ts';
+import { clientColumns, clientOf } from '../clients/client-store.ts';
+import { clientNotFound } from '../clients/clients.ts';
+import type { DeadLetterTopics } from '../outcome.ts';
+import type { AccountRow, TransitionRow } from '../sagas/account-store.ts';
+import { accountColumns, accountOf, findAccounts } from '../sagas/account-store.ts';
+import { accountNotFound } from '../sagas/status.ts';
+import { getDeadLetter, getOperations, listAudit, listDeadLetters } from './administration-queries.ts';
+import { getApproval, listApprovals } from './approval-queries.ts';
+import { clientFilters } from './client-filters.ts';
+import { byCreation, type PageSource, readPage } from './page.ts';
+import { searchRecords } from './search.ts';
 
 /** Reads. A caller bound to one client is shown that client's own things and nothing else exists for it. */
 export interface Read {
@@ -64,9 +65,22 @@ export type QueryName = keyof typeof queryHandlers;
 export type BatchedQueryName = keyof typeof batchedQueryHandlers;
 
 async function listClients({ pool, context }: Read, data: MessageData<'list_clients'>): Promise<ReplyBody> {
-  const { client_type, ussd_phone } = data;
-  const filters = { client_id: context.bound_client_id, client_type, ussd_phone_number: ussd_phone };
-  const source = { from: 'clients', columns: clientColumns, filters, ...byCreation<ClientRow>('client_id'), item: clientOf };
+  const { client_type, client_ids, ussd_phone, external_id, email, registration_number, q } = data;
+  const filters = { client_id: context.bound_client_id, client_type, ussd_phone_number: ussd_phone, external_id };
+  const more: PageSource<ClientRow, Client>['more'] = [
+    [clientFilters.email, email],
+    [clientFilters.registration_number, registration_number],
+    [clientFilters.q, q],
+    ["client_id = any(string_to_array(?, ','))", client_ids],
+  ];
+  const source = {
+    from: 'clients',
+    columns: clientColumns,
+    filters,
+    more,
+    ...byCreation<ClientRow>('client_id'),
+    item: clientOf,
+  };
   return listed(await readPage(pool, source, data));
 }
 
@@ -76,12 +90,17 @@ async function getClients(pool: Pool, queries: BatchedQuery<MessageData<'get_cli
   const rows = new Map(result.rows.map((row) => [row.client_id, row]));
   return queries.map(({ context, data }) => {
     const row = rows.get(data.client_id);
-    return row && visible(context, row.client_id) ? found(clientOf(row)) : { ok: false, refusal: clientNotFound(data.client_id) };
+    return row && visible(context, row.client_id)
+      ? found(clientOf(row))
+      : { ok: false, refusal: clientNotFound(data.client_id) };
   });
 }
 
 /** The client with that phone active, else the one with it inactive that was created last. */
-async function searchClient({ pool, context }: Read, { ussd_phone }: MessageData<'search_client_by_ussd'>): Promise<ReplyBody> {
+async function searchClient(
+  { pool, context }: Read,
+  { ussd_phone }: MessageData<'search_client_by_ussd'>,
+): Promise<ReplyBody> {
   const result = await pool.query<ClientRow>(
     `(select ${clientColumns} from clients where ussd_phone_number = $1 and ussd_status = 'active' and ($2::text is null or client_id = $2))
      union all
@@ -91,29 +110,53 @@ async function searchClient({ pool, context }: Read, { ussd_phone }: MessageData
     [ussd_phone, context.bound_client_id ?? null],
   );
   const row = result.rows[0];
-  return row ? found(clientOf(row)) : { ok: false, refusal: refusal('client_not_found', `no client with the USSD phone number ${ussd_phone} found`) };
+  return row
+    ? found(clientOf(row))
+    : { ok: false, refusal: refusal('client_not_found', `no client with the USSD phone number ${ussd_phone} found`) };
 }
 
 async function listAccounts({ pool, context }: Read, data: MessageData<'list_accounts'>): Promise<ReplyBody> {
-  const { client_id, account_type, status, currency } = data;
+  const { client_id, account_ids, account_type, status, currency, external_id } = data;
   if (client_id !== undefined && !visible(context, client_id)) return found({ items: [] });
-  const filters = { client_id: client_id ?? context.bound_client_id, account_type, status, currency };
-  const item = (row: AccountMaster) => row;
+  const filters = { client_id: client_id ?? context.bound_client_id, account_type, status, currency, external_id };
   // The gateway adds the balance: its name and up to 17 digits.
-  const source = { from: 'accounts', columns: accountColumns, fixed: "state = 'open'", filters, ...byCreation<AccountMaster>('account_id'), item, extraBytes: 32 };
+  const source = {
+    from: 'accounts',
+    columns: accountColumns,
+    fixed: "state = 'open'",
+    filters,
+    more: [["account_id = any(string_to_array(?, ','))", account_ids]] satisfies PageSource<
+      AccountRow,
+      AccountMaster
+    >['more'],
+    ...byCreation<AccountRow>('account_id'),
+    item: accountOf,
+    extraBytes: 32,
+  };
   return listed(await readPage(pool, source, data));
 }
 
 async function getAccounts(pool: Pool, queries: BatchedQuery<MessageData<'get_account'>>[]): Promise<ReplyBody[]> {
-  const accounts = await findAccounts(pool, queries.map(({ data }) => data.account_id));
+  const accounts = await findAccounts(
+    pool,
+    queries.map(({ data }) => data.account_id),
+  );
   return queries.map(({ context, data }) => {
     const account = accounts.get(data.account_id);
-    return account && visible(context, account.client_id) ? found(account) : { ok: false, refusal: accountNotFound(data.account_id) };
+    return account && visible(context, account.client_id)
+      ? found(account)
+      : { ok: false, refusal: accountNotFound(data.account_id) };
   });
 }
 
-/** In the ledger's order: its clock may give two changes the same moment, its versions differ. Why and by whom is for the bank alone. */
-async function listTransitions({ pool, context }: Read, data: MessageData<'list_status_transitions'>): Promise<ReplyBody> {
+/**
+ * In the ledger's order: its clock may give two changes the same moment, its versions differ. Why
+ * and by whom is for the bank alone.
+ */
+async function listTransitions(
+  { pool, context }: Read,
+  data: MessageData<'list_status_transitions'>,
+): Promise<ReplyBody> {
   const account = (await findAccounts(pool, [data.account_id])).get(data.account_id);
   if (!account || !visible(context, account.client_id)) return { ok: false, refusal: accountNotFound(data.account_id) };
   const source = {
@@ -123,18 +166,27 @@ async function listTransitions({ pool, context }: Read, data: MessageData<'list_
     order: ['status_version'],
     values: ({ id }: Position) => (/^\d{1,9}$/.test(id) ? [Number(id)] : undefined),
     position: (row: TransitionRow): Position => ({ at: row.created_at, id: String(row.status_version) }),
-    item: ({ status_version: _version, reason, note, actor, ...row }: TransitionRow): StatusTransition => (context.bound_client_id === undefined ? { ...row, reason, note, actor } : row),
+    item: ({ status_version: _version, reason, note, actor, ...row }: TransitionRow): StatusTransition =>
+      context.bound_client_id === undefined ? { ...row, reason, note, actor } : row,
   };
   return listed(await readPage(pool, source, data));
 }
 
 async function listKeys({ pool, now }: Read, data: MessageData<'list_api_keys'>): Promise<ReplyBody> {
-  const source = { from: 'api_keys', columns: keyColumns, filters: {}, ...byCreation<KeyRow>('key_id'), item: (row: KeyRow) => keyOf(row, now) };
+  const source = {
+    from: 'api_keys',
+    columns: keyColumns,
+    filters: {},
+    ...byCreation<KeyRow>('key_id'),
+    item: (row: KeyRow) => keyOf(row, now),
+  };
   return listed(await readPage(pool, source, data));
 }
 
 async function getKey({ pool, now }: Read, { key_id }: MessageData<'get_api_key'>): Promise<ReplyBody> {
-  const result = isId('key', key_id) ? await pool.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1`, [key_id]) : undefined;
+  const result = isId('key', key_id)
+    ? await pool.query<KeyRow>(`select ${keyColumns} from api_keys where key_id = $1`, [key_id])
+    : undefined;
   const row = result?.rows[0];
   return row ? found(keyOf(row, now)) : { ok: false, refusal: keyNotFound(key_id) };
 }

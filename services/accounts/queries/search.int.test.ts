@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { corporate, newAccount, newClient, newId, retail, startHarness } from '../test/harness.ts';
 import type { Harness } from '../test/harness.ts';
+import { corporate, newAccount, newClient, newId, retail, startHarness } from '../test/harness.ts';
 import { clientSearch } from './search.ts';
 
 let bank: Harness;
@@ -21,43 +21,116 @@ async function search(q: string, kinds = everything, context: Partial<MessageCon
 const idsOf = (hits: SearchHit[]) => hits.map(({ id }) => id).sort();
 
 test('a client by id, by the beginning of either name in any script and case, and by both phones', async () => {
-  const zoe = await newClient(bank, { ...retail, first_name: 'Zoë', last_name: 'Ólafsdóttir', contact_number: '+35400000001', ussd_phone_number: '+35400000002' });
+  const zoe = await newClient(bank, {
+    ...retail,
+    first_name: 'Zoë',
+    last_name: 'Ólafsdóttir',
+    contact_number: '+35400000001',
+    ussd_phone_number: '+35400000002',
+  });
   const greek = await newClient(bank, { ...retail, first_name: 'Οδυσσέας', last_name: 'Ελύτης' });
   const chinese = await newClient(bank, { ...retail, first_name: '小明', last_name: '王' });
   const company = await newClient(bank, { ...corporate, company_name: 'Straße & Söhne 100%_x' });
-  for (const q of [zoe, 'zoë', 'ZOË ÓLAFS', 'ólafsdóttir zoë', 'O\u0301LAFS', '+35400000001', '354 0000-0001', '0035400000002']) expect(idsOf(await search(q)), q).toEqual([zoe]);
+  for (const q of [
+    zoe,
+    'zoë',
+    'ZOË ÓLAFS',
+    'ólafsdóttir zoë',
+    'O\u0301LAFS',
+    '+35400000001',
+    '354 0000-0001',
+    '0035400000002',
+  ])
+    expect(idsOf(await search(q)), q).toEqual([zoe]);
   for (const q of ['ΟΔΥΣΣΈΑΣ', 'οδυσσέας ε', 'ελύτησ']) expect(idsOf(await search(q)), q).toEqual([greek]);
   for (const q of ['王', '小明']) expect(idsOf(await search(q)), q).toEqual([chinese]);
-  for (const q of ['STRASSE & s', 'straße', 'Straße & Söhne 100%_']) expect(idsOf(await search(q)), q).toEqual([company]);
+  for (const q of ['STRASSE & s', 'straße', 'Straße & Söhne 100%_'])
+    expect(idsOf(await search(q)), q).toEqual([company]);
   for (const q of ['%', '_oë', 'afsdóttir', 'cli_', '\u{10FFFF}']) expect(await search(q), q).toEqual([]);
   const [hit] = await search('zoë');
-  expect(hit).toMatchObject({ kind: 'client', title: 'Zoë Ólafsdóttir', subtitle: 'Retail, +35400000001', matched: 'name' });
+  expect(hit).toMatchObject({
+    kind: 'client',
+    title: 'Zoë Ólafsdóttir',
+    subtitle: 'Retail, +35400000001',
+    matched: 'name',
+  });
   expect(await search('zoë', ['account'])).toEqual([]);
+});
+
+test('a client as people say it: any word of a name, e-mail, registration number, a phone without its country’s code', async () => {
+  const ada = await newClient(bank, {
+    ...retail,
+    first_name: 'Ada Augusta',
+    last_name: 'Lôvelace',
+    email: 'Ada.L@Example.com',
+    contact_number: '+254712345678',
+  });
+  const company = await newClient(bank, {
+    ...corporate,
+    company_name: 'The Analytical Engines Company',
+    registration_number: 'C-1842/x',
+    contact_number: '+4412345678901',
+  });
+  for (const q of ['augusta', 'lovelace aug', 'ada.l@example.COM', '0712 345 678', '(0)712-345678', '+254 712 345678'])
+    expect(idsOf(await search(q)), q).toEqual([ada]);
+  for (const q of ['engines', 'company analyt', 'c-1842/X']) expect(idsOf(await search(q)), q).toEqual([company]);
+  for (const q of ['345678', '+712345678']) expect(idsOf(await search(q, ['client'])), q).toEqual([]);
+  expect((await search('ada.l@example.com'))[0]).toMatchObject({ matched: 'email' });
+  expect((await search('C-1842/x'))[0]).toMatchObject({ matched: 'registration_number' });
+});
+
+test('an account by its digits alone, and by its number with a blank', async () => {
+  const account_id = await newAccount(bank, await newClient(bank));
+  const { rows } = await bank.pool.query<{ account_number: string }>(
+    'select account_number from accounts where account_id = $1',
+    [account_id],
+  );
+  const [prefix = '', digits = ''] = rows[0]?.account_number.split('-') ?? [];
+  for (const q of [digits, `${digits.slice(0, 4)} ${digits.slice(4)}`, `${prefix.toLowerCase()} ${digits}`])
+    expect(idsOf(await search(q, ['account'])), q).toEqual([account_id]);
 });
 
 test('an account by id and number, open ones only; audit records by request id', async () => {
   const account_id = await newAccount(bank, await newClient(bank));
-  const { rows } = await bank.pool.query<{ account_number: string }>('select account_number from accounts where account_id = $1', [account_id]);
+  const { rows } = await bank.pool.query<{ account_number: string }>(
+    'select account_number from accounts where account_id = $1',
+    [account_id],
+  );
   const number = rows[0]?.account_number ?? '';
-  for (const q of [account_id, number, number.toLowerCase()]) expect(await search(q), q).toMatchObject([{ kind: 'account', id: account_id, title: number, subtitle: 'Savings, USD, Active' }]);
+  for (const q of [account_id, number, number.toLowerCase()])
+    expect(await search(q), q).toMatchObject([
+      { kind: 'account', id: account_id, title: number, subtitle: 'Savings, USD, Active' },
+    ]);
   expect(await search(account_id, ['client', 'audit_record'])).toEqual([]);
   const client_id = newId('client');
-  await bank.send('create_client', { client_id, client: retail }, { message_id: client_id, request_id: 'a request of mine' });
-  expect(await search('a request of mine')).toMatchObject([{ kind: 'audit_record', title: 'create_client', matched: 'request_id' }]);
+  await bank.send(
+    'create_client',
+    { client_id, client: retail },
+    { message_id: client_id, request_id: 'a request of mine' },
+  );
+  expect(await search('a request of mine')).toMatchObject([
+    { kind: 'audit_record', title: 'create_client', matched: 'request_id' },
+  ]);
 });
 
 test('at most twenty, each found by an index, among a hundred thousand', async () => {
-  for (let from = 1; from <= 100_000; from += 10_000) await bank.owner.query(
-    `insert into clients (client_id, client_type, first_name, last_name, email, contact_number, created_at, updated_at)
+  for (let from = 1; from <= 100_000; from += 10_000)
+    await bank.owner.query(
+      `insert into clients (client_id, client_type, first_name, last_name, email, contact_number, created_at, updated_at)
      select 'cli_' || md5('many' || n), 'Retail', 'Many' || n % 1000, 'Names' || n, 'a@example.com', '+99900' || n % 50000, now(), now() from generate_series($1::int, $1::int + 9999) n`,
-    [from],
-  );
+      [from],
+    );
   await bank.owner.query('analyze clients');
   expect(await search('many')).toHaveLength(20);
   expect(await search('names777', ['client'])).toHaveLength(20);
   expect(await search('+999007777')).toHaveLength(2);
   for (const q of ['m', 'names9', '+999007777', `cli_${'1'.repeat(32)}`]) {
-    const plan = await bank.pool.query(`explain (analyze, buffers, format json) ${clientSearch}`, [q, q, q]);
+    const plan = await bank.pool.query(`explain (analyze, buffers, format json) ${clientSearch}`, [
+      q,
+      q,
+      q,
+      '777700999',
+    ]);
     const root = plan.rows[0]['QUERY PLAN'][0].Plan;
     expect(root['Shared Hit Blocks'] + root['Shared Read Blocks'], q).toBeLessThan(300);
     expect(JSON.stringify(root), q).not.toContain('Seq Scan');

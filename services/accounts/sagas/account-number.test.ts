@@ -42,6 +42,7 @@ describe('account numbers', () => {
   });
 
   it('refuse a draw out of range', () => {
-    for (const bad of [-1, 0.5, numbersPerPrefix, Number.NaN]) expect(() => accountNumber('Loan', bad)).toThrow(RangeError);
+    for (const bad of [-1, 0.5, numbersPerPrefix, Number.NaN])
+      expect(() => accountNumber('Loan', bad)).toThrow(RangeError);
   });
 });

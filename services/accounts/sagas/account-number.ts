@@ -1,7 +1,4 @@
-import type { AccountType } from '#libs/contracts/resources.ts';
-
-/** Prefixes of account numbers (interface.md, rule 9). */
-const prefixes: Record<AccountType, string> = { Savings: 'SAV', Checking: 'CHK', Current: 'CUR', Loan: 'LOA' };
+import { type AccountType, numberPrefixes } from '#libs/contracts/resources.ts';
 
 const form = /^(SAV|CHK|CUR|LOA)-\d{10}$/;
 
@@ -22,7 +19,7 @@ export function luhnDigit(digits: string): string {
 export function accountNumber(type: AccountType, draw: number): string {
   if (!Number.isSafeInteger(draw) || draw < 0 || draw >= numbersPerPrefix) throw new RangeError(`no draw: ${draw}`);
   const digits = String(draw).padStart(9, '0');
-  return `${prefixes[type]}-${digits}${luhnDigit(digits)}`;
+  return `${numberPrefixes[type]}-${digits}${luhnDigit(digits)}`;
 }
 
 /** True for a known prefix and ten digits whose last one is right: any single wrong digit is found. */

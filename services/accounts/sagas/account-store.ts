@@ -1,11 +1,23 @@
 import { isId } from '#libs/contracts/ids.ts';
+import { namesOf } from '#libs/contracts/names.ts';
 import type { AccountMaster, AccountStatus, AccountType, StatusTransition } from '#libs/contracts/resources.ts';
 import { intArray, textArray, timestampArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of accounts and of the history of their statuses. */
 
-export const accountColumns = 'account_id, client_id, account_number, account_type, currency, status, created_at, updated_at';
+export const accountColumns =
+  'account_id, client_id, account_number, account_type, currency, status, external_id, metadata, created_at, updated_at';
+
+export type AccountRow = Omit<AccountMaster, 'external_id' | 'metadata'> & {
+  external_id: string | null;
+  metadata: Record<string, string> | null;
+};
+
+/** An account as callers see it. */
+export function accountOf({ external_id, metadata, created_at, updated_at, ...row }: AccountRow): AccountMaster {
+  return { ...row, ...namesOf({ external_id, metadata }), created_at, updated_at };
+}
 
 export interface NewAccount {
   account_id: string;
@@ -14,18 +26,31 @@ export interface NewAccount {
   account_type: AccountType;
   currency: string;
   status: AccountStatus;
+  external_id: string | null;
+  metadata: Record<string, string> | null;
   created_at: string;
 }
 
 /** Inserts accounts as opening; returns the ids of those inserted. The numbers of the others are taken. */
 export async function insertOpenings(client: Queries, accounts: NewAccount[]): Promise<Set<string>> {
-  const column = (field: keyof NewAccount) => textArray(accounts.map((account) => account[field]));
+  const column = (field: Exclude<keyof NewAccount, 'metadata'>) => textArray(accounts.map((account) => account[field]));
   const inserted = await client.query<{ account_id: string }>(
-    `insert into accounts (account_id, client_id, account_number, account_type, currency, status, created_at, updated_at)
-     select a.*, created_at from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-       as a (account_id, client_id, account_number, account_type, currency, status, created_at)
+    `insert into accounts (account_id, client_id, account_number, account_type, currency, status, external_id, metadata, created_at, updated_at)
+     select account_id, client_id, account_number, account_type, currency, status, external_id, metadata::json, created_at, created_at
+     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
+       as a (account_id, client_id, account_number, account_type, currency, status, created_at, external_id, metadata)
      on conflict on constraint accounts_number do nothing returning account_id`,
-    [column('account_id'), column('client_id'), column('account_number'), column('account_type'), column('currency'), column('status'), timestampArray(accounts.map((account) => account.created_at))],
+    [
+      column('account_id'),
+      column('client_id'),
+      column('account_number'),
+      column('account_type'),
+      column('currency'),
+      column('status'),
+      timestampArray(accounts.map((account) => account.created_at)),
+      column('external_id'),
+      textArray(accounts.map(({ metadata }) => metadata && JSON.stringify(metadata))),
+    ],
   );
   return new Set(inserted.rows.map((row) => row.account_id));
 }
@@ -40,37 +65,51 @@ export interface ClosedOpening {
 
 /** Ends openings: the accounts are open with the ledger's status, or refused for good. Returns them all, by id. */
 export async function closeOpenings(client: Queries, closed: ClosedOpening[]): Promise<Map<string, AccountMaster>> {
-  const updated = await client.query<AccountMaster>(
+  const updated = await client.query<AccountRow>(
     `update accounts as a set state = c.state, status = coalesce(c.status, a.status), status_version = c.status_version
      from unnest($1::text[], $2::text[], $3::text[], $4::int4[]) as c (account_id, state, status, status_version)
      where a.account_id = c.account_id and a.state = 'opening' returning ${accountColumns.replaceAll(/\w+/g, 'a.$&')}`,
-    [textArray(closed.map((row) => row.account_id)), textArray(closed.map((row) => row.state)), textArray(closed.map((row) => row.status)), intArray(closed.map((row) => row.status_version))],
+    [
+      textArray(closed.map((row) => row.account_id)),
+      textArray(closed.map((row) => row.state)),
+      textArray(closed.map((row) => row.status)),
+      intArray(closed.map((row) => row.status_version)),
+    ],
   );
-  return new Map(updated.rows.map((row) => [row.account_id, row]));
+  return new Map(updated.rows.map((row) => [row.account_id, accountOf(row)]));
 }
 
 /** The open accounts among the ids. */
 export async function findAccounts(db: Queries, ids: string[]): Promise<Map<string, AccountMaster>> {
   const wellFormed = ids.filter((id) => isId('account', id));
-  const found = await db.query<AccountMaster>(`select ${accountColumns} from accounts where account_id = any($1::text[]) and state = 'open'`, [textArray(wellFormed)]);
-  return new Map(found.rows.map((row) => [row.account_id, row]));
+  const found = await db.query<AccountRow>(
+    `select ${accountColumns} from accounts where account_id = any($1::text[]) and state = 'open'`,
+    [textArray(wellFormed)],
+  );
+  return new Map(found.rows.map((row) => [row.account_id, accountOf(row)]));
 }
 
 /** Follows the ledger to a status version, only forward, and returns the account as it is then. */
-export async function followStatus(client: Queries, accountId: string, status: AccountStatus, version: number, changedAt: string): Promise<AccountMaster> {
-  const locked = await client.query<AccountMaster & { status_version: number }>(
+export async function followStatus(
+  client: Queries,
+  accountId: string,
+  status: AccountStatus,
+  version: number,
+  changedAt: string,
+): Promise<AccountMaster> {
+  const locked = await client.query<AccountRow & { status_version: number }>(
     `select ${accountColumns}, status_version from accounts where account_id = $1 and state = 'open' for no key update`,
     [accountId],
   );
   const row = locked.rows[0];
   if (!row) throw new TypeError(`account ${accountId} is not open`);
   const { status_version, ...account } = row;
-  if (version <= status_version) return account;
-  const updated = await client.query<AccountMaster>(
+  if (version <= status_version) return accountOf(account);
+  const updated = await client.query<AccountRow>(
     `update accounts set status = $2, status_version = $3, updated_at = greatest(updated_at, $4) where account_id = $1 returning ${accountColumns}`,
     [accountId, status, version, changedAt],
   );
-  return updated.rows[0] ?? account;
+  return accountOf(updated.rows[0] ?? account);
 }
 
 export interface TransitionRow {
@@ -89,6 +128,16 @@ export async function insertTransition(client: Queries, row: TransitionRow): Pro
   await client.query(
     `insert into status_transitions (transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    [row.transition_id, row.account_id, row.status_version, row.from_status, row.to_status, row.reason, row.note, row.actor, row.created_at],
+    [
+      row.transition_id,
+      row.account_id,
+      row.status_version,
+      row.from_status,
+      row.to_status,
+      row.reason,
+      row.note,
+      row.actor,
+      row.created_at,
+    ],
   );
 }

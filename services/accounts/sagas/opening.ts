@@ -1,55 +1,125 @@
 import { randomInt } from 'node:crypto';
-import { messages } from '#libs/contracts/messages.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { askedBy } from '#libs/contracts/event-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { messages } from '#libs/contracts/messages.ts';
 import type { Account } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { accountNumber, numbersPerPrefix } from './account-number.ts';
-import { clientNotFound } from '../clients/clients.ts';
-import { begun, done, eventOf, refused } from '../outcome.ts';
+import { clientStates } from '../clients/client-store.ts';
+import { clientNotFound, refusedFor } from '../clients/clients.ts';
+import { claimExternalIds } from '../clients/external-ids.ts';
 import type { Asked, Finished, Outcome } from '../outcome.ts';
-import { existingClients } from '../clients/client-store.ts';
-import { closeOpenings, insertOpenings } from './account-store.ts';
+import { begun, done, eventOf, refused } from '../outcome.ts';
+import { accountNumber, numbersPerPrefix } from './account-number.ts';
 import type { ClosedOpening, NewAccount } from './account-store.ts';
+import { closeOpenings, insertOpenings } from './account-store.ts';
 
 /**
  * The opening saga. open_account leaves the account as opening and asks the ledger to open its side, with the initial
  * deposit; the ledger's reply makes it open or refused. Until then the account is shown to nobody.
  */
 export async function openAccounts(client: Queries, asked: Asked<MessageData<'open_account'>>[]): Promise<Outcome[]> {
-  const clients = await existingClients(client, asked.map(({ data }) => data.client_id));
-  const mayOpen = ({ context, data }: Asked<MessageData<'open_account'>>) =>
-    clients.has(data.client_id) && (context.bound_client_id === undefined || context.bound_client_id === data.client_id);
-  const numbers = await drawNumbers(client, asked.filter(mayOpen));
+  const clients = await clientStates(
+    client,
+    asked.map(({ data }) => data.client_id),
+  );
+  const refusalOf = ({ context, data: { client_id } }: Asked<MessageData<'open_account'>>) => {
+    const isOwn = context.bound_client_id === undefined || context.bound_client_id === client_id;
+    return isOwn ? refusedFor(client_id, clients.get(client_id)) : clientNotFound(client_id);
+  };
+  const numbers = await insertAll(
+    client,
+    asked.filter((one) => refusalOf(one) === undefined),
+  );
   return asked.map(({ context, data }) => {
     const account_number = numbers.get(data.account_id);
-    if (account_number === undefined) return refused(clientNotFound(data.client_id));
+    if (account_number === undefined) return refused(refusalOf({ context, data }) ?? clientNotFound(data.client_id));
+    if (typeof account_number !== 'string') return refused(account_number);
     const { account_id, client_id, account_type, currency, status, initial_deposit } = data;
     const payload = { account_id, client_id, account_number, account_type, currency, status, initial_deposit };
     return begun({ step_id: account_id, message: 'open_ledger_account', account_id, payload, context, detail: {} });
   });
 }
 
+const numberTaken = (number: string) =>
+  refusal('duplicate_account_number', `an account with the number ${number} already exists`);
+const nameTaken = refusal('duplicate_external_id', 'another account has this external_id');
+
+/**
+ * Inserts accounts as opening; returns their numbers, or why they were not, by id. Of those with
+ * one external_id the first that can be inserted has it.
+ */
+async function insertAll(
+  client: Queries,
+  asked: Asked<MessageData<'open_account'>>[],
+): Promise<Map<string, string | Refusal>> {
+  const numbers = new Map<string, string | Refusal>();
+  for (let rest = asked; rest.length > 0; ) {
+    const taken = await claimExternalIds(
+      client,
+      'accounts',
+      rest.map(({ data }) => data.external_id),
+    );
+    const isTaken = ({ data: { external_id } }: (typeof rest)[number]) => external_id != null && taken.has(external_id);
+    for (const { data } of rest.filter(isTaken)) numbers.set(data.account_id, nameTaken);
+    const free = rest.filter((each) => !isTaken(each));
+    const next = free.filter(
+      ({ data: { external_id } }, i) =>
+        external_id == null || free.findIndex(({ data }) => data.external_id === external_id) === i,
+    );
+    const given = await insertUnderNumbers(client, next);
+    for (const {
+      data: { account_id, account_number },
+    } of next)
+      numbers.set(account_id, given.get(account_id) ?? numberTaken(account_number ?? ''));
+    rest = free.filter((each) => !next.includes(each));
+  }
+  return numbers;
+}
+
 const maxDraws = 50;
 
-/** Inserts the accounts, each under a number that nobody has; draws again where one is taken. Returns the numbers by id. */
-async function drawNumbers(client: Queries, asked: Asked<MessageData<'open_account'>>[]): Promise<Map<string, string>> {
+/**
+ * Inserts accounts, each under a number that nobody has: draws again where one is taken, but where
+ * it was given. Returns the numbers by id.
+ */
+async function insertUnderNumbers(
+  client: Queries,
+  asked: Asked<MessageData<'open_account'>>[],
+): Promise<Map<string, string>> {
   const numbers = new Map<string, string>();
   for (let rest = asked, draws = 0; rest.length > 0; draws++) {
     if (draws === maxDraws) throw new Error(`no free account number in ${maxDraws} draws`);
     const drawn: NewAccount[] = rest.map(({ context, data }) => {
-      const { account_id, client_id, account_type, currency, status } = data;
-      return { account_id, client_id, account_number: accountNumber(account_type, randomInt(numbersPerPrefix)), account_type, currency, status, created_at: context.time };
+      const { account_id, client_id, account_type, currency, status, external_id = null, metadata = null } = data;
+      const account_number = data.account_number ?? accountNumber(account_type, randomInt(numbersPerPrefix));
+      return {
+        account_id,
+        client_id,
+        account_number,
+        account_type,
+        currency,
+        status,
+        external_id,
+        metadata,
+        created_at: context.time,
+      };
     });
     const inserted = await insertOpenings(client, drawn);
-    for (const { account_id, account_number } of drawn) if (inserted.has(account_id)) numbers.set(account_id, account_number);
-    rest = rest.filter(({ data }) => !inserted.has(data.account_id));
+    for (const { account_id, account_number } of drawn)
+      if (inserted.has(account_id)) numbers.set(account_id, account_number);
+    rest = rest.filter(({ data }) => data.account_number == null && !inserted.has(data.account_id));
   }
   return numbers;
 }
 
 /** The ledger has answered: open, with an event, or refused for good, which is kept as the command's outcome. */
 export async function finishOpenings(client: Queries, finished: Finished[], now: string): Promise<Outcome[]> {
-  const results = finished.map(({ step, body }) => ({ step, body, result: body.ok ? messages.open_ledger_account.result.parse(body.data) : undefined }));
+  const results = finished.map(({ step, body }) => ({
+    step,
+    body,
+    result: body.ok ? messages.open_ledger_account.result.parse(body.data) : undefined,
+  }));
   const closed = results.map(({ step, result }): ClosedOpening => {
     const { status = null, status_version = 0 } = result ?? {};
     return { account_id: step.account_id, state: result ? 'open' : 'refused', status, status_version };
@@ -59,8 +129,17 @@ export async function finishOpenings(client: Queries, finished: Finished[], now:
     const account = accounts.get(step.account_id);
     if (!account) throw new TypeError(`account ${step.account_id} is not opening`);
     if (!body.ok) return refused(body.refusal);
-    const full: Account = { ...account, balance: result?.balance ?? '' };
+    const full: Account = { ...account, balance: result?.balance ?? '', available_balance: result?.balance ?? '' };
     const { client_id, account_type, currency, status } = account;
-    return done(full, [eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, { account })], { client_id, account_type, currency, status });
+    return done(
+      full,
+      [
+        eventOf({ context: step.context, now }, 'corebanking.account.opened.v1', step.account_id, {
+          account,
+          ...askedBy(step.context),
+        }),
+      ],
+      { client_id, account_type, currency, status },
+    );
   });
 }

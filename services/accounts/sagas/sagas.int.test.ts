@@ -1,13 +1,22 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
-import { messageType } from '#libs/contracts/messages.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
-import { isAccountNumber } from './account-number.ts';
-import { ledgerReply, messageFor, newAccount, newClient, newId, openingOf, outboxOf, startHarness } from '../test/harness.ts';
-import type { Harness } from '../test/harness.ts';
 import { sweep } from '../commands/sweeper.ts';
+import type { Harness } from '../test/harness.ts';
+import {
+  ledgerReply,
+  messageFor,
+  newAccount,
+  newClient,
+  newId,
+  openingOf,
+  outboxOf,
+  startHarness,
+} from '../test/harness.ts';
+import { isAccountNumber } from './account-number.ts';
 
 let bank: Harness;
 let client_id: string;
@@ -17,7 +26,10 @@ beforeAll(async () => {
 });
 afterAll(() => bank.stop());
 
-const opened = (account_id: string, balance = '10.00', status = 'Active'): ReplyBody => ({ ok: true, data: { account_id, status, status_version: 1, balance } });
+const opened = (account_id: string, balance = '10.00', status = 'Active'): ReplyBody => ({
+  ok: true,
+  data: { account_id, status, status_version: 1, balance },
+});
 
 async function shown(account_id: string): Promise<unknown> {
   const reply = await bank.send('get_account', { account_id });
@@ -33,7 +45,11 @@ async function letStepsAge(): Promise<void> {
 test('an opening asks the ledger, shows nothing meanwhile, and answers when the ledger has', async () => {
   const data = openingOf(client_id, { initial_deposit: '12.5' });
   const { account_id } = data;
-  const message = messageFor('open_account', data, { message_id: account_id, time: '2026-01-02T03:04:05.678Z', traceparent: '00-aa-bb-01' });
+  const message = messageFor('open_account', data, {
+    message_id: account_id,
+    time: '2026-01-02T03:04:05.678Z',
+    traceparent: '00-aa-bb-01',
+  });
   await bank.handleCommands([message]);
   const correlation = message.headers['correlation-id'] ?? '';
   expect(bank.repliesTo(correlation)).toEqual([]);
@@ -47,28 +63,54 @@ test('an opening asks the ledger, shows nothing meanwhile, and answers when the 
     time: '2026-01-02T03:04:05.678Z',
     partition: commandPartition(bucketOf(account_id)),
     headers: {
-      'correlation-id': account_id, 'reply-topic': 'p.accounts.commands', 'reply-partition': String(commandPartition(bucketOf(account_id))),
-      actor: 'key:key_tester', 'request-id': 'req-1', traceparent: '00-aa-bb-01',
+      'correlation-id': account_id,
+      'reply-topic': 'p.accounts.commands',
+      'reply-partition': String(commandPartition(bucketOf(account_id))),
+      actor: 'key:key_tester',
+      'request-id': 'req-1',
+      traceparent: '00-aa-bb-01',
     },
-    payload: { account_id, client_id, account_type: 'Savings', currency: 'USD', status: 'Active', initial_deposit: '12.5' },
+    payload: {
+      account_id,
+      client_id,
+      account_type: 'Savings',
+      currency: 'USD',
+      status: 'Active',
+      initial_deposit: '12.5',
+    },
   });
   expect(step?.headers).not.toHaveProperty('deadline');
 
   await bank.handleCommands([ledgerReply(account_id, account_id, opened(account_id, '12.50'))]);
   const [reply] = bank.repliesTo(correlation);
-  const account = { account_id, client_id, account_type: 'Savings', currency: 'USD', status: 'Active', created_at: '2026-01-02T03:04:05.678Z', updated_at: '2026-01-02T03:04:05.678Z' };
-  expect(reply).toEqual({ ok: true, data: { ...account, account_number: step?.payload['account_number'], balance: '12.50' } });
+  const account = {
+    account_id,
+    client_id,
+    account_type: 'Savings',
+    currency: 'USD',
+    status: 'Active',
+    created_at: '2026-01-02T03:04:05.678Z',
+    updated_at: '2026-01-02T03:04:05.678Z',
+  };
+  expect(reply).toEqual({
+    ok: true,
+    data: { ...account, account_number: step?.payload['account_number'], balance: '12.50', available_balance: '12.50' },
+  });
   expect(isAccountNumber(String(step?.payload['account_number']))).toBe(true);
   expect(await shown(account_id)).toMatchObject(account);
   const events = await outboxOf(bank.pool, account_id);
-  expect(events.slice(1).map(({ topic, type, payload }) => ({ topic, type, payload }))).toMatchObject([{ topic: 'accounts', type: 'corebanking.account.opened.v1', payload: { account } }]);
+  expect(events.slice(1).map(({ topic, type, payload }) => ({ topic, type, payload }))).toMatchObject([
+    { topic: 'accounts', type: 'corebanking.account.opened.v1', payload: { account } },
+  ]);
 });
 
 test('fifty openings under one key, through two processes, are one account; all are answered, one of them as the first', async () => {
   const second = bank.process();
   const data = openingOf(client_id);
   const { account_id } = data;
-  const copies = Array.from({ length: 50 }, () => messageFor('open_account', data, { message_id: account_id, fingerprint: 'a' }));
+  const copies = Array.from({ length: 50 }, () =>
+    messageFor('open_account', data, { message_id: account_id, fingerprint: 'a' }),
+  );
   await Promise.all(copies.slice(0, 40).map((copy, i) => (i % 2 ? bank : second).handleCommands([copy])));
   // The rest arrives while the ledger's answer, twice, is being applied.
   await Promise.all([
@@ -76,7 +118,9 @@ test('fifty openings under one key, through two processes, are one account; all 
     second.handleCommands([ledgerReply(account_id, account_id, opened(account_id))]),
     ...copies.slice(40).map((copy, i) => (i % 2 ? bank : second).handleCommands([copy])),
   ]);
-  const replies = copies.map((copy) => [bank, second].flatMap((process) => process.repliesTo(copy.headers['correlation-id'] ?? '')));
+  const replies = copies.map((copy) =>
+    [bank, second].flatMap((process) => process.repliesTo(copy.headers['correlation-id'] ?? '')),
+  );
   expect(replies.map((own) => own.length)).toEqual(copies.map(() => 1));
   expect(replies.filter(([own]) => own?.ok && own.replayed === undefined)).toHaveLength(1);
   expect(new Set(replies.map(([own]) => own?.ok && JSON.stringify(own.data))).size).toBe(1);
@@ -99,7 +143,9 @@ test('a redelivered opening is answered once per waiting gateway', async () => {
 test('another request under the same id is refused while the first is under way', async () => {
   const data = openingOf(client_id);
   await bank.send('open_account', data, { message_id: data.account_id, fingerprint: 'a' });
-  expect(await bank.send('open_account', { ...data, currency: 'EUR' }, { message_id: data.account_id, fingerprint: 'b' })).toMatchObject({ ok: false, refusal: { code: 'idempotency_key_reused' } });
+  expect(
+    await bank.send('open_account', { ...data, currency: 'EUR' }, { message_id: data.account_id, fingerprint: 'b' }),
+  ).toMatchObject({ ok: false, refusal: { code: 'idempotency_key_reused' } });
 });
 
 test('an opening that the ledger refuses is never shown, and the refusal is kept', async () => {
@@ -107,7 +153,10 @@ test('an opening that the ledger refuses is never shown, and the refusal is kept
   const { account_id } = data;
   const message = messageFor('open_account', data, { message_id: account_id });
   await bank.handleCommands([message]);
-  const refusal: ReplyBody = { ok: false, refusal: { code: 'balance_limit_exceeded', message: 'Balance Limit Exceeded: no' } };
+  const refusal: ReplyBody = {
+    ok: false,
+    refusal: { code: 'balance_limit_exceeded', message: 'Balance Limit Exceeded: no' },
+  };
   await bank.handleCommands([ledgerReply(account_id, account_id, refusal)]);
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toEqual([refusal]);
   expect(await bank.send('open_account', data, { message_id: account_id })).toEqual({ ...refusal, replayed: true });
@@ -116,15 +165,24 @@ test('an opening that the ledger refuses is never shown, and the refusal is kept
   expect(await shown(account_id)).toBe('account_not_found');
   await letStepsAge();
   expect(await sweep({ pool: bank.pool, prefix: 'p.' })).toBeGreaterThanOrEqual(0);
-  expect((await outboxOf(bank.pool, account_id)).filter((row) => row.type === messageType('open_ledger_account'))).toHaveLength(1);
+  expect(
+    (await outboxOf(bank.pool, account_id)).filter((row) => row.type === messageType('open_ledger_account')),
+  ).toHaveLength(1);
 });
 
 test('an unknown client, or not the own one, is a 404 that is kept', async () => {
   const missing = openingOf(newId('client'));
-  expect(await bank.send('open_account', missing, { message_id: missing.account_id })).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
+  expect(await bank.send('open_account', missing, { message_id: missing.account_id })).toMatchObject({
+    ok: false,
+    refusal: { code: 'client_not_found' },
+  });
   const foreign = openingOf(client_id);
-  expect(await bank.send('open_account', foreign, { message_id: foreign.account_id, bound_client_id: newId('client') })).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
-  const kept = await bank.pool.query('select from commands where command_id = any($1)', [[missing.account_id, foreign.account_id]]);
+  expect(
+    await bank.send('open_account', foreign, { message_id: foreign.account_id, bound_client_id: newId('client') }),
+  ).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
+  const kept = await bank.pool.query('select from commands where command_id = any($1)', [
+    [missing.account_id, foreign.account_id],
+  ]);
   expect(kept.rowCount).toBe(2);
 });
 
@@ -133,7 +191,9 @@ test('a fault of the ledger decides nothing: the step is sent again', async () =
   const { account_id } = data;
   const message = messageFor('open_account', data, { message_id: account_id });
   await bank.handleCommands([message]);
-  await bank.handleCommands([ledgerReply(account_id, account_id, { ok: false, refusal: { code: 'internal_error', message: 'x' } })]);
+  await bank.handleCommands([
+    ledgerReply(account_id, account_id, { ok: false, refusal: { code: 'internal_error', message: 'x' } }),
+  ]);
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toEqual([]);
   await letStepsAge();
   expect(await sweep({ pool: bank.pool, prefix: 'p.' })).toBeGreaterThan(0);
@@ -146,9 +206,14 @@ test('the sweeper sends steps of more than 2 s again, each once, from two proces
   const openings = Array.from({ length: 30 }, () => openingOf(client_id));
   for (const data of openings) await bank.send('open_account', data, { message_id: data.account_id });
   const second = bank.process();
-  const sweepBoth = () => Promise.all([bank.pool, second.deps.pool, bank.pool, second.deps.pool].map((pool) => sweep({ pool, prefix: 'p.' })));
+  const sweepBoth = () =>
+    Promise.all(
+      [bank.pool, second.deps.pool, bank.pool, second.deps.pool].map((pool) => sweep({ pool, prefix: 'p.' })),
+    );
   expect(await sweepBoth()).toEqual([0, 0, 0, 0]);
-  expect((await bank.owner.query("select from saga_steps where next_attempt_at > now() + interval '2 seconds'")).rowCount).toBe(0);
+  expect(
+    (await bank.owner.query("select from saga_steps where next_attempt_at > now() + interval '2 seconds'")).rowCount,
+  ).toBe(0);
   await letStepsAge();
   expect((await sweepBoth()).reduce((a, b) => a + b)).toBe(30);
   await bank.owner.query('update outbox_batches set published_at = now()');
@@ -157,7 +222,9 @@ test('the sweeper sends steps of more than 2 s again, each once, from two proces
   const sent = await outboxOf(bank.pool, first);
   expect(sent).toHaveLength(2);
   expect(sent[1]).toEqual(sent[0]);
-  const waits = await bank.pool.query("select distinct attempts, next_attempt_at - now() > interval '3 seconds' as later from saga_steps");
+  const waits = await bank.pool.query(
+    "select distinct attempts, next_attempt_at - now() > interval '3 seconds' as later from saga_steps",
+  );
   expect(waits.rows).toEqual([{ attempts: 2, later: true }]);
 });
 
@@ -165,7 +232,9 @@ test('the sweeper is still while the outbox is stuck', async () => {
   const data = openingOf(client_id);
   await bank.send('open_account', data, { message_id: data.account_id });
   await bank.owner.query("update saga_steps set next_attempt_at = now() - interval '1 second'");
-  await bank.owner.query("update outbox_batches set created_at = now() - interval '1 minute' where published_at is null");
+  await bank.owner.query(
+    "update outbox_batches set created_at = now() - interval '1 minute' where published_at is null",
+  );
   expect(await sweep({ pool: bank.pool, prefix: 'p.' })).toBe(0);
   await letStepsAge();
   expect(await sweep({ pool: bank.pool, prefix: 'p.' })).toBeGreaterThan(0);
@@ -173,7 +242,10 @@ test('the sweeper is still while the outbox is stuck', async () => {
 
 test('steps that began in time are finished however late', async () => {
   const data = openingOf(client_id);
-  const message = messageFor('open_account', data, { message_id: data.account_id, deadline: new Date(Date.now() + 50).toISOString() });
+  const message = messageFor('open_account', data, {
+    message_id: data.account_id,
+    deadline: new Date(Date.now() + 50).toISOString(),
+  });
   await bank.handleCommands([message]);
   await new Promise((resolve) => setTimeout(resolve, 80));
   await bank.handleCommands([ledgerReply(data.account_id, data.account_id, opened(data.account_id))]);
@@ -187,14 +259,29 @@ interface Change {
   changed?: boolean;
 }
 
-function changeOf(account_id: string, status: Change['to'], more: Partial<MessageData<'change_account_status'>> = {}): MessageData<'change_account_status'> {
+function changeOf(
+  account_id: string,
+  status: Change['to'],
+  more: Partial<MessageData<'change_account_status'>> = {},
+): MessageData<'change_account_status'> {
   return { transition_id: newId('transition'), account_id, status, reason: null, note: null, ...more };
 }
 
 function statusReply(change: MessageData<'change_account_status'>, { from, to, version, changed = true }: Change) {
   const { account_id, transition_id } = change;
   const changed_at = `2030-01-01T00:00:0${version}.000Z`;
-  return ledgerReply(transition_id, account_id, { ok: true, data: { account_id, from_status: from, to_status: to, changed, status_version: version, balance: '10.00', changed_at } });
+  return ledgerReply(transition_id, account_id, {
+    ok: true,
+    data: {
+      account_id,
+      from_status: from,
+      to_status: to,
+      changed,
+      status_version: version,
+      balance: '10.00',
+      changed_at,
+    },
+  });
 }
 
 async function history(account_id: string): Promise<unknown> {
@@ -205,18 +292,47 @@ async function history(account_id: string): Promise<unknown> {
 test('a status change is asked of the ledger, answered with its status, and written down', async () => {
   const account_id = await newAccount(bank, client_id);
   const change = changeOf(account_id, 'Frozen', { reason: 'fraud', note: 'case 7' });
-  const message = messageFor('change_account_status', change, { message_id: change.transition_id, actor: 'jwt:issuer|ann' });
+  const message = messageFor('change_account_status', change, {
+    message_id: change.transition_id,
+    actor: 'jwt:issuer|ann',
+  });
   await bank.handleCommands([message]);
   expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toEqual([]);
   const step = (await outboxOf(bank.pool, account_id)).at(-1);
-  expect(step).toMatchObject({ id: change.transition_id, topic: 'ledger.commands', headers: { 'correlation-id': change.transition_id }, payload: { transition_id: change.transition_id, account_id, status: 'Frozen' } });
+  expect(step).toMatchObject({
+    id: change.transition_id,
+    topic: 'ledger.commands',
+    headers: { 'correlation-id': change.transition_id },
+    payload: { transition_id: change.transition_id, account_id, status: 'Frozen' },
+  });
   expect(step?.partition).toBe(commandPartition(bucketOf(account_id)));
   await bank.handleCommands([statusReply(change, { from: 'Active', to: 'Frozen', version: 2 })]);
   const updated_at = '2030-01-01T00:00:02.000Z';
-  expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([{ ok: true, data: { account_id, status: 'Frozen', balance: '10.00', updated_at } }]);
-  const row = { transition_id: change.transition_id, account_id, from_status: 'Active', to_status: 'Frozen', reason: 'fraud', note: 'case 7', actor: 'jwt:issuer|ann', created_at: updated_at };
+  expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([
+    { ok: true, data: { account_id, status: 'Frozen', balance: '10.00', updated_at } },
+  ]);
+  const row = {
+    transition_id: change.transition_id,
+    account_id,
+    from_status: 'Active',
+    to_status: 'Frozen',
+    reason: 'fraud',
+    note: 'case 7',
+    actor: 'jwt:issuer|ann',
+    created_at: updated_at,
+  };
   expect(await history(account_id)).toEqual([row]);
-  expect((await outboxOf(bank.pool, account_id)).at(-1)).toMatchObject({ topic: 'accounts', type: 'corebanking.account.status_changed.v1', payload: { from_status: 'Active', to_status: 'Frozen', status_version: 2, actor: 'jwt:issuer|ann', changed_at: updated_at } });
+  expect((await outboxOf(bank.pool, account_id)).at(-1)).toMatchObject({
+    topic: 'accounts',
+    type: 'corebanking.account.status_changed.v1',
+    payload: {
+      from_status: 'Active',
+      to_status: 'Frozen',
+      status_version: 2,
+      actor: 'jwt:issuer|ann',
+      changed_at: updated_at,
+    },
+  });
 });
 
 test('the same status is asked of the ledger too, and records nothing', async () => {
@@ -226,45 +342,105 @@ test('the same status is asked of the ledger too, and records nothing', async ()
   await bank.handleCommands([message]);
   const before = await outboxOf(bank.pool, account_id);
   await bank.handleCommands([statusReply(change, { from: 'Active', to: 'Active', version: 1, changed: false })]);
-  expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([{ ok: true, data: { status: 'Active' } }]);
+  expect(bank.repliesTo(message.headers['correlation-id'] ?? '')).toMatchObject([
+    { ok: true, data: { status: 'Active' } },
+  ]);
   expect(await history(account_id)).toEqual([]);
   expect(await outboxOf(bank.pool, account_id)).toEqual(before);
-  expect(await bank.send('change_account_status', change, { message_id: change.transition_id })).toMatchObject({ ok: true, replayed: true });
+  expect(await bank.send('change_account_status', change, { message_id: change.transition_id })).toMatchObject({
+    ok: true,
+    replayed: true,
+  });
 });
 
 test('versions that come out of order leave the newest, and the whole history in its order', async () => {
   const account_id = await newAccount(bank, client_id);
-  const changes = [changeOf(account_id, 'Inactive'), changeOf(account_id, 'Frozen', { reason: 'legal' }), changeOf(account_id, 'Active')] as const;
+  const changes = [
+    changeOf(account_id, 'Inactive'),
+    changeOf(account_id, 'Frozen', { reason: 'legal' }),
+    changeOf(account_id, 'Active'),
+  ] as const;
   for (const change of changes) await bank.send('change_account_status', change, { message_id: change.transition_id });
   await bank.handleCommands([statusReply(changes[2], { from: 'Frozen', to: 'Active', version: 4 })]);
   await bank.handleCommands([statusReply(changes[0], { from: 'Active', to: 'Inactive', version: 2 })]);
-  await bank.handleCommands([statusReply(changes[1], { from: 'Inactive', to: 'Frozen', version: 3 }), statusReply(changes[1], { from: 'Inactive', to: 'Frozen', version: 3 })]);
+  await bank.handleCommands([
+    statusReply(changes[1], { from: 'Inactive', to: 'Frozen', version: 3 }),
+    statusReply(changes[1], { from: 'Inactive', to: 'Frozen', version: 3 }),
+  ]);
   expect(await shown(account_id)).toMatchObject({ status: 'Active', updated_at: '2030-01-01T00:00:04.000Z' });
-  expect(await history(account_id)).toMatchObject([{ to_status: 'Active' }, { to_status: 'Frozen' }, { to_status: 'Inactive' }]);
-  expect(await bank.send('list_status_transitions', { account_id, limit: 2, order: 'asc' })).toMatchObject({ data: { items: [{ to_status: 'Inactive' }, { to_status: 'Frozen' }], next: { id: '3' } } });
-  expect(await bank.send('list_status_transitions', { account_id, limit: 2, order: 'asc', after: { at: '', id: '3' } })).toMatchObject({ data: { items: [{ to_status: 'Active' }] } });
+  expect(await history(account_id)).toMatchObject([
+    { to_status: 'Active' },
+    { to_status: 'Frozen' },
+    { to_status: 'Inactive' },
+  ]);
+  expect(await bank.send('list_status_transitions', { account_id, limit: 2, order: 'asc' })).toMatchObject({
+    data: { items: [{ to_status: 'Inactive' }, { to_status: 'Frozen' }], next: { id: '3' } },
+  });
+  expect(
+    await bank.send('list_status_transitions', { account_id, limit: 2, order: 'asc', after: { at: '', id: '3' } }),
+  ).toMatchObject({ data: { items: [{ to_status: 'Active' }] } });
 });
 
 test('a status change of an account that is not there, not open or not the own one is a 404', async () => {
   const opening = openingOf(client_id);
   await bank.send('open_account', opening, { message_id: opening.account_id });
   const account_id = await newAccount(bank, client_id);
-  for (const [id, bound] of [[newId('account'), undefined], ['nonsense', undefined], [opening.account_id, undefined], [account_id, newId('client')]] as const) {
+  for (const [id, bound] of [
+    [newId('account'), undefined],
+    ['nonsense', undefined],
+    [opening.account_id, undefined],
+    [account_id, newId('client')],
+  ] as const) {
     const change = changeOf(id, 'Inactive');
-    expect(await bank.send('change_account_status', change, { message_id: change.transition_id, bound_client_id: bound })).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
+    expect(
+      await bank.send('change_account_status', change, { message_id: change.transition_id, bound_client_id: bound }),
+    ).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
   }
-  expect(await bank.send('list_status_transitions', { account_id, limit: 1, order: 'desc' }, { bound_client_id: newId('client') })).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
+  expect(
+    await bank.send(
+      'list_status_transitions',
+      { account_id, limit: 1, order: 'desc' },
+      { bound_client_id: newId('client') },
+    ),
+  ).toMatchObject({ ok: false, refusal: { code: 'account_not_found' } });
 });
 
 test('a caller bound to the client sees when the status changed, never why or by whom', async () => {
   const client_id = await newClient(bank);
   const account_id = await newAccount(bank, client_id);
   const transition_id = newId('transition');
-  await bank.send('change_account_status', { transition_id, account_id, status: 'Frozen', reason: 'legal', note: 'SAR filed' }, { message_id: transition_id, actor: 'jwt:issuer|officer' });
-  await bank.handleCommands([ledgerReply(transition_id, account_id, { ok: true, data: { account_id, from_status: 'Active', to_status: 'Frozen', changed: true, status_version: 2, balance: '10', changed_at: '2026-01-02T03:04:05.678Z' } })]);
-  const seen = { transition_id, account_id, from_status: 'Active', to_status: 'Frozen', created_at: '2026-01-02T03:04:05.678Z' };
-  const ask = async (bound_client_id?: string) => bank.send('list_status_transitions', { account_id, limit: 5, order: 'desc' }, { bound_client_id });
-  expect(await ask()).toEqual({ ok: true, data: { items: [{ ...seen, reason: 'legal', note: 'SAR filed', actor: 'jwt:issuer|officer' }] } });
+  await bank.send(
+    'change_account_status',
+    { transition_id, account_id, status: 'Frozen', reason: 'legal', note: 'SAR filed' },
+    { message_id: transition_id, actor: 'jwt:issuer|officer' },
+  );
+  await bank.handleCommands([
+    ledgerReply(transition_id, account_id, {
+      ok: true,
+      data: {
+        account_id,
+        from_status: 'Active',
+        to_status: 'Frozen',
+        changed: true,
+        status_version: 2,
+        balance: '10',
+        changed_at: '2026-01-02T03:04:05.678Z',
+      },
+    }),
+  ]);
+  const seen = {
+    transition_id,
+    account_id,
+    from_status: 'Active',
+    to_status: 'Frozen',
+    created_at: '2026-01-02T03:04:05.678Z',
+  };
+  const ask = async (bound_client_id?: string) =>
+    bank.send('list_status_transitions', { account_id, limit: 5, order: 'desc' }, { bound_client_id });
+  expect(await ask()).toEqual({
+    ok: true,
+    data: { items: [{ ...seen, reason: 'legal', note: 'SAR filed', actor: 'jwt:issuer|officer' }] },
+  });
   expect(await ask(client_id)).toEqual({ ok: true, data: { items: [seen] } });
 });
 
@@ -280,7 +456,9 @@ test('a number that is taken is drawn again inside the same operation', async ()
     const data = openingOf(client_id);
     await bank.send('open_account', data, { message_id: data.account_id });
     const [step] = await outboxOf(bank.pool, data.account_id);
-    const stored = await bank.pool.query('select account_number from accounts where account_id = $1', [data.account_id]);
+    const stored = await bank.pool.query('select account_number from accounts where account_id = $1', [
+      data.account_id,
+    ]);
     expect(stored.rows).toEqual([{ account_number: step?.payload['account_number'] }]);
   } finally {
     await bank.owner.query('drop function accounts.collide() cascade');

@@ -1,11 +1,14 @@
-import { refusal } from '#libs/contracts/errors.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
-import { messages } from '#libs/contracts/messages.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { askedBy } from '#libs/contracts/event-fields.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { messages } from '#libs/contracts/messages.ts';
 import type { Account } from '#libs/contracts/resources.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
-import { begun, done, eventOf, refused } from '../outcome.ts';
+import { clientStates } from '../clients/client-store.ts';
+import { refusedFor } from '../clients/clients.ts';
 import type { Asked, Finished, Outcome } from '../outcome.ts';
+import { begun, done, eventOf, refused } from '../outcome.ts';
 import { findAccounts, followStatus, insertTransition } from './account-store.ts';
 
 export function accountNotFound(accountId: string): Refusal {
@@ -13,34 +16,90 @@ export function accountNotFound(accountId: string): Refusal {
 }
 
 /**
- * The status saga. Whether the move is a no-op, and from what, only the ledger knows: it is always asked. Its commit is the
- * moment the status holds.
+ * The status saga. Whether the move is a no-op, and from what, only the ledger knows: it is always
+ * asked. Its commit is the moment the status holds.
  */
-export async function changeAccountStatuses(client: Queries, asked: Asked<MessageData<'change_account_status'>>[]): Promise<Outcome[]> {
-  const accounts = await findAccounts(client, asked.map(({ data }) => data.account_id));
+export async function changeAccountStatuses(
+  client: Queries,
+  asked: Asked<MessageData<'change_account_status'>>[],
+): Promise<Outcome[]> {
+  const accounts = await findAccounts(
+    client,
+    asked.map(({ data }) => data.account_id),
+  );
+  const clients = await clientStates(
+    client,
+    [...accounts.values()].map(({ client_id }) => client_id),
+  );
   return asked.map(({ context, data }) => {
     const { transition_id, account_id, status, reason, note, keep_frozen } = data;
     const account = accounts.get(account_id);
     const bound = context.bound_client_id;
     if (!account || (bound !== undefined && bound !== account.client_id)) return refused(accountNotFound(account_id));
+    const gone = refusedFor(account.client_id, clients.get(account.client_id));
+    if (gone) return refused(gone);
     const payload = { transition_id, account_id, status, keep_frozen };
-    return begun({ step_id: transition_id, message: 'change_ledger_account_status', account_id, payload, context, detail: { reason, note } });
+    return begun({
+      step_id: transition_id,
+      message: 'change_ledger_account_status',
+      account_id,
+      payload,
+      context,
+      detail: { reason, note },
+    });
   });
 }
 
-/** Follows the ledger: status if its version is newer, a history row and an event only if the ledger changed something. */
+/**
+ * Follows the ledger: status if its version is newer, a history row and an event only if the ledger
+ * changed something.
+ */
 export async function finishStatusChange(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
   if (!body.ok) return refused(body.refusal);
-  const { from_status, to_status, changed, status_version, balance, changed_at } = messages.change_ledger_account_status.result.parse(body.data);
+  const {
+    from_status,
+    to_status,
+    changed,
+    status_version,
+    balance,
+    available_balance = balance,
+    changed_at,
+  } = messages.change_ledger_account_status.result.parse(body.data);
   const { account_id, step_id: transition_id, context } = step;
   const row = await followStatus(client, account_id, to_status, status_version, changed_at);
-  const account: Account = { ...row, status: to_status, balance };
+  const account: Account = { ...row, status: to_status, balance, available_balance };
   const { reason = null, note = null } = step.detail;
   // The note is free text about a person.
   const details = { from_status, to_status, reason };
   if (!changed) return done(account, [], details);
   const actor = context.actor;
-  await insertTransition(client, { transition_id, account_id, status_version, from_status, to_status, reason, note, actor, created_at: changed_at });
-  const event = { account_id, client_id: row.client_id, transition_id, from_status, to_status, reason, status_version, actor, changed_at };
-  return done(account, [eventOf({ context, now }, 'corebanking.account.status_changed.v1', account_id, event)], details);
+  await insertTransition(client, {
+    transition_id,
+    account_id,
+    status_version,
+    from_status,
+    to_status,
+    reason,
+    note,
+    actor,
+    created_at: changed_at,
+  });
+  const event = {
+    account_id,
+    client_id: row.client_id,
+    transition_id,
+    from_status,
+    to_status,
+    reason,
+    status_version,
+    actor,
+    changed_at,
+    account_number: row.account_number,
+    request_channel: askedBy(context).request_channel,
+  };
+  return done(
+    account,
+    [eventOf({ context, now }, 'corebanking.account.status_changed.v1', account_id, event)],
+    details,
+  );
 }

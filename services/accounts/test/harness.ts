@@ -1,22 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { replySchema, replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
-import { bucketOf, idOf } from '#libs/contracts/ids.ts';
+import { replySchema, replyType, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { IdKind } from '#libs/contracts/ids.ts';
-import { messages, messageType } from '#libs/contracts/messages.ts';
+import { bucketOf, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
-import { createPool } from '#libs/postgres/pool.ts';
-import type { Pool } from '#libs/postgres/pool.ts';
-import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { createPool } from '#libs/postgres/pool.ts';
+import { createTestDatabase, silent } from '#libs/postgres/test/test-database.ts';
 import { createReplies, type ReplyPublisher } from '#libs/service/replies.ts';
 import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
-import { accountsCommands, accountsQueries } from '../consumers.ts';
+import { createAuditVerifier } from '../audit/audit-checks.ts';
 import type { ConsumerDeps } from '../consumers.ts';
+import { accountsCommands, accountsQueries } from '../consumers.ts';
 import { migrateAccounts, schema } from '../schema.ts';
 
 /** For tests: accounts without Kafka. Messages go in as they would arrive; replies and dead letters are caught. */
@@ -76,11 +77,20 @@ function createProcess(pool: Pool) {
   const publish = async (message: OutgoingMessage) => {
     const { topic, partition = -1, value, headers } = message;
     if (topic.endsWith('.dlq')) return void deadLetters.push({ message, code: headers['dlq-code'] ?? '' });
-    replies.push({ topic, partition, correlation_id: headers['correlation-id'] ?? '', body: replySchema.parse(JSON.parse(String(value))) });
+    replies.push({
+      topic,
+      partition,
+      correlation_id: headers['correlation-id'] ?? '',
+      body: replySchema.parse(JSON.parse(String(value))),
+    });
   };
   const now = () => clock.now ?? new Date();
-  const publisher = { publish, publishAll: async (messages: readonly OutgoingMessage[]) => void (await Promise.all(messages.map(publish))) };
-  const repliesBy = (to: ReplyPublisher) => createReplies({ publisher: to, source: source.accounts, logger: silent, now: () => now().getTime() });
+  const publisher = {
+    publish,
+    publishAll: async (messages: readonly OutgoingMessage[]) => void (await Promise.all(messages.map(publish))),
+  };
+  const repliesBy = (to: ReplyPublisher) =>
+    createReplies({ publisher: to, source: source.accounts, logger: silent, now: () => now().getTime() });
   const deps: ConsumerDeps = {
     pool,
     prefix: 'p.',
@@ -92,28 +102,57 @@ function createProcess(pool: Pool) {
       read: async (topic, partition, offset) => kept.get(`${topic}/${partition}/${offset}`),
       publish: async (message) => void redriven.push(message),
     },
+    retention: { years: 10, eventsDays: 400, outboxHours: 24 },
+    auditVerifier: createAuditVerifier({
+      pool,
+      reads: pool,
+      now: () => now(),
+      wakeRelay: () => undefined,
+      logger: silent,
+    }),
     wakeRelay: () => undefined,
     now,
     observe: () => undefined,
   };
   const { handle: handleCommands } = accountsCommands(deps);
   const handleQueries = accountsQueries(deps);
-  const repliesTo = (correlationId: string) => replies.filter((reply) => reply.correlation_id === correlationId).map((reply) => reply.body);
+  const repliesTo = (correlationId: string) =>
+    replies.filter((reply) => reply.correlation_id === correlationId).map((reply) => reply.body);
 
   /** Sends a message and returns its reply; undefined when there is none yet. */
-  async function send<N extends MessageName>(name: N, data: MessageData<N>, overrides: Overrides = {}): Promise<ReplyBody | undefined> {
+  async function send<N extends MessageName>(
+    name: N,
+    data: MessageData<N>,
+    overrides: Overrides = {},
+  ): Promise<ReplyBody | undefined> {
     const message = messageFor(name, data, overrides);
     const isQuery = messages[name].kind === 'query';
     await (isQuery ? handleQueries : handleCommands)([message]);
     return repliesTo(message.headers['correlation-id'] ?? '')[0];
   }
-  return { deps, repliesBy, clock, kept, redriven, replies, deadLetters, repliesTo, send, handleCommands, handleQueries };
+  return {
+    deps,
+    repliesBy,
+    clock,
+    kept,
+    redriven,
+    replies,
+    deadLetters,
+    repliesTo,
+    send,
+    handleCommands,
+    handleQueries,
+  };
 }
 
 const keyFields = ['account_id', 'client_id', 'key_id', 'dead_letter_id'] as const;
 
 /** A message as the gateway would send it, with a fresh correlation id. */
-export function messageFor<N extends MessageName>(name: N, data: MessageData<N>, overrides: Overrides = {}): ReceivedMessage {
+export function messageFor<N extends MessageName>(
+  name: N,
+  data: MessageData<N>,
+  overrides: Overrides = {},
+): ReceivedMessage {
   const fields: Record<string, unknown> = data;
   const key = String(keyFields.map((field) => fields[field]).find((value) => value !== undefined) ?? '');
   const now = Date.now();
@@ -135,20 +174,44 @@ export function messageFor<N extends MessageName>(name: N, data: MessageData<N>,
   return signedForTest(received(`p.${messages[name].topic}`, key, toHeaders(context), JSON.stringify(data)));
 }
 
-export function received(topic: string, key: string, headers: Record<string, string>, value: string | null): ReceivedMessage {
-  return { topic, partition: commandPartition(bucketOf(key)), offset: offsets++, key, value: value === null ? null : Buffer.from(value), headers, timestamp_ms: Date.now() };
+export function received(
+  topic: string,
+  key: string,
+  headers: Record<string, string>,
+  value: string | null,
+): ReceivedMessage {
+  return {
+    topic,
+    partition: commandPartition(bucketOf(key)),
+    offset: offsets++,
+    key,
+    value: value === null ? null : Buffer.from(value),
+    headers,
+    timestamp_ms: Date.now(),
+  };
 }
 
 /** What the outbox holds for one key, in order. */
 export async function outboxOf(pool: Pool, key: string): Promise<TestEvent[]> {
-  return (await readOutbox(pool)).filter((event) => event.key === key).map(({ id, topic, type, time, headers = {}, partition, payload }) => (
-    { id, topic, key, type, time, headers, ...(partition === undefined ? {} : { partition }), payload: JSON.parse(payload ?? 'null') as Record<string, unknown> }
-  ));
+  return (await readOutbox(pool))
+    .filter((event) => event.key === key)
+    .map(({ id, topic, type, time, headers = {}, partition, payload }) => ({
+      id,
+      topic,
+      key,
+      type,
+      time,
+      headers,
+      ...(partition === undefined ? {} : { partition }),
+      payload: JSON.parse(payload ?? 'null') as Record<string, unknown>,
+    }));
 }
 
 /** The ledger's reply to a step, as it arrives on accounts.commands. */
 export function ledgerReply(stepId: string, accountId: string, body: ReplyBody): ReceivedMessage {
-  return signedForTest(received('p.accounts.commands', accountId, { ce_type: replyType, ce_id: stepId }, JSON.stringify(body)));
+  return signedForTest(
+    received('p.accounts.commands', accountId, { ce_type: replyType, ce_id: stepId }, JSON.stringify(body)),
+  );
 }
 
 export const retail = {
@@ -162,10 +225,20 @@ export const retail = {
   ussd_status: 'inactive' as const,
 };
 
-export const corporate = { client_type: 'Corporate' as const, company_name: 'Analytical Engines', registration_number: 'AE-1', email: 'office@example.com', contact_number: '+254700000002', address: 'London' };
+export const corporate = {
+  client_type: 'Corporate' as const,
+  company_name: 'Analytical Engines',
+  registration_number: 'AE-1',
+  email: 'office@example.com',
+  contact_number: '+254700000002',
+  address: 'London',
+};
 
 /** Creates a client and returns its id. */
-export async function newClient(harness: Harness, client: MessageData<'create_client'>['client'] = retail): Promise<string> {
+export async function newClient(
+  harness: Harness,
+  client: MessageData<'create_client'>['client'] = retail,
+): Promise<string> {
   const client_id = newId('client');
   const reply = await harness.send('create_client', { client_id, client }, { message_id: client_id });
   if (!reply?.ok) throw new Error(`no client: ${JSON.stringify(reply)}`);
@@ -173,13 +246,33 @@ export async function newClient(harness: Harness, client: MessageData<'create_cl
 }
 
 /** Opens an account, playing the ledger, and returns its id. */
-export async function newAccount(harness: Harness, clientId: string, changes: Partial<MessageData<'open_account'>> = {}): Promise<string> {
+export async function newAccount(
+  harness: Harness,
+  clientId: string,
+  changes: Partial<MessageData<'open_account'>> = {},
+): Promise<string> {
   const data = openingOf(clientId, changes);
   await harness.send('open_account', data, { message_id: data.account_id });
-  await harness.handleCommands([ledgerReply(data.account_id, data.account_id, { ok: true, data: { account_id: data.account_id, status: data.status, status_version: 1, balance: data.initial_deposit } })]);
+  await harness.handleCommands([
+    ledgerReply(data.account_id, data.account_id, {
+      ok: true,
+      data: { account_id: data.account_id, status: data.status, status_version: 1, balance: data.initial_deposit },
+    }),
+  ]);
   return data.account_id;
 }
 
-export function openingOf(clientId: string, changes: Partial<MessageData<'open_account'>> = {}): MessageData<'open_account'> {
-  return { account_id: newId('account'), client_id: clientId, account_type: 'Savings', currency: 'USD', initial_deposit: '10', status: 'Active', ...changes };
+export function openingOf(
+  clientId: string,
+  changes: Partial<MessageData<'open_account'>> = {},
+): MessageData<'open_account'> {
+  return {
+    account_id: newId('account'),
+    client_id: clientId,
+    account_type: 'Savings',
+    currency: 'USD',
+    initial_deposit: '10',
+    status: 'Active',
+    ...changes,
+  };
 }

@@ -23,7 +23,7 @@ export interface Summary extends Activity {
 }
 
 export const stranger = 'unauthenticated';
-export const various = 'various';
+const various = 'various';
 
 /** Summaries of one take at most, the most frequent ones; all others are added up by outcome. */
 const maxOfStrangers = 20;
@@ -32,8 +32,9 @@ const maxOfCallers = 200;
 const maxKept = 10_000;
 
 /**
- * Counts activities by address, caller, route and outcome. However many callers and addresses there are, what is taken is
- * bounded: strangers cannot make the audit grow by more than some dozens of records a minute.
+ * Counts activities by address, caller, route and outcome. However many callers and addresses there
+ * are, what is taken is bounded: strangers cannot make the audit grow by more than some dozens of
+ * records a minute.
  */
 export class Activities {
   #counted = new Map<string, Summary>();
@@ -45,7 +46,10 @@ export class Activities {
 
   /** What was counted since the last take. */
   take(): Summary[] {
-    const [counted, taken] = [[...this.#counted.values()].sort((a, b) => b.count - a.count), new Map<string, Summary>()];
+    const [counted, taken] = [
+      [...this.#counted.values()].sort((a, b) => b.count - a.count),
+      new Map<string, Summary>(),
+    ];
     this.#counted = new Map();
     const room = { strangers: maxOfStrangers, callers: maxOfCallers };
     for (const summary of counted) {

@@ -13,12 +13,27 @@ const apiKey = makeApiKey('live', keyId);
 function setUp() {
   const clock = { now: Date.parse('2026-01-01T00:00:00.000Z') };
   const uses: string[] = [];
-  const keys = createApiKeys({ pepper, environments: ['live'], logger: pino({ level: 'silent' }), onUse: (id, at) => uses.push(`${id} ${at.toISOString()}`), now: () => clock.now });
-  const state = (changes: Partial<EventData<'corebanking.api_key.v1'>> = {}) => ({
-    key_id: keyId, family_id: `key_${'0'.repeat(32)}`, secret_hash: hashApiKey(pepper, apiKey), scopes: ['accounts:read'], environment: 'live' as const,
-    client_id: null, expires_at: '2026-06-01T00:00:00.000Z', revoked_at: null, version: 1, ...changes,
+  const keys = createApiKeys({
+    pepper,
+    environments: ['live'],
+    logger: pino({ level: 'silent' }),
+    onUse: (id, at) => uses.push(`${id} ${at.toISOString()}`),
+    now: () => clock.now,
   });
-  const take = (changes?: Partial<EventData<'corebanking.api_key.v1'>>) => keys.take(keyId, Buffer.from(JSON.stringify(state(changes))));
+  const state = (changes: Partial<EventData<'corebanking.api_key.v1'>> = {}) => ({
+    key_id: keyId,
+    family_id: `key_${'0'.repeat(32)}`,
+    secret_hash: hashApiKey(pepper, apiKey),
+    scopes: ['accounts:read'],
+    environment: 'live' as const,
+    client_id: null,
+    expires_at: '2026-06-01T00:00:00.000Z',
+    revoked_at: null,
+    version: 1,
+    ...changes,
+  });
+  const take = (changes?: Partial<EventData<'corebanking.api_key.v1'>>) =>
+    keys.take(keyId, Buffer.from(JSON.stringify(state(changes))));
   return { clock, keys, uses, take };
 }
 
@@ -33,16 +48,42 @@ test('a known key is its caller, named by its family', () => {
 test('another secret, another pepper, a typing error and foreign texts are nobody', () => {
   const { keys, take } = setUp();
   take();
-  for (const text of ['', 'x', makeApiKey('live', keyId), `${apiKey} `, apiKey.slice(0, -1), apiKey.replace('live', 'test'), `${apiKey}, ${apiKey}`]) expect(keys.find(text)).toBeUndefined();
+  for (const text of [
+    '',
+    'x',
+    makeApiKey('live', keyId),
+    `${apiKey} `,
+    apiKey.slice(0, -1),
+    apiKey.replace('live', 'test'),
+    `${apiKey}, ${apiKey}`,
+  ])
+    expect(keys.find(text)).toBeUndefined();
   take({ secret_hash: hashApiKey('another pepper here', apiKey), version: 2 });
   expect(keys.find(apiKey)).toBeUndefined();
 });
 
 test('while the pepper is rotated, keys of the one before it go on working', () => {
   const [before, after] = [hashApiKey('the pepper before', apiKey), hashApiKey(pepper, apiKey)];
-  const rotating = createApiKeys({ pepper, environments: ['live'], previousPepper: 'the pepper before', logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.parse('2026-01-01T00:00:00.000Z') });
+  const rotating = createApiKeys({
+    pepper,
+    environments: ['live'],
+    previousPepper: 'the pepper before',
+    logger: pino({ level: 'silent' }),
+    onUse: () => undefined,
+    now: () => Date.parse('2026-01-01T00:00:00.000Z'),
+  });
   for (const [version, secret_hash] of [before, after].entries()) {
-    const state = { key_id: keyId, family_id: keyId, secret_hash, scopes: [], environment: 'live', client_id: null, expires_at: '2026-06-01T00:00:00.000Z', revoked_at: null, version };
+    const state = {
+      key_id: keyId,
+      family_id: keyId,
+      secret_hash,
+      scopes: [],
+      environment: 'live',
+      client_id: null,
+      expires_at: '2026-06-01T00:00:00.000Z',
+      revoked_at: null,
+      version,
+    };
     rotating.take(keyId, Buffer.from(JSON.stringify(state)));
     expect(rotating.find(apiKey)).toMatchObject({ keyId });
     expect(rotating.find(makeApiKey('live', keyId))).toBeUndefined();
@@ -50,10 +91,30 @@ test('while the pepper is rotated, keys of the one before it go on working', () 
 });
 
 test('a key of a test works only where the environments name test', () => {
-  for (const [environments, expected] of [[['live'], false], [['live', 'test'], true], [['test'], true]] as const) {
-    const keys = createApiKeys({ pepper, environments, logger: pino({ level: 'silent' }), onUse: () => undefined, now: () => Date.parse('2026-01-01T00:00:00.000Z') });
+  for (const [environments, expected] of [
+    [['live'], false],
+    [['live', 'test'], true],
+    [['test'], true],
+  ] as const) {
+    const keys = createApiKeys({
+      pepper,
+      environments,
+      logger: pino({ level: 'silent' }),
+      onUse: () => undefined,
+      now: () => Date.parse('2026-01-01T00:00:00.000Z'),
+    });
     const ofATest = makeApiKey('test', keyId);
-    const state = { key_id: keyId, family_id: keyId, secret_hash: hashApiKey(pepper, ofATest), scopes: [], environment: 'test', client_id: null, expires_at: '2026-06-01T00:00:00.000Z', revoked_at: null, version: 1 };
+    const state = {
+      key_id: keyId,
+      family_id: keyId,
+      secret_hash: hashApiKey(pepper, ofATest),
+      scopes: [],
+      environment: 'test',
+      client_id: null,
+      expires_at: '2026-06-01T00:00:00.000Z',
+      revoked_at: null,
+      version: 1,
+    };
     keys.take(keyId, Buffer.from(JSON.stringify(state)));
     expect(keys.find(ofATest) !== undefined).toBe(expected);
   }

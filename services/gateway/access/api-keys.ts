@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { hashApiKey, parseApiKey, sameHash } from '#libs/contracts/api-key.ts';
-import { events } from '#libs/contracts/events.ts';
 import type { EventData } from '#libs/contracts/events.ts';
+import { events } from '#libs/contracts/events.ts';
 import { grantedScopes } from '#libs/contracts/scopes.ts';
 import type { Caller } from './caller.ts';
 
@@ -31,7 +31,10 @@ export interface ApiKeysOptions {
 
 /** Every API key there is, as the topic `api-keys` tells it: no look-up leaves the process. */
 export interface ApiKeys {
-  /** Takes one message of the topic, whatever its record key is; an older version than the known one, and a tombstone, change nothing. */
+  /**
+   * Takes one message of the topic, whatever its record key is; an older version than the known
+   * one, and a tombstone, change nothing.
+   */
   take(key: string | null, value: Buffer | null): void;
   /** The caller of a key; undefined for one that is malformed, unknown, expired, revoked or of another environment. */
   find(apiKey: string): Caller | undefined;
@@ -53,7 +56,8 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
 
   // Every one of them, so that the time taken says nothing of which it was.
   const peppers = previousPepper === undefined ? [pepper] : [pepper, previousPepper];
-  const isRight = (apiKey: string, hash: string): boolean => peppers.filter((one) => sameHash(hashApiKey(one, apiKey), hash)).length > 0;
+  const isRight = (apiKey: string, hash: string): boolean =>
+    peppers.filter((one) => sameHash(hashApiKey(one, apiKey), hash)).length > 0;
 
   const prove = (apiKey: string): KnownKey | undefined => {
     const parsed = parseApiKey(apiKey);
@@ -71,14 +75,25 @@ export function createApiKeys({ pepper, environments, previousPepper, logger, on
       const state = value === null ? undefined : readState(key, value, logger);
       const before = state && known.get(state.key_id);
       if (!state || (before && before.state.version > state.version)) return;
-      known.set(state.key_id, { state, expiresMs: Date.parse(state.expires_at), caller: callerOf(state), usedMs: before?.usedMs ?? -Infinity });
+      known.set(state.key_id, {
+        state,
+        expiresMs: Date.parse(state.expires_at),
+        caller: callerOf(state),
+        usedMs: before?.usedMs ?? -Infinity,
+      });
       if (before?.shown !== undefined) byText.delete(before.shown);
       for (const check of [...waiting]) check();
     },
     find(apiKey) {
       const key = byText.get(apiKey) ?? prove(apiKey);
       const nowMs = now();
-      if (!key || key.state.revoked_at !== null || key.expiresMs <= nowMs || !environments.includes(key.state.environment)) return undefined;
+      if (
+        !key ||
+        key.state.revoked_at !== null ||
+        key.expiresMs <= nowMs ||
+        !environments.includes(key.state.environment)
+      )
+        return undefined;
       if (nowMs - key.usedMs >= useEveryMs) {
         key.usedMs = nowMs;
         onUse(key.state.key_id, new Date(nowMs));
@@ -120,5 +135,10 @@ function readState(key: string, value: Buffer, logger: Logger): KeyState | undef
 
 function callerOf(state: KeyState): Caller {
   const boundClientId = state.client_id ?? undefined;
-  return { actor: `key:${state.family_id}`, scopes: grantedScopes(state.scopes, boundClientId), boundClientId, keyId: state.key_id };
+  return {
+    actor: `key:${state.family_id}`,
+    scopes: grantedScopes(state.scopes, boundClientId),
+    boundClientId,
+    keyId: state.key_id,
+  };
 }

@@ -2,14 +2,14 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
-import { auditRecordSchema, securityActivitySchema } from '#libs/contracts/administration.ts';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
+import { auditRecordSchema, securityActivitySchema } from '#libs/contracts/administration.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createGatewayMetrics } from '../observe/gateway-metrics.ts';
-import { createAuditRecords } from './audit-records.ts';
-import { ids, ok, refused, samples, testApp } from '../test/test-app.ts';
 import type { Service } from '../test/test-app.ts';
+import { ids, ok, refused, samples, testApp } from '../test/test-app.ts';
+import { createAuditRecords } from './audit-records.ts';
 
 /** Which refused calls auditors and a SIEM are told of, and what of them; and that nobody ever waits for it. */
 
@@ -20,13 +20,19 @@ async function start(options: Parameters<typeof testApp>[1] = {}, service: Servi
   const made = await testApp(service, options);
   close = async () => void (await made.app.close());
   const key = made.keyHeader();
-  const call = async (method: 'GET' | 'POST' | 'DELETE' | 'HEAD', url: string, headers: Record<string, string> = key) => (await made.app.inject({ method, url, headers })).statusCode;
+  const call = async (method: 'GET' | 'POST' | 'DELETE' | 'HEAD', url: string, headers: Record<string, string> = key) =>
+    (await made.app.inject({ method, url, headers })).statusCode;
   /** What the summary of a minute tells auditors. */
   const told = async (): Promise<AuditRecord[]> => {
     await made.auditRecords.flush();
-    return made.recorded.filter(({ topic }) => topic === 'test.accounts.commands').map(({ value }) => auditRecordSchema.strict().parse(JSON.parse(String(value))));
+    return made.recorded
+      .filter(({ topic }) => topic === 'test.accounts.commands')
+      .map(({ value }) => auditRecordSchema.strict().parse(JSON.parse(String(value))));
   };
-  const toSiem = () => made.recorded.filter(({ topic }) => topic === 'test.security').map(({ value }) => securityActivitySchema.strict().parse(JSON.parse(String(value))));
+  const toSiem = () =>
+    made.recorded
+      .filter(({ topic }) => topic === 'test.security')
+      .map(({ value }) => securityActivitySchema.strict().parse(JSON.parse(String(value))));
   return { ...made, call, told, toSiem };
 }
 
@@ -34,45 +40,91 @@ test('refused credentials and permissions anywhere, and what is not there under 
   const { call, told, keyHeader } = await start();
   const reader = keyHeader({ scopes: ['accounts:read'] });
   expect([
-    await call('GET', '/admin/api-keys', {}), await call('GET', '/admin/audit?limit=1', reader), await call('GET', '/%61dmin/audit', reader), await call('GET', '/admin'),
-    await call('GET', '/ADMIN/x'), await call('DELETE', '/admin/audit'), await call('GET', '/admin/api-keys/%ZZ'), await call('GET', '/admin/api-keys/not-an-id'),
-    await call('GET', '/clients', {}), await call('POST', '/transactions', reader), await call('POST', `/accounts/${ids.account}/status-transitions`, reader), await call('GET', '/nowhere'), await call('GET', '/administration'),
+    await call('GET', '/admin/api-keys', {}),
+    await call('GET', '/admin/audit?limit=1', reader),
+    await call('GET', '/%61dmin/audit', reader),
+    await call('GET', '/admin'),
+    await call('GET', '/ADMIN/x'),
+    await call('DELETE', '/admin/audit'),
+    await call('GET', '/admin/api-keys/%ZZ'),
+    await call('GET', '/admin/api-keys/not-an-id'),
+    await call('GET', '/clients', {}),
+    await call('POST', '/transactions', reader),
+    await call('POST', `/accounts/${ids.account}/status-transitions`, reader),
+    await call('GET', '/nowhere'),
+    await call('GET', '/administration'),
   ]).toEqual([401, 403, 403, 404, 404, 405, 404, 404, 401, 403, 403, 404, 404]);
-  const records = (await told()).map(({ actor, action, outcome, resource_id, details }) => [actor === 'unauthenticated' ? 'stranger' : 'caller', action, outcome, resource_id, details['path'], details['count']]);
-  expect(records.toSorted()).toEqual([
-    ['stranger', 'list_api_keys', 'missing_credentials', null, '/admin/api-keys', 1],
-    ['stranger', 'list_clients', 'missing_credentials', null, '/clients', 1],
-    ['caller', 'list_audit', 'insufficient_scope', null, '/admin/audit', 2],
-    ['caller', 'unknown_route', 'route_not_found', null, '/admin', 2],
-    ['caller', 'unknown_route', 'method_not_allowed', null, '/admin/audit', 1],
-    ['caller', 'unknown_route', 'api_key_not_found', null, '/admin/api-keys/…', 1],
-    ['caller', 'get_api_key', 'api_key_not_found', null, '/admin/api-keys/:key_id', 1],
-    ['caller', 'create_transaction', 'insufficient_scope', null, '/transactions', 1],
-    ['caller', 'change_account_status', 'insufficient_scope', ids.account, '/accounts/:account_id/status-transitions', 1],
-  ].toSorted());
+  const records = (await told()).map(({ actor, action, outcome, resource_id, details }) => [
+    actor === 'unauthenticated' ? 'stranger' : 'caller',
+    action,
+    outcome,
+    resource_id,
+    details['path'],
+    details['count'],
+  ]);
+  expect(records.toSorted()).toEqual(
+    [
+      ['stranger', 'list_api_keys', 'missing_credentials', null, '/admin/api-keys', 1],
+      ['stranger', 'list_clients', 'missing_credentials', null, '/clients', 1],
+      ['caller', 'list_audit', 'insufficient_scope', null, '/admin/audit', 2],
+      ['caller', 'unknown_route', 'route_not_found', null, '/admin', 2],
+      ['caller', 'unknown_route', 'method_not_allowed', null, '/admin/audit', 1],
+      ['caller', 'unknown_route', 'api_key_not_found', null, '/admin/api-keys/…', 1],
+      ['caller', 'get_api_key', 'api_key_not_found', null, '/admin/api-keys/:key_id', 1],
+      ['caller', 'create_transaction', 'insufficient_scope', null, '/transactions', 1],
+      [
+        'caller',
+        'change_account_status',
+        'insufficient_scope',
+        ids.account,
+        '/accounts/:account_id/status-transitions',
+        1,
+      ],
+    ].toSorted(),
+  );
   expect(await told()).toHaveLength(9);
 });
 
 test('strangers leave one record a minute for an address, a /64 being one, with the count; failures beyond the limit are counted too', async () => {
   const { app, told } = await start({ authFailuresPerMinute: 3, trustProxy: ['127.0.0.1'] });
-  const from = (address: string) => app.inject({ method: 'GET', url: '/clients', headers: { 'x-api-key': 'guess', 'x-forwarded-for': address } });
+  const from = (address: string) =>
+    app.inject({ method: 'GET', url: '/clients', headers: { 'x-api-key': 'guess', 'x-forwarded-for': address } });
   for (let i = 0; i < 50; i++) await from(`2001:db8::${i.toString(16)}`);
-  expect((await told()).map(({ address, outcome, details }) => [address, outcome, details['count']])).toEqual([['2001:db8:0:0::/64', 'rate_limited', 47], ['2001:db8:0:0::/64', 'invalid_credentials', 3]]);
+  expect((await told()).map(({ address, outcome, details }) => [address, outcome, details['count']])).toEqual([
+    ['2001:db8:0:0::/64', 'rate_limited', 47],
+    ['2001:db8:0:0::/64', 'invalid_credentials', 3],
+  ]);
   for (let i = 0; i < 500; i++) await from(`10.0.${i >> 8}.${i & 255}`);
   expect(await told()).toHaveLength(2 + 20 + 1);
 });
 
 test('a SIEM is told the same, and of keys, by the classes of OCSF', async () => {
-  const { app, call, told, toSiem, keyHeader } = await start({}, ({ name, data }) => (name === 'create_transfer' ? refused('destination_refused') : ok({ ...samples.key, key_id: data['key_id'] })));
+  const { app, call, told, toSiem, keyHeader } = await start({}, ({ name, data }) =>
+    name === 'create_transfer' ? refused('destination_refused') : ok({ ...samples.key, key_id: data['key_id'] }),
+  );
   const key = keyHeader();
   const bound = keyHeader({ scopes: ['transfers:write'], client_id: ids.client });
-  const post = (url: string, headers: Record<string, string>, payload: object) => app.inject({ method: 'POST', url, headers, payload });
+  const post = (url: string, headers: Record<string, string>, payload: object) =>
+    app.inject({ method: 'POST', url, headers, payload });
   await call('GET', '/clients', {});
   await call('GET', '/admin/audit', keyHeader({ scopes: ['accounts:read'] }));
   await post('/admin/api-keys', key, { name: 'x', scopes: ['clients:read'] });
-  for (let i = 0; i < 3; i++) await post('/transfers', bound, { from_account_id: ids.account, to_account_id: ids.other, amount: 1 });
+  for (let i = 0; i < 3; i++)
+    await post('/transfers', bound, { from_account_id: ids.account, to_account_id: ids.other, amount: 1 });
   expect(await told()).toHaveLength(2);
-  expect(toSiem().map(({ class_name, activity_name, status, action, outcome, resource_id, count }) => [class_name, activity_name, status, action, outcome, resource_id, count]).toSorted()).toEqual([
+  expect(
+    toSiem()
+      .map(({ class_name, activity_name, status, action, outcome, resource_id, count }) => [
+        class_name,
+        activity_name,
+        status,
+        action,
+        outcome,
+        resource_id,
+        count,
+      ])
+      .toSorted(),
+  ).toEqual([
     ['API Activity', 'Create', 'Failure', 'create_transfer', 'destination_refused', ids.other, 3],
     ['API Activity', 'Read', 'Failure', 'list_audit', 'insufficient_scope', null, 1],
     ['Authentication', 'Logon', 'Failure', 'list_clients', 'missing_credentials', null, 1],
@@ -82,19 +134,20 @@ test('a SIEM is told the same, and of keys, by the classes of OCSF', async () =>
 
 test('nothing that a caller typed is kept but ids of the right form', async () => {
   const { call, told, recorded } = await start();
-  for (const path of ['/admin/api-keys/cbk_live_secret', '/admin/secret/x', '/admin/api-keys/secret/rotation/secret', '/admin/audit?actor=secret', `/admin/secret${'/secret'.repeat(50)}`]) await call('DELETE', path);
+  for (const path of [
+    '/admin/api-keys/cbk_live_secret',
+    '/admin/secret/x',
+    '/admin/api-keys/secret/rotation/secret',
+    '/admin/audit?actor=secret',
+    `/admin/secret${'/secret'.repeat(50)}`,
+  ])
+    await call('DELETE', path);
   expect((await told()).length).toBeGreaterThan(0);
   for (const { value } of recorded) expect(String(value)).not.toMatch(/secret/i);
-  expect(recorded.find(({ topic }) => topic !== 'test.security')).toMatchObject({ topic: 'test.accounts.commands', headers: { ce_type: 'corebanking.command.record_audit.v1' } });
-});
-
-test('every answer other than success leaves a line with its request id, a resource that is not there leaves none', async () => {
-  const lines: Record<string, unknown>[] = [];
-  const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  const { app, call } = await start({ logger });
-  await app.inject({ method: 'GET', url: '/clients', headers: { 'x-request-id': 'req-9' } });
-  await call('GET', '/clients/none');
-  expect(lines).toMatchObject([{ level: 30, request_id: 'req-9', method: 'GET', route: '/clients', status: 401, code: 'missing_credentials', address: '127.0.0.1' }]);
+  expect(recorded.find(({ topic }) => topic !== 'test.security')).toMatchObject({
+    topic: 'test.accounts.commands',
+    headers: { ce_type: 'corebanking.command.record_audit.v1' },
+  });
 });
 
 test('a broker that does not answer holds up nobody: at most 1,000 wait, what is lost is logged', async () => {
@@ -102,10 +155,17 @@ test('a broker that does not answer holds up nobody: at most 1,000 wait, what is
   const sent: OutgoingMessage[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
   const metrics = createGatewayMetrics(createMetrics('gateway'));
-  const auditRecords = createAuditRecords({ publisher: { publish: (message) => (sent.push(message), new Promise<void>(() => undefined)) }, prefix: '', logger, now: Date.now, metrics });
+  const auditRecords = createAuditRecords({
+    publisher: { publish: (message) => (sent.push(message), new Promise<void>(() => undefined)) },
+    prefix: '',
+    logger,
+    now: Date.now,
+    metrics,
+  });
   await start({ auditRecords });
   const request = { id: 'r', ip: '192.0.2.1' } as unknown as FastifyRequest;
-  for (let i = 0; i < 1005; i++) auditRecords.note(request, { actor: 'a', action: 'sign_out', resource_id: null, outcome: 'success', details: {} });
+  for (let i = 0; i < 1005; i++)
+    auditRecords.note(request, { actor: 'a', action: 'sign_out', resource_id: null, outcome: 'success', details: {} });
   await turn();
   expect([sent.length, lines.length]).toEqual([1000, 5]);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ msg: 'an audit record was lost', record: { action: 'sign_out' } });

@@ -2,24 +2,26 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
-import { errorCodes } from '#libs/contracts/errors.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
+import { errorCodes } from '#libs/contracts/errors.ts';
 import { auditId, isId } from '#libs/contracts/ids.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
 import { encodeNotice } from '../api/forward.ts';
 import { kindOfField } from '../api/unknown-ids.ts';
 import { networkOf, plainAddress } from '../http/network.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
-import { Activities, stranger } from './activities.ts';
 import type { Activity, Summary } from './activities.ts';
+import { Activities, stranger } from './activities.ts';
 import { securityEvent } from './security-events.ts';
 
 /** What the gateway itself records for auditors and a SIEM: what it refused, who read what, who signed in and out. */
 export interface AuditRecords {
   /** Counts an answer other than success, if it is one of those that auditors ask about, for the next summary. */
   refused(request: FastifyRequest, code: ErrorCode, action?: string): void;
+  /** Counts an item of a batch that was refused for its destination, as its own request would be. */
+  destinationRefused(request: FastifyRequest, toAccountId: string): void;
   /** Counts what somebody did and accounts records, for the topic `security` alone. */
   done(request: FastifyRequest, action: string): void;
   /** Records what somebody did, or was not let do. Nobody waits for it; what cannot be sent is logged. */
@@ -33,7 +35,9 @@ export interface AuditRecords {
 }
 
 /** Details: short facts, never personal data or secrets. */
-export type Act = Pick<AuditRecord, 'actor' | 'action' | 'resource_id' | 'details'> & { outcome: 'success' | ErrorCode };
+type Act = Pick<AuditRecord, 'actor' | 'action' | 'resource_id' | 'details'> & {
+  outcome: 'success' | ErrorCode;
+};
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -56,10 +60,22 @@ export interface AuditRecordsOptions {
 const maxUnderWay = 1_000;
 const publishTimeoutMs = 5_000;
 const refusedUnderAdmin = new Set<number>([404, 405]);
-/** What a path may show: the words of our own routes. Anything else was made up by the caller, and could be a secret. */
-const knownSegments = new Set(Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))));
+/**
+ * What a path may show: the words of our own routes. Anything else was made up by the caller, and
+ * could be a secret.
+ */
+const knownSegments = new Set(
+  Object.values(endpoints).flatMap(({ path }) => path.split('/').filter((segment) => !segment.startsWith(':'))),
+);
 
-export function createAuditRecords({ publisher, prefix, logger, now, metrics, summaryMs = 60_000 }: AuditRecordsOptions): AuditRecords {
+export function createAuditRecords({
+  publisher,
+  prefix,
+  logger,
+  now,
+  metrics,
+  summaryMs = 60_000,
+}: AuditRecordsOptions): AuditRecords {
   const activities = new Activities();
   let underWay = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -67,13 +83,20 @@ export function createAuditRecords({ publisher, prefix, logger, now, metrics, su
     if (underWay >= maxUnderWay) throw new Error(`${underWay} records wait already`);
     underWay++;
     try {
-      const command = { name: 'record_audit' as const, id: record.audit_id, key: record.actor, data: record, acceptedAt: new Date(record.created_at) };
+      const command = {
+        name: 'record_audit' as const,
+        id: record.audit_id,
+        key: record.actor,
+        data: record,
+        acceptedAt: new Date(record.created_at),
+      };
       await publisher.publish(encodeNotice(command, record.request_id, prefix), { timeoutMs: publishTimeoutMs });
     } finally {
       underWay--;
     }
   };
-  const sendOrLog = (record: AuditRecord): Promise<void> => send(record).catch((error: unknown) => logger.warn({ err: error, record }, 'an audit record was lost'));
+  const sendOrLog = (record: AuditRecord): Promise<void> =>
+    send(record).catch((error: unknown) => logger.warn({ err: error, record }, 'an audit record was lost'));
   const publishSummary = async (summary: Summary, at: string): Promise<void> => {
     const published = publisher.publish(securityEvent(summary, at, prefix), { timeoutMs: publishTimeoutMs });
     await published.catch((error: unknown) => logger.warn({ err: error, summary }, 'a security event was lost'));
@@ -86,13 +109,20 @@ export function createAuditRecords({ publisher, prefix, logger, now, metrics, su
     const at = new Date(now()).toISOString();
     const summaries = activities.take();
     metrics.destinationRefusals(mostOfOneDestination(summaries));
-    await Promise.all(summaries.flatMap((summary) => [publishSummary(summary, at), ...(summary.isAudited ? [sendOrLog(recordOfSummary(summary, at))] : [])]));
+    await Promise.all(
+      summaries.flatMap((summary) => [
+        publishSummary(summary, at),
+        ...(summary.isAudited ? [sendOrLog(recordOfSummary(summary, at))] : []),
+      ]),
+    );
   };
   return {
     refused(request, code, action) {
       const isAudited = isForAuditors(request, code);
       if (isAudited || code === 'destination_refused') count({ ...activityOf(request, code, action), isAudited });
     },
+    destinationRefused: (request, resource_id) =>
+      count({ ...activityOf(request, 'destination_refused'), resource_id, isAudited: false }),
     done: (request, action) => count({ ...activityOf(request, 'success', action), isAudited: false }),
     note: (request, act) => void sendOrLog(recordOf(request, act, now())),
     record: (request, act) => send(recordOf(request, act, now())),
@@ -106,7 +136,13 @@ export function createAuditRecords({ publisher, prefix, logger, now, metrics, su
 }
 
 function recordOf({ id, ip }: FastifyRequest, act: Act, nowMs: number): AuditRecord {
-  return { audit_id: auditId(`gtw_${randomUUID()}`), created_at: new Date(nowMs).toISOString(), ...act, request_id: id, address: plainAddress(ip) };
+  return {
+    audit_id: auditId(`gtw_${randomUUID()}`),
+    created_at: new Date(nowMs).toISOString(),
+    ...act,
+    request_id: id,
+    address: plainAddress(ip),
+  };
 }
 
 function recordOfSummary({ isAudited: _, count, since, method, path, ...rest }: Summary, at: string): AuditRecord {
@@ -115,11 +151,15 @@ function recordOfSummary({ isAudited: _, count, since, method, path, ...rest }: 
 
 function mostOfOneDestination(summaries: Summary[]): number {
   const counts = new Map<string | null, number>();
-  for (const { outcome, resource_id, count } of summaries) if (outcome === 'destination_refused') counts.set(resource_id, (counts.get(resource_id) ?? 0) + count);
+  for (const { outcome, resource_id, count } of summaries)
+    if (outcome === 'destination_refused') counts.set(resource_id, (counts.get(resource_id) ?? 0) + count);
   return Math.max(0, ...counts.values());
 }
 
-/** Refused credentials (those beyond their limit are 429) and permissions anywhere, and what is not there under /admin. */
+/**
+ * Refused credentials (those beyond their limit are 429) and permissions anywhere, and what is not
+ * there under /admin.
+ */
 function isForAuditors(request: FastifyRequest, code: ErrorCode): boolean {
   const { status } = errorCodes[code];
   if (status === 401 || status === 403 || (status === 429 && !request.caller)) return true;
@@ -131,10 +171,21 @@ function pathOf(request: FastifyRequest): string {
   return request.routeOptions?.url ?? (request.url.split('?', 1)[0] ?? '').toLowerCase();
 }
 
-function activityOf(request: FastifyRequest, outcome: Activity['outcome'], given?: string): Omit<Activity, 'isAudited'> {
+function activityOf(
+  request: FastifyRequest,
+  outcome: Activity['outcome'],
+  given?: string,
+): Omit<Activity, 'isAudited'> {
   const { endpoint: name, action } = request.routeOptions?.config ?? {};
   const endpoint: Endpoint | undefined = name && endpoints[name];
-  const shown = () => (action === undefined ? pathOf(request).split('/').slice(0, 8).map((segment) => (knownSegments.has(segment) ? segment : '…')).join('/') : pathOf(request));
+  const shown = () =>
+    action === undefined
+      ? pathOf(request)
+          .split('/')
+          .slice(0, 8)
+          .map((segment) => (knownSegments.has(segment) ? segment : '…'))
+          .join('/')
+      : pathOf(request);
   return {
     actor: request.caller?.actor ?? stranger,
     address: networkOf(request.ip),

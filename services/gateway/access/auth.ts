@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { Refused, refuse, unavailable } from '../http/errors.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Caller } from './caller.ts';
-import { Refused, refuse, unavailable } from '../http/errors.ts';
 import { KeysUnavailable } from './jwks.ts';
 import type { VerifyToken } from './tokens.ts';
 
@@ -16,13 +16,15 @@ export function createAuthenticate(verifyToken: VerifyToken, apiKeys: Pick<ApiKe
   return (headers) => {
     const { authorization } = headers;
     const apiKey = headers['x-api-key'];
-    if (authorization !== undefined && apiKey !== undefined) throw refuse('ambiguous_credentials', 'send either Authorization or x-api-key, not both');
+    if (authorization !== undefined && apiKey !== undefined)
+      throw refuse('ambiguous_credentials', 'send either Authorization or x-api-key, not both');
     if (apiKey !== undefined) {
       const caller = typeof apiKey === 'string' ? apiKeys.find(apiKey) : undefined;
       if (!caller) throw invalid();
       return caller;
     }
-    if (authorization === undefined) throw refuse('missing_credentials', 'credentials are required: Authorization: Bearer <token>, or x-api-key');
+    if (authorization === undefined)
+      throw refuse('missing_credentials', 'credentials are required: Authorization: Bearer <token>, or x-api-key');
     const token = /^Bearer +([A-Za-z0-9._-]+)$/i.exec(authorization)?.[1];
     if (token === undefined) throw invalid();
     const caller = verifyToken(token);

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { approvalActions } from '#libs/contracts/approvals.ts';
 import type { ApprovalAction } from '#libs/contracts/approvals.ts';
+import { approvalActions } from '#libs/contracts/approvals.ts';
 import type { Caller } from './caller.ts';
-import { approvalNeeded, isAboveSome, mayDecide } from './four-eyes.ts';
 import type { Deed, FourEyes } from './four-eyes.ts';
+import { approvalNeeded, isAboveSome, mayDecide } from './four-eyes.ts';
 
 const limits = new Map([
   ['KES', '1000000'],
@@ -40,6 +40,7 @@ test.each<[Deed, ApprovalAction | undefined]>([
   [posting('10000.501', 'USD'), undefined],
   [posting('1', 'JPY'), 'post_above'],
   [posting('999999999', 'EUR'), undefined],
+  [{ kind: 'erasure' }, 'erase'],
   [redrive(true), 'redrive'],
   [redrive(false), undefined],
   [redrive(true, ['5', 'KES']), 'redrive'],

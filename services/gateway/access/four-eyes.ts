@@ -24,6 +24,7 @@ export type Deed =
   | { kind: 'status_change'; from: AccountStatus; to: AccountStatus }
   | { kind: 'key'; scopes: readonly string[] }
   | { kind: 'posting'; posting: Posting }
+  | { kind: 'erasure' }
   /** Of a posting that cannot be read nobody can say that it is small. */
   | { kind: 'redrive'; renewsDeadline: boolean; posting?: Posting | 'unreadable' };
 
@@ -57,6 +58,8 @@ function reasons(deed: Deed, limits: FourEyes['limits']): ApprovalAction[] {
       return deed.scopes.some(isWriting) ? ['create_key'] : [];
     case 'posting':
       return isAbove(deed.posting, limits) ? ['post_above'] : [];
+    case 'erasure':
+      return ['erase'];
     case 'redrive':
       return [
         ...(deed.renewsDeadline ? ['redrive' as const] : []),

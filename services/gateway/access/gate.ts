@@ -2,13 +2,13 @@ import { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
-import type { Authenticate } from './auth.ts';
-import type { Caller } from './caller.ts';
+import { kindOfField, notFound, numberNotFound } from '../api/unknown-ids.ts';
+import type { RouteGroup } from '../config.ts';
 import { Refused, refuse } from '../http/errors.ts';
 import { networkOf } from '../http/network.ts';
+import type { Authenticate } from './auth.ts';
+import type { Caller } from './caller.ts';
 import type { Limiter } from './limits.ts';
-import type { RouteGroup } from '../config.ts';
-import { kindOfField, notFound, numberNotFound } from '../api/unknown-ids.ts';
 
 export interface GateDependencies {
   authenticate: Authenticate;
@@ -54,7 +54,9 @@ export function createGate({ authenticate, callerLimit, failureLimit }: GateDepe
 }
 
 function tooMany(message: string, resetS: number): Refused {
-  return new Refused(refusal('rate_limited', `${message}; try again in ${resetS} s`), { 'retry-after': String(resetS) });
+  return new Refused(refusal('rate_limited', `${message}; try again in ${resetS} s`), {
+    'retry-after': String(resetS),
+  });
 }
 
 function limitCaller(limiter: Limiter, caller: Caller, reply: FastifyReply): void {
@@ -76,14 +78,15 @@ function groupOf({ routeOptions, url }: FastifyRequest): RouteGroup {
 const isFromInside = ({ raw }: FastifyRequest): boolean => !(raw.socket instanceof Socket);
 
 /**
- * After authentication: is there such a route, is it served, and may the caller use it. What is wrong with it, or undefined.
- * What is not served is answered as if it did not exist.
+ * After authentication: is there such a route, is it served, and may the caller use it. What is
+ * wrong with it, or undefined. What is not served is answered as if it did not exist.
  */
 export function createRouteCheck(served: readonly RouteGroup[]) {
   return (request: FastifyRequest): Refused | undefined => {
     const refused = checkMessage(request);
     if (refused) return refused;
-    if (!served.includes(groupOf(request)) && !isFromInside(request)) return refuse('route_not_found', 'there is no such path');
+    if (!served.includes(groupOf(request)) && !isFromInside(request))
+      return refuse('route_not_found', 'there is no such path');
     if (request.is404) return noRoute(request);
     const lacking = request.routeOptions.config.scopes?.find((scope) => request.caller?.scopes.has(scope) !== true);
     return lacking === undefined ? undefined : refuse('insufficient_scope', `the scope ${lacking} is required`);
@@ -92,11 +95,17 @@ export function createRouteCheck(served: readonly RouteGroup[]) {
 
 /** What is wrong with the message itself, whatever it asks for. */
 function checkMessage(request: FastifyRequest): Refused | undefined {
-  const { httpVersion, headers: { host }, rawHeaders } = request.raw;
+  const {
+    httpVersion,
+    headers: { host },
+    rawHeaders,
+  } = request.raw;
   // Node drops what comes behind 2000 without a word: what stands in front of us may have read it.
-  if (rawHeaders.length > 2 * maxHeaders) return refuse('headers_too_large', `the request must not have more than ${maxHeaders} headers`);
+  if (rawHeaders.length > 2 * maxHeaders)
+    return refuse('headers_too_large', `the request must not have more than ${maxHeaders} headers`);
   // Node reads HTTP/2.0 and HTTP/0.9 as if they were ours.
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refuse('validation_failed', 'only HTTP/1.1 and HTTP/1.0 are spoken here');
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return refuse('validation_failed', 'only HTTP/1.1 and HTTP/1.0 are spoken here');
   // Node would refuse it with an empty body, before anybody has said who they are.
   if (host === undefined && httpVersion === '1.1') return refuse('validation_failed', 'the request has no Host header');
   // RFC 9112, 3.2: two are refused (they arrive joined), since what stands in front of us may have read the other one.
@@ -132,5 +141,8 @@ function noRoute(request: FastifyRequest): Refused {
   const matching = [...routes.values()].filter(({ form }) => form.test(path));
   const methods = [...new Set(matching.flatMap((route) => route.methods))];
   if (methods.length === 0) return refuse('route_not_found', 'there is no such path');
-  return new Refused(refusal('method_not_allowed', `${request.method} is not allowed here, only ${methods.join(', ')}`), { allow: methods.join(', ') });
+  return new Refused(
+    refusal('method_not_allowed', `${request.method} is not allowed here, only ${methods.join(', ')}`),
+    { allow: methods.join(', ') },
+  );
 }

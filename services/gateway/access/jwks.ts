@@ -1,5 +1,5 @@
-import { createLocalJWKSet, errors } from 'jose';
 import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose';
+import { createLocalJWKSet, errors } from 'jose';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 

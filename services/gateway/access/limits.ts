@@ -1,4 +1,7 @@
-/** How often something may happen a minute, per key, in this process (documented so: every gateway counts for itself). */
+/**
+ * How often something may happen a minute, per key, in this process (documented so: every gateway
+ * counts for itself).
+ */
 export interface Limiter {
   /** Counts one; says how many are left (0 when this was the last one, negative beyond) and when it starts over. */
   take(key: string): { left: number; reset_s: number };

@@ -10,34 +10,66 @@ describe('callers bound to one client', () => {
 
   test('their messages say so', async () => {
     const { call, sent, keyHeader } = await start(() => ok(samples.transfer));
-    await call('POST', '/transfers', { from_account_id: ids.account, to_account_id: ids.other, amount: 5 }, keyHeader(bound));
+    await call(
+      'POST',
+      '/transfers',
+      { from_account_id: ids.account, to_account_id: ids.other, amount: 5 },
+      keyHeader(bound),
+    );
     expect(sent[0]?.headers['bound-client-id']).toBe(ids.client);
   });
 
   test('they create no clients, search nothing, and pay nothing in', async () => {
     const { call, sent, keyHeader } = await start(() => 'not_sent');
     const headers = keyHeader(bound);
-    const client = { client_type: 'Corporate', company_name: 'x', registration_number: 'y', email: 'a@b.cc', contact_number: '+254700000001' };
+    const client = {
+      client_type: 'Corporate',
+      company_name: 'x',
+      registration_number: 'y',
+      email: 'a@b.cc',
+      contact_number: '+254700000001',
+    };
     const opening = { client_id: ids.client, account_type: 'Savings', currency: 'USD' };
-    const refused = [['POST', '/clients', client], ['GET', '/admin/search?q=x', undefined], ['POST', '/accounts', { ...opening, initial_deposit: 1 }]] as const;
-    for (const [method, url, body] of refused) expect((await call(method, url, body, headers)).body.code).toBe('insufficient_scope');
+    const refused = [
+      ['POST', '/clients', client],
+      ['GET', '/admin/search?q=x', undefined],
+      ['POST', '/accounts', { ...opening, initial_deposit: 1 }],
+    ] as const;
+    for (const [method, url, body] of refused)
+      expect((await call(method, url, body, headers)).body.code).toBe('insufficient_scope');
     expect(sent).toEqual([]);
-    for (const initial_deposit of [undefined, 0]) expect((await call('POST', '/accounts', { ...opening, initial_deposit }, headers)).status).toBe(503);
+    for (const initial_deposit of [undefined, 0])
+      expect((await call('POST', '/accounts', { ...opening, initial_deposit }, headers)).status).toBe(503);
   });
 
   test('of a token too, what belongs to the bank is ignored', async () => {
     const { app } = await testApp(() => 'not_sent', { tokens: hs256Tokens });
     const scope = scopes.join(' ');
-    const status = async (url: string, bank_client_id?: string) => (await app.inject({ url, headers: { authorization: `Bearer ${hs256Token({ scope, bank_client_id })}` } })).statusCode;
-    expect([await status('/admin/audit'), await status('/admin/audit', ids.client), await status('/accounts', ids.client)]).toEqual([503, 403, 503]);
+    const status = async (url: string, bank_client_id?: string) =>
+      (await app.inject({ url, headers: { authorization: `Bearer ${hs256Token({ scope, bank_client_id })}` } }))
+        .statusCode;
+    expect([
+      await status('/admin/audit'),
+      await status('/admin/audit', ids.client),
+      await status('/accounts', ids.client),
+    ]).toEqual([503, 403, 503]);
     await app.close();
   });
 });
 
 test('an initial deposit is cash: it needs transactions:write', async () => {
   const { call, keyHeader } = await start(() => 'not_sent');
-  const open = (initial_deposit: number, ...scopes: string[]) => call('POST', '/accounts', { client_id: ids.client, account_type: 'Savings', currency: 'USD', initial_deposit }, keyHeader({ scopes: ['accounts:write', ...scopes] }));
-  expect((await open(1)).body).toMatchObject({ code: 'insufficient_scope', message: expect.stringContaining('transactions:write') });
+  const open = (initial_deposit: number, ...scopes: string[]) =>
+    call(
+      'POST',
+      '/accounts',
+      { client_id: ids.client, account_type: 'Savings', currency: 'USD', initial_deposit },
+      keyHeader({ scopes: ['accounts:write', ...scopes] }),
+    );
+  expect((await open(1)).body).toMatchObject({
+    code: 'insufficient_scope',
+    message: expect.stringContaining('transactions:write'),
+  });
   expect([(await open(0)).status, (await open(1, 'transactions:write')).status]).toEqual([503, 503]);
 });
 
@@ -48,12 +80,18 @@ describe('API keys', () => {
       setTimeout(() => takeKey({ key_id, secret_hash, scopes: ['accounts:read'] }), 30);
       return ok({ ...samples.key, key_id });
     });
-    const { status, body, headers } = await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'accounts:read'], environment: 'test' });
+    const { status, body, headers } = await call('POST', '/admin/api-keys', {
+      name: 'x',
+      scopes: ['accounts:read', 'accounts:read'],
+      environment: 'test',
+    });
     expect([status, headers.location]).toEqual([201, `/admin/api-keys/${body.data.key_id}`]);
     expect(body.data.api_key).toMatch(new RegExp(`^cbk_test_${body.data.key_id.slice(4)}_[0-9A-Za-z]{49}$`));
     expect(String(sent[0]?.value)).not.toContain(body.data.api_key.slice(-49));
     expect(JSON.parse(String(sent[0]?.value)).scopes).toEqual(['accounts:read']);
-    expect((await app.inject({ method: 'GET', url: '/', headers: { 'x-api-key': body.data.api_key } })).statusCode).toBe(200);
+    expect(
+      (await app.inject({ method: 'GET', url: '/', headers: { 'x-api-key': body.data.api_key } })).statusCode,
+    ).toBe(200);
   });
 
   test('a replay does not show it again', async () => {
@@ -61,18 +99,47 @@ describe('API keys', () => {
       takeKey({ key_id: String(data['key_id']), secret_hash: 'x' });
       return { ok: true, replayed: true, data: { ...samples.key, key_id: data['key_id'] } };
     });
-    const { status, body } = await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read'] }, { 'idempotency-key': 'k' });
+    const { status, body } = await call(
+      'POST',
+      '/admin/api-keys',
+      { name: 'x', scopes: ['accounts:read'] },
+      { 'idempotency-key': 'k' },
+    );
     expect([status, body.data.api_key]).toEqual([201, undefined]);
   });
 
   test('a key bound to one client is refused what belongs to the bank, by name', async () => {
     const { call, sent } = await start(() => 'not_sent');
-    const ofTheBank = ['accounts:status', 'transactions:write', 'transactions:reverse', 'keys:manage', 'audit:read', 'books:read', 'ops:manage'];
-    const { status, body } = await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read', ...ofTheBank], client_id: ids.client });
-    expect([status, body.code, body.errors.map(({ field }: { field: string }) => field)]).toEqual([400, 'validation_failed', ['scopes']]);
+    const ofTheBank = [
+      'accounts:status',
+      'transactions:write',
+      'transactions:reverse',
+      'keys:manage',
+      'audit:read',
+      'books:read',
+      'ops:manage',
+    ];
+    const { status, body } = await call('POST', '/admin/api-keys', {
+      name: 'x',
+      scopes: ['accounts:read', ...ofTheBank],
+      client_id: ids.client,
+    });
+    expect([status, body.code, body.errors.map(({ field }: { field: string }) => field)]).toEqual([
+      400,
+      'validation_failed',
+      ['scopes'],
+    ]);
     for (const scope of ofTheBank) expect(body.message).toContain(scope);
     expect([body.message.includes('accounts:read'), sent]).toEqual([false, []]);
-    expect((await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'transfers:write'], client_id: ids.client })).status).toBe(503);
+    expect(
+      (
+        await call('POST', '/admin/api-keys', {
+          name: 'x',
+          scopes: ['accounts:read', 'transfers:write'],
+          client_id: ids.client,
+        })
+      ).status,
+    ).toBe(503);
   });
 
   test('accounts is told which key makes or rotates another, and the bank’s limit of a life', async () => {
@@ -82,7 +149,11 @@ describe('API keys', () => {
     await call('POST', `/admin/api-keys/key_${'d'.repeat(32)}/rotation`);
     const [made, rotated] = sent.map(({ value }) => JSON.parse(String(value)) as Record<string, string | null>);
     const maker_key_id = `key_${'1'.padStart(32, '0')}`;
-    expect([made?.['maker_key_id'], made?.['expires_at'], rotated?.['maker_key_id']]).toEqual([maker_key_id, null, maker_key_id]);
+    expect([made?.['maker_key_id'], made?.['expires_at'], rotated?.['maker_key_id']]).toEqual([
+      maker_key_id,
+      null,
+      maker_key_id,
+    ]);
     const limitMs = Date.parse(made?.['not_after'] ?? '') - 365 * 24 * 3_600_000;
     expect(limitMs >= before && limitMs <= Date.now()).toBe(true);
   });
@@ -90,7 +161,9 @@ describe('API keys', () => {
   test('no key gets scopes that its maker lacks', async () => {
     const { call, keyHeader, sent } = await start(() => 'not_sent');
     const poor = keyHeader({ scopes: ['keys:manage', 'accounts:read'] });
-    expect((await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'ops:manage'] }, poor)).body).toMatchObject({ code: 'insufficient_scope', message: expect.stringContaining('ops:manage') });
+    expect(
+      (await call('POST', '/admin/api-keys', { name: 'x', scopes: ['accounts:read', 'ops:manage'] }, poor)).body,
+    ).toMatchObject({ code: 'insufficient_scope', message: expect.stringContaining('ops:manage') });
     expect(sent).toEqual([]);
   });
 
@@ -98,11 +171,24 @@ describe('API keys', () => {
     const old = `key_${'d'.repeat(32)}`;
     const { call, takeKey, apiKeys } = await start(({ name, data }) => {
       if (name === 'revoke_api_key') {
-        setTimeout(() => takeKey({ key_id: old, secret_hash: 'x', version: 3, revoked_at: '2026-01-01T00:00:00.000Z' }), 30);
+        setTimeout(
+          () => takeKey({ key_id: old, secret_hash: 'x', version: 3, revoked_at: '2026-01-01T00:00:00.000Z' }),
+          30,
+        );
         return ok({ ...samples.key, key_id: old, status: 'revoked' });
       }
       setTimeout(() => takeKey({ key_id: String(data['key_id']), secret_hash: 'y', environment: 'test' }), 30);
-      setTimeout(() => takeKey({ key_id: old, secret_hash: 'x', version: 2, environment: 'test', expires_at: new Date().toISOString() }), 60);
+      setTimeout(
+        () =>
+          takeKey({
+            key_id: old,
+            secret_hash: 'x',
+            version: 2,
+            environment: 'test',
+            expires_at: new Date().toISOString(),
+          }),
+        60,
+      );
       return ok({ ...samples.key, key_id: data['key_id'], rotated_from: old });
     });
     takeKey({ key_id: old, secret_hash: 'x', environment: 'test' });

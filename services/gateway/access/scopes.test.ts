@@ -4,8 +4,8 @@ import { bankScopes, scopes } from '#libs/contracts/scopes.ts';
 import { ids, useTestCaller } from '../test/test-app.ts';
 
 /**
- * Who may do what, written by hand a second time: a change of the endpoints table that gives a permission away is a change
- * of this one too. An empty list: any authenticated caller.
+ * Who may do what, written by hand a second time: a change of the endpoints table that gives a
+ * permission away is a change of this one too. An empty list: any authenticated caller.
  */
 const table: Record<string, string[]> = {
   'GET /': [],
@@ -21,6 +21,7 @@ const table: Record<string, string[]> = {
   'POST /accounts/:account_id/status-transitions': ['accounts:status'],
   'GET /accounts/:account_id/status-transitions': ['accounts:read'],
   'GET /accounts/:account_id/entries': ['transactions:read'],
+  'GET /accounts/:account_id/balance': ['accounts:read'],
   'GET /accounts/:account_id/statement': ['transactions:read'],
   'GET /transactions': ['transactions:read'],
   'GET /transactions/:transaction_id': ['transactions:read'],
@@ -29,6 +30,27 @@ const table: Record<string, string[]> = {
   'GET /transfers': ['transactions:read'],
   'GET /transfers/:transfer_id': ['transactions:read'],
   'POST /transfers': ['transfers:write'],
+  'POST /admin/clients/:client_id/erasure': ['clients:erase'],
+  'GET /accounts/:account_id/holds': ['transactions:read'],
+  'GET /holds/:hold_id': ['transactions:read'],
+  'POST /accounts/:account_id/holds': ['holds:write'],
+  // What else it needs is decided by where the money goes.
+  'POST /holds/:hold_id/capture': ['holds:write'],
+  'POST /holds/:hold_id/release': ['holds:write'],
+  // Those that its items need.
+  'POST /batches': [],
+  'GET /batches/:batch_id': ['transactions:read'],
+  'GET /events': ['transactions:read'],
+  'POST /webhooks': ['webhooks:manage'],
+  'GET /webhooks': ['webhooks:manage'],
+  'GET /webhooks/:webhook_id': ['webhooks:manage'],
+  'PATCH /webhooks/:webhook_id': ['webhooks:manage'],
+  'DELETE /webhooks/:webhook_id': ['webhooks:manage'],
+  'POST /webhooks/:webhook_id/secret-rotation': ['webhooks:manage'],
+  'POST /webhooks/:webhook_id/test': ['webhooks:manage'],
+  'POST /webhooks/:webhook_id/replay': ['webhooks:manage'],
+  'GET /webhooks/:webhook_id/deliveries': ['webhooks:manage'],
+  'POST /webhooks/:webhook_id/deliveries/:delivery_id/redelivery': ['webhooks:manage'],
   'POST /admin/api-keys': ['keys:manage'],
   'GET /admin/api-keys': ['keys:manage'],
   'GET /admin/api-keys/:key_id': ['keys:manage'],
@@ -39,6 +61,7 @@ const table: Record<string, string[]> = {
   'GET /admin/search': [],
   'GET /admin/transactions/:transaction_id/timeline': ['audit:read'],
   'GET /admin/posting-statistics': ['books:read'],
+  'GET /admin/posting-totals': ['books:read'],
   'GET /admin/operations': ['books:read'],
   'POST /admin/verifications': ['books:read'],
   'GET /admin/audit': ['audit:read'],
@@ -60,6 +83,7 @@ const ofTheBank = [
   'holds:write',
   'accounts:status',
   'accounts:import',
+  'clients:erase',
   'keys:manage',
   'audit:read',
   'books:read',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { source, toHeaders } from '#libs/contracts/envelope.ts';
-import { events } from '#libs/contracts/events.ts';
 import type { EventData } from '#libs/contracts/events.ts';
+import { events, schemaId } from '#libs/contracts/events.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import type { Summary } from './activities.ts';
@@ -13,22 +13,56 @@ const authentication = { class_uid: 3002, class_name: 'Authentication' } as cons
 const entityManagement = { class_uid: 3004, class_name: 'Entity Management' } as const;
 const apiActivity = { class_uid: 6003, class_name: 'API Activity' } as const;
 
-const ofMethods: Record<string, string> = { GET: 'Read', HEAD: 'Read', POST: 'Create', PATCH: 'Update', DELETE: 'Delete' };
+const ofMethods: Record<string, string> = {
+  GET: 'Read',
+  HEAD: 'Read',
+  POST: 'Create',
+  PATCH: 'Update',
+  DELETE: 'Delete',
+};
 const ofKeys: Record<string, string> = { create_api_key: 'Create', rotate_api_key: 'Update', revoke_api_key: 'Delete' };
 
-function classOf({ action, outcome, actor, method }: Summary): Pick<EventData<typeof type>, 'class_uid' | 'class_name' | 'activity_name'> {
+function classOf({
+  action,
+  outcome,
+  actor,
+  method,
+}: Summary): Pick<EventData<typeof type>, 'class_uid' | 'class_name' | 'activity_name'> {
   if (action === 'sign_out') return { ...authentication, activity_name: 'Logoff' };
   const isCredential = outcome.endsWith('_credentials') || (outcome === 'rate_limited' && actor === 'unauthenticated');
   if (action === 'sign_in' || isCredential) return { ...authentication, activity_name: 'Logon' };
   const ofKey = outcome === 'success' ? ofKeys[action] : undefined;
-  return ofKey === undefined ? { ...apiActivity, activity_name: ofMethods[method] ?? 'Other' } : { ...entityManagement, activity_name: ofKey };
+  return ofKey === undefined
+    ? { ...apiActivity, activity_name: ofMethods[method] ?? 'Other' }
+    : { ...entityManagement, activity_name: ofKey };
 }
 
 /** PURE, but for a fresh id: what is published of a summary, for a SIEM. */
 export function securityEvent(summary: Summary, at: string, prefix: string): OutgoingMessage {
   const { actor, address, action, outcome, resource_id, request_id, count, since } = summary;
   const status = outcome === 'success' ? ('Success' as const) : ('Failure' as const);
-  const data: EventData<typeof type> = { ...classOf(summary), status, since, until: at, count, actor, address, action, outcome, resource_id, request_id };
-  const headers = toHeaders({ message_id: randomUUID(), type, source: source.gateway, time: at, subject: actor, request_id, actor });
+  const data: EventData<typeof type> = {
+    ...classOf(summary),
+    status,
+    since,
+    until: at,
+    count,
+    actor,
+    address,
+    action,
+    outcome,
+    resource_id,
+    request_id,
+  };
+  const headers = toHeaders({
+    message_id: randomUUID(),
+    type,
+    source: source.gateway,
+    time: at,
+    subject: actor,
+    request_id,
+    actor,
+  });
+  headers['ce_dataschema'] = schemaId(type);
   return { topic: topicName(prefix, events[type].topic), key: actor, value: JSON.stringify(data), headers };
 }

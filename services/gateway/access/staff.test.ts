@@ -14,8 +14,12 @@ test('staff in person: a token bound to no client that is not the OAuth client i
     [{ azp: 'me' }, undefined],
     [{ client_id: 'front-end', bank_client_id: ids.client }, undefined],
   ];
-  for (const [claims] of tokens) expect(await read({ authorization: `Bearer ${hs256Token({ scope: 'accounts:read', ...claims })}` })).toBe(200);
+  for (const [claims] of tokens)
+    expect(await read({ authorization: `Bearer ${hs256Token({ scope: 'accounts:read', ...claims })}` })).toBe(200);
   expect(await read(made.keyHeader())).toBe(200);
-  expect(made.sent.map(({ headers }) => headers['staff'])).toEqual([...tokens.map(([, expected]) => expected), undefined]);
+  expect(made.sent.map(({ headers }) => headers['staff'])).toEqual([
+    ...tokens.map(([, expected]) => expected),
+    undefined,
+  ]);
   await made.app.close();
 });

@@ -1,13 +1,13 @@
-import { createHmac, createSign, generateKeyPairSync, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
+import { createHmac, createSign, generateKeyPairSync, sign } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createKeySet } from './jwks.ts';
 import { testApp } from '../test/test-app.ts';
-import { asymmetricAlgorithms, createTokenVerifier } from './tokens.ts';
+import { createKeySet } from './jwks.ts';
 import type { TokenOptions } from './tokens.ts';
+import { asymmetricAlgorithms, createTokenVerifier } from './tokens.ts';
 
 const issuer = 'https://issuer.example';
 const audience = 'core-banking';
@@ -29,7 +29,8 @@ const server = createServer((request, response) => {
 });
 let url = '';
 
-const part = (value: unknown) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+const part = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 type Signer = (input: string) => Buffer;
 const signers: Record<string, Signer> = {
   RS256: (input) => createSign('sha256').update(input).sign(rsa.privateKey),
@@ -40,7 +41,14 @@ const signers: Record<string, Signer> = {
 };
 const kids: Record<string, string> = { RS256: 'rsa', PS256: 'rsa', ES256: 'ec', EdDSA: 'ed' };
 const nowS = Math.floor(Date.now() / 1000);
-const goodClaims = { iss: issuer, aud: audience, sub: 'me', iat: nowS, exp: nowS + 300, scope: 'accounts:read clients:read' };
+const goodClaims = {
+  iss: issuer,
+  aud: audience,
+  sub: 'me',
+  iat: nowS,
+  exp: nowS + 300,
+  scope: 'accounts:read clients:read',
+};
 
 function token(options: { alg?: string; header?: object; claims?: unknown; signer?: Signer } = {}): string {
   const alg = options.alg ?? 'RS256';
@@ -51,11 +59,22 @@ function token(options: { alg?: string; header?: object; claims?: unknown; signe
 
 const silent = pino({ level: 'silent' });
 const keySetOptions = () => ({ url, logger: silent, cooldownMs: 100, maxStaleMs: 300_000, timeoutMs: 10_000 });
-const tokenOptions = (): TokenOptions => ({ issuer, audience, algorithms: asymmetricAlgorithms, keySet: createKeySet(keySetOptions()), wholeBankClients: ['*'], maxLifetimeS: 3600 });
+const tokenOptions = (): TokenOptions => ({
+  issuer,
+  audience,
+  algorithms: asymmetricAlgorithms,
+  keySet: createKeySet(keySetOptions()),
+  wholeBankClients: ['*'],
+  maxLifetimeS: 3600,
+});
 
 async function start(options: Partial<TokenOptions> = {}, now?: () => number) {
-  const { app } = await testApp(undefined, { tokens: { ...tokenOptions(), ...options }, ...(now ? { clock: { now, check: () => ({ ok: true }) } } : {}) });
-  const status = async (bearer: string, path = '/') => (await app.inject({ method: 'GET', url: path, headers: { authorization: `Bearer ${bearer}` } })).statusCode;
+  const { app } = await testApp(undefined, {
+    tokens: { ...tokenOptions(), ...options },
+    ...(now ? { clock: { now, check: () => ({ ok: true }) } } : {}),
+  });
+  const status = async (bearer: string, path = '/') =>
+    (await app.inject({ method: 'GET', url: path, headers: { authorization: `Bearer ${bearer}` } })).statusCode;
   return { app, status };
 }
 
@@ -63,14 +82,21 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`;
 });
-afterAll(() => new Promise((resolve) => {
-  server.closeAllConnections();
-  server.close(resolve);
-}));
+afterAll(
+  () =>
+    new Promise((resolve) => {
+      server.closeAllConnections();
+      server.close(resolve);
+    }),
+);
 beforeEach(() => {
   away = false;
   fetches = 0;
-  published = [jwk(rsa.publicKey, { kid: 'rsa' }), jwk(ec.publicKey, { kid: 'ec', alg: 'ES256' }), jwk(ed.publicKey, { kid: 'ed' })];
+  published = [
+    jwk(rsa.publicKey, { kid: 'rsa' }),
+    jwk(ec.publicKey, { kid: 'ec', alg: 'ES256' }),
+    jwk(ed.publicKey, { kid: 'ed' }),
+  ];
 });
 
 describe('valid tokens', () => {
@@ -91,28 +117,46 @@ describe('valid tokens', () => {
   });
 
   test('caller and binding come from iss, sub and bank_client_id; client_id is ignored', async () => {
-    const { app } = await testApp(({ headers }) => {
-      seen.push([headers['actor'], headers['bound-client-id']]);
-      return 'not_sent';
-    }, { tokens: tokenOptions() });
+    const { app } = await testApp(
+      ({ headers }) => {
+        seen.push([headers['actor'], headers['bound-client-id']]);
+        return 'not_sent';
+      },
+      { tokens: tokenOptions() },
+    );
     const seen: unknown[] = [];
-    for (const claims of [{ ...goodClaims, client_id: 'cli_x' }, { ...goodClaims, bank_client_id: 'cli_y' }]) {
-      await app.inject({ method: 'GET', url: `/clients/cli_${'a'.repeat(32)}`, headers: { authorization: `bearer  ${token({ claims })}` } });
+    for (const claims of [
+      { ...goodClaims, client_id: 'cli_x' },
+      { ...goodClaims, bank_client_id: 'cli_y' },
+    ]) {
+      await app.inject({
+        method: 'GET',
+        url: `/clients/cli_${'a'.repeat(32)}`,
+        headers: { authorization: `bearer  ${token({ claims })}` },
+      });
     }
-    expect(seen).toEqual([[`jwt:${issuer}|me`, undefined], [`jwt:${issuer}|me`, 'cli_y']]);
+    expect(seen).toEqual([
+      [`jwt:${issuer}|me`, undefined],
+      [`jwt:${issuer}|me`, 'cli_y'],
+    ]);
   });
 
   test('HS256 only by explicit configuration, and then for nothing but HS256', async () => {
     expect(await (await start()).status(token({ alg: 'HS256' }))).toBe(401);
     const { status } = await start({ hs256Secret: hmacSecret });
     expect(await status(token({ alg: 'HS256' }))).toBe(200);
-    expect(await status(token({ alg: 'HS256', signer: (input) => createHmac('sha256', 'x').update(input).digest() }))).toBe(401);
+    expect(
+      await status(token({ alg: 'HS256', signer: (input) => createHmac('sha256', 'x').update(input).digest() })),
+    ).toBe(401);
     expect(await status(token())).toBe(200);
   });
 });
 
 const publicPem = rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString();
-const hmacWith = (secret: string): Signer => (input) => createHmac('sha256', secret).update(input).digest();
+const hmacWith =
+  (secret: string): Signer =>
+  (input) =>
+    createHmac('sha256', secret).update(input).digest();
 const byStranger: Signer = (input) => createSign('sha256').update(input).sign(stranger.privateKey);
 const embedded = jwk(stranger.publicKey, { kid: 'stranger' });
 const good = token();
@@ -122,24 +166,49 @@ describe('forgeries and faults are 401, never 500', () => {
   test.each<[string, () => string]>([
     ['alg none', () => token({ alg: 'none', header: { kid: 'rsa' } })],
     ['alg None, signed', () => token({ alg: 'nOnE', header: { kid: 'rsa' }, signer: signers['RS256'] })],
-    ['no signature', () => good.split('.').slice(0, 2).join('.') + '.'],
+    ['no signature', () => `${good.split('.').slice(0, 2).join('.')}.`],
     ['two parts', () => good.split('.').slice(0, 2).join('.')],
     ['five parts', () => `${good}.a.b`],
-    ['the public key as HMAC secret', () => token({ alg: 'HS256', header: { kid: 'rsa' }, signer: hmacWith(publicPem) })],
-    ['the trimmed public key as HMAC secret', () => token({ alg: 'HS256', header: { kid: 'rsa' }, signer: hmacWith(publicPem.trim()) })],
-    ['HS512', () => token({ alg: 'HS512', header: { kid: 'rsa' }, signer: (input) => createHmac('sha512', publicPem).update(input).digest() })],
-    ['an algorithm that is not allowed', () => token({ alg: 'RS384', header: { kid: 'rsa' }, signer: (input) => createSign('sha384').update(input).sign(rsa.privateKey) })],
+    [
+      'the public key as HMAC secret',
+      () => token({ alg: 'HS256', header: { kid: 'rsa' }, signer: hmacWith(publicPem) }),
+    ],
+    [
+      'the trimmed public key as HMAC secret',
+      () => token({ alg: 'HS256', header: { kid: 'rsa' }, signer: hmacWith(publicPem.trim()) }),
+    ],
+    [
+      'HS512',
+      () =>
+        token({
+          alg: 'HS512',
+          header: { kid: 'rsa' },
+          signer: (input) => createHmac('sha512', publicPem).update(input).digest(),
+        }),
+    ],
+    [
+      'an algorithm that is not allowed',
+      () =>
+        token({
+          alg: 'RS384',
+          header: { kid: 'rsa' },
+          signer: (input) => createSign('sha384').update(input).sign(rsa.privateKey),
+        }),
+    ],
     ['another algorithm than the key has', () => token({ alg: 'ES256', header: { kid: 'rsa' } })],
     ['RS256 with an EC key', () => token({ header: { kid: 'ec' } })],
-    ['a stranger\'s signature', () => token({ signer: byStranger })],
-    ['a changed payload', () => [good.split('.')[0], part({ ...goodClaims, sub: 'you' }), good.split('.')[2]].join('.')],
+    ["a stranger's signature", () => token({ signer: byStranger })],
+    [
+      'a changed payload',
+      () => [good.split('.')[0], part({ ...goodClaims, sub: 'you' }), good.split('.')[2]].join('.'),
+    ],
     ['an unknown kid', () => token({ header: { kid: 'stranger' }, signer: byStranger })],
     ['no kid', () => token({ header: { kid: undefined } })],
     ['a kid that is no text', () => token({ header: { kid: { a: 1 } } })],
     ['a kid that is a path', () => token({ header: { kid: '../../etc/passwd' } })],
     ['an embedded key (jwk)', () => token({ header: { kid: 'stranger', jwk: embedded }, signer: byStranger })],
-    ['a jku of one\'s own', () => token({ header: { kid: 'stranger', jku: url }, signer: byStranger })],
-    ['an x5u of one\'s own', () => token({ header: { kid: 'stranger', x5u: url, x5c: ['AAAA'] }, signer: byStranger })],
+    ["a jku of one's own", () => token({ header: { kid: 'stranger', jku: url }, signer: byStranger })],
+    ["an x5u of one's own", () => token({ header: { kid: 'stranger', x5u: url, x5c: ['AAAA'] }, signer: byStranger })],
     ['an unknown crit', () => token({ header: { crit: ['exp'] } })],
     ['a crit that is not understood', () => token({ header: { crit: ['x'], x: 1 } })],
     ['a wrong iss', () => claims({ iss: `${issuer}/` })],
@@ -161,7 +230,10 @@ describe('forgeries and faults are 401, never 500', () => {
     ['an ID token, by its nonce', () => claims({ nonce: 'n' })],
     ['an ID token, by the hash of the access token', () => claims({ at_hash: 'x' })],
     ['an ID token, by the hash of the code', () => claims({ c_hash: 'x' })],
-    ['a logout token by its events', () => claims({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } })],
+    [
+      'a logout token by its events',
+      () => claims({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }),
+    ],
     ['bound to a key of its holder (cnf)', () => claims({ cnf: { jkt: 'x' } })],
     ['a cnf that is null', () => claims({ cnf: null })],
     ['no iat', () => claims({ iat: undefined })],
@@ -186,18 +258,26 @@ describe('forgeries and faults are 401, never 500', () => {
   ])('%s', async (_what, make) => {
     const { app } = await start();
     const response = await app.inject({ method: 'GET', url: '/', headers: { authorization: `Bearer ${make()}` } });
-    expect([response.statusCode, response.json().code, response.json().message]).toEqual([401, 'invalid_credentials', 'the credentials are not valid']);
+    expect([response.statusCode, response.json().code, response.json().message]).toEqual([
+      401,
+      'invalid_credentials',
+      'the credentials are not valid',
+    ]);
     expect(response.headers['www-authenticate']).toContain('Bearer');
   });
 });
 
-describe('the issuer\'s keys', () => {
+describe("the issuer's keys", () => {
   afterEach(() => void vi.restoreAllMocks());
   const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
   test('are fetched once, and again when a new kid appears', async () => {
     const { status } = await start();
-    await Promise.all([status(token()), status(token({ claims: { ...goodClaims, sub: 'a' } })), status(token({ alg: 'ES256' }))]);
+    await Promise.all([
+      status(token()),
+      status(token({ claims: { ...goodClaims, sub: 'a' } })),
+      status(token({ alg: 'ES256' })),
+    ]);
     expect(fetches).toBe(1);
     published = [jwk(rsa.publicKey, { kid: 'rsa' }), jwk(stranger.publicKey, { kid: 'new' })];
     await sleep(110);
@@ -208,12 +288,14 @@ describe('the issuer\'s keys', () => {
   test('made-up kids do not flood the issuer', async () => {
     vi.spyOn(performance, 'now').mockReturnValue(1_000_000);
     const { status } = await start();
-    const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => status(token({ header: { kid: `k${i}` } }))));
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => status(token({ header: { kid: `k${i}` } }))),
+    );
     expect(new Set(answers)).toEqual(new Set([401]));
     expect(fetches).toBe(1);
   });
 
-  test('tokens that do not even claim to be the issuer\'s do not make us ask it', async () => {
+  test("tokens that do not even claim to be the issuer's do not make us ask it", async () => {
     const { status } = await start();
     expect(await status(claims({ iss: 'https://other.example' }))).toBe(401);
     expect(fetches).toBe(0);
@@ -224,7 +306,11 @@ describe('the issuer\'s keys', () => {
     let now = 1_000_000;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const { status } = await start({ keySet: createKeySet({ ...keySetOptions(), maxStaleMs }) });
-    return { status, pass: (ms: number) => void (now += ms), fresh: () => token({ claims: { ...goodClaims, jti: String(Math.random()) } }) };
+    return {
+      status,
+      pass: (ms: number) => void (now += ms),
+      fresh: () => token({ claims: { ...goodClaims, jti: String(Math.random()) } }),
+    };
   }
   test('one that was withdrawn is refused at the first token after an idle time', async () => {
     const { status, pass, fresh } = await age(300_000);
@@ -269,7 +355,10 @@ describe('the issuer\'s keys', () => {
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const keySet = createKeySet(keySetOptions());
     let found = 0;
-    const verify = createTokenVerifier({ ...tokenOptions(), keySet: { current: keySet.current, find: (...asked) => (found++, keySet.find(...asked)) } });
+    const verify = createTokenVerifier({
+      ...tokenOptions(),
+      keySet: { current: keySet.current, find: (...asked) => (found++, keySet.find(...asked)) },
+    });
     const one = token();
     for (let i = 0; i < 2; i++) expect(await verify(one)).toBeDefined();
     const before = found;
@@ -284,7 +373,11 @@ describe('the issuer\'s keys', () => {
     away = true;
     const { app, status } = await start();
     const response = await app.inject({ method: 'GET', url: '/', headers: { authorization: `Bearer ${token()}` } });
-    expect([response.statusCode, response.json().code, response.headers['retry-after']]).toEqual([503, 'service_unavailable', '1']);
+    expect([response.statusCode, response.json().code, response.headers['retry-after']]).toEqual([
+      503,
+      'service_unavailable',
+      '1',
+    ]);
     expect(await status('a.b.c')).toBe(401);
     away = false;
     await sleep(110);
@@ -292,7 +385,12 @@ describe('the issuer\'s keys', () => {
   });
 
   test('keys that cannot be read, and those for encryption, are passed over', async () => {
-    published = [{ kty: 'RSA', kid: 'broken', n: '!', e: 'AQAB' }, { kty: 'oct', kid: 'oct', k: 'AAAA' }, jwk(stranger.publicKey, { kid: 'enc', use: 'enc' }), jwk(rsa.publicKey, { kid: 'rsa' })];
+    published = [
+      { kty: 'RSA', kid: 'broken', n: '!', e: 'AQAB' },
+      { kty: 'oct', kid: 'oct', k: 'AAAA' },
+      jwk(stranger.publicKey, { kid: 'enc', use: 'enc' }),
+      jwk(rsa.publicKey, { kid: 'rsa' }),
+    ];
     const { status } = await start();
     expect(await status(token())).toBe(200);
     expect(await status(token({ header: { kid: 'enc' }, signer: byStranger }))).toBe(401);
@@ -308,38 +406,68 @@ describe('the whole bank', () => {
 
   test('is for tokens of the OAuth clients that are named, by azp, else by client_id', async () => {
     const front = { azp: 'front-end' };
-    expect(await wholeBank(['front-end', 'batch'], front, { client_id: 'batch' }, { azp: 'other' }, { client_id: 'other' }, {}, { azp: 'other', client_id: 'batch' })).toEqual([true, true, false, false, false, false]);
+    expect(
+      await wholeBank(
+        ['front-end', 'batch'],
+        front,
+        { client_id: 'batch' },
+        { azp: 'other' },
+        { client_id: 'other' },
+        {},
+        { azp: 'other', client_id: 'batch' },
+      ),
+    ).toEqual([true, true, false, false, false, false]);
     expect(await wholeBank([], front, {}, { azp: '*' })).toEqual([false, false, false]);
     expect(await wholeBank(['*'], front, {})).toEqual([true, true]);
   });
 
   test('is for nobody who is bound to a client; those need not be named', async () => {
     const verify = createTokenVerifier({ ...tokenOptions(), wholeBankClients: [] });
-    const caller = await verify(claims({ azp: 'app', bank_client_id: 'cli_y', scope: 'accounts:read audit:read transactions:write' }));
+    const caller = await verify(
+      claims({ azp: 'app', bank_client_id: 'cli_y', scope: 'accounts:read audit:read transactions:write' }),
+    );
     expect(caller).toMatchObject({ boundClientId: 'cli_y', scopes: new Set(['accounts:read']) });
   });
 });
 
 describe('scopes', () => {
-  const scopesOf = async (options: Partial<TokenOptions>, changes: object) => [...((await createTokenVerifier({ ...tokenOptions(), ...options })(claims(changes)))?.scopes ?? [])].sort();
-  const roleScopes = new Map([['teller', ['transactions:write', 'clients:read']], ['auditor', ['books:read']]]);
+  const scopesOf = async (options: Partial<TokenOptions>, changes: object) =>
+    [...((await createTokenVerifier({ ...tokenOptions(), ...options })(claims(changes)))?.scopes ?? [])].sort();
+  const roleScopes = new Map([
+    ['teller', ['transactions:write', 'clients:read']],
+    ['auditor', ['books:read']],
+  ]);
 
   test('come from the claim that is named, a text or a list, and then not from scope', async () => {
     const scopesClaim = 'permissions';
-    expect(await scopesOf({ scopesClaim }, { permissions: ['books:read', 'audit:read', 7, 'nonsense'] })).toEqual(['audit:read', 'books:read']);
-    expect(await scopesOf({ scopesClaim }, { permissions: 'books:read audit:read' })).toEqual(['audit:read', 'books:read']);
-    for (const permissions of [undefined, null, 7, { 'books:read': true }]) expect(await scopesOf({ scopesClaim }, { permissions })).toEqual([]);
+    expect(await scopesOf({ scopesClaim }, { permissions: ['books:read', 'audit:read', 7, 'nonsense'] })).toEqual([
+      'audit:read',
+      'books:read',
+    ]);
+    expect(await scopesOf({ scopesClaim }, { permissions: 'books:read audit:read' })).toEqual([
+      'audit:read',
+      'books:read',
+    ]);
+    for (const permissions of [undefined, null, 7, { 'books:read': true }])
+      expect(await scopesOf({ scopesClaim }, { permissions })).toEqual([]);
     expect(await scopesOf({}, { permissions: ['books:read'] })).toEqual(['accounts:read', 'clients:read']);
   });
 
   test('come from a member of a member, and from a claim whose own name has dots', async () => {
-    expect(await scopesOf({ scopesClaim: 'realm_access.roles' }, { realm_access: { roles: ['books:read'] } })).toEqual(['books:read']);
-    expect(await scopesOf({ scopesClaim: 'https://bank.example/roles' }, { 'https://bank.example/roles': ['books:read'] })).toEqual(['books:read']);
-    for (const scopesClaim of ['realm_access.roles.length', '__proto__', 'constructor.name']) expect(await scopesOf({ scopesClaim }, { realm_access: { roles: [] } })).toEqual([]);
+    expect(await scopesOf({ scopesClaim: 'realm_access.roles' }, { realm_access: { roles: ['books:read'] } })).toEqual([
+      'books:read',
+    ]);
+    expect(
+      await scopesOf({ scopesClaim: 'https://bank.example/roles' }, { 'https://bank.example/roles': ['books:read'] }),
+    ).toEqual(['books:read']);
+    for (const scopesClaim of ['realm_access.roles.length', '__proto__', 'constructor.name'])
+      expect(await scopesOf({ scopesClaim }, { realm_access: { roles: [] } })).toEqual([]);
   });
 
   test('are those of the roles; a role that is not named has none, though a scope is called so', async () => {
-    expect(await scopesOf({ scopesClaim: 'roles', roleScopes }, { roles: ['teller', 'auditor', 'ops:manage', 'toString'] })).toEqual(['books:read', 'clients:read', 'transactions:write']);
+    expect(
+      await scopesOf({ scopesClaim: 'roles', roleScopes }, { roles: ['teller', 'auditor', 'ops:manage', 'toString'] }),
+    ).toEqual(['books:read', 'clients:read', 'transactions:write']);
   });
 });
 
@@ -349,7 +477,11 @@ test('a remembered token ends with its exp and the skew', async () => {
   const keySet = { find: async () => (verified++, rsa.publicKey), current: () => rsa };
   const { status } = await start({ keySet }, () => now);
   const mine = claims({ exp: nowS + 10 });
-  for (const [later, expected] of [[0, 200], [35_000, 200], [6_000, 401]] as const) {
+  for (const [later, expected] of [
+    [0, 200],
+    [35_000, 200],
+    [6_000, 401],
+  ] as const) {
     now += later;
     expect(await status(mine)).toBe(expected);
   }

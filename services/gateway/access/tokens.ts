@@ -1,13 +1,13 @@
-import { decodeJwt, jwtVerify } from 'jose';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
+import { decodeJwt, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { grantedScopes } from '#libs/contracts/scopes.ts';
 import type { Caller } from './caller.ts';
-import { KeysUnavailable } from './jwks.ts';
 import type { KeySet } from './jwks.ts';
+import { KeysUnavailable } from './jwks.ts';
 
 export const asymmetricAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const;
-export type TokenAlgorithm = (typeof asymmetricAlgorithms)[number];
+type TokenAlgorithm = (typeof asymmetricAlgorithms)[number];
 
 export interface TokenOptions {
   issuer: string;
@@ -66,8 +66,8 @@ interface Remembered {
 }
 
 /**
- * Verifies tokens. Headers that bring a key (jku, x5u, jwk) are ignored. Valid tokens are remembered until they expire or the
- * keys change.
+ * Verifies tokens. Headers that bring a key (jku, x5u, jwk) are ignored. Valid tokens are
+ * remembered until they expire or the keys change.
  */
 export function createTokenVerifier(options: TokenOptions, now: () => number = Date.now): VerifyToken {
   const remembered = new Map<string, Remembered>();
@@ -153,8 +153,19 @@ function callerOf(
     actor: `jwt:${iss}|${sub}`,
     scopes,
     boundClientId: bank_client_id,
-    isStaff: bank_client_id === undefined && sub !== client_id && sub !== azp,
+    isStaff: bank_client_id === undefined && !isMachines(payload),
   };
+}
+
+/**
+ * Whether a token is an OAuth client's own, and nobody's in person. Its subject is the client (RFC
+ * 9068), but with Auth0, whose
+ * `gty` says how it was granted, Entra ID, where only an application's sub is its oid, and Keycloak, which has an account for
+ * each client; a person of that name has a session.
+ */
+function isMachines({ sub, client_id, azp, gty, idtyp, oid, sid, preferred_username }: JWTPayload): boolean {
+  if (sub === client_id || sub === azp || gty === 'client-credentials' || idtyp === 'app' || oid === sub) return true;
+  return typeof azp === 'string' && sid === undefined && preferred_username === `service-account-${azp.toLowerCase()}`;
 }
 
 function namedScopes({ scopesClaim, roleScopes }: TokenOptions, payload: JWTPayload): string[] {

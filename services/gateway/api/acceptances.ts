@@ -1,6 +1,7 @@
 /**
- * When the commands were accepted that were answered 202, so that a repeat is told the same created_at before there is an
- * outcome. A repeat keeps its own deadline: this is for what is shown alone. Bounded, oldest first out.
+ * When the commands were accepted that were answered 202, so that a repeat is told the same
+ * created_at before there is an outcome. A repeat keeps its own deadline: this is for what is shown
+ * alone. Bounded, oldest first out.
  */
 export class Acceptances {
   readonly #max: number;

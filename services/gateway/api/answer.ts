@@ -1,4 +1,6 @@
 import type { FastifyReply } from 'fastify';
+import type { Endpoint } from '#libs/contracts/endpoints.ts';
+import { etagOf } from '#libs/contracts/etag.ts';
 import { Refused, refuse, unavailable } from '../http/errors.ts';
 import type { Outcome } from './forward.ts';
 
@@ -6,12 +8,23 @@ import type { Outcome } from './forward.ts';
 
 const json = 'application/json; charset=utf-8';
 
-/** `{status, data}`, with `complete` where it is given, or the bare resource. */
-export function send(reply: FastifyReply, status: number, data: unknown, form: { complete?: boolean | undefined } | 'bare' = {}): FastifyReply {
+/** `{status, data}`, with `complete` or `cursor` where it is given, or the bare resource. */
+export function send(
+  reply: FastifyReply,
+  status: number,
+  data: unknown,
+  form: { complete?: boolean | undefined; cursor?: string } | 'bare' = {},
+): FastifyReply {
   reply.header('content-type', json);
   if (form === 'bare') return reply.code(status).send(JSON.stringify(data));
   const complete = form.complete === undefined ? '' : `,"complete":${form.complete}`;
-  return reply.code(status).send(`{"status":"success","data":${JSON.stringify(data)}${complete}}`);
+  const cursor = form.cursor === undefined ? '' : `,"cursor":${JSON.stringify(form.cursor)}`;
+  return reply.code(status).send(`{"status":"success","data":${JSON.stringify(data)}${complete}${cursor}}`);
+}
+
+/** The ETag of an answer that can be named in If-Match. */
+export function markVersion(reply: FastifyReply, { versioned }: Endpoint, data: unknown): void {
+  if (versioned) reply.header('etag', etagOf(data as object));
 }
 
 /** The data of a query's outcome. Throws what is to be answered instead: its refusal, or that nobody can know now. */
@@ -28,6 +41,8 @@ export function isNotFound(outcome: Outcome): boolean {
 /** 504: the command may or may not be executed; its resource is named, so that it can be looked for. */
 export function outcomeUnknown(resource: Record<string, string>, hasKey: boolean): Refused {
   const [[, id] = ['', '']] = Object.entries(resource);
-  const advice = hasKey ? 'repeat the request with the same Idempotency-Key' : `look for ${id} before repeating the request`;
+  const advice = hasKey
+    ? 'repeat the request with the same Idempotency-Key'
+    : `look for ${id} before repeating the request`;
   return refuse('outcome_unknown', `the outcome of ${id} is not known yet: ${advice}`, { details: resource });
 }

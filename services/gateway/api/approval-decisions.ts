@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Approval, approvalBodies } from '#libs/contracts/approvals.ts';
-import { mayDecide } from '../access/four-eyes.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
+import { mayDecide } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { presentApproval, scopesOf } from './approvals.ts';
 import type { Input, Plan } from './commands.ts';

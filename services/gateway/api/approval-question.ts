@@ -1,7 +1,9 @@
 import type { Approval } from '#libs/contracts/approvals.ts';
+import type { Hold } from '#libs/contracts/holds.ts';
+import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { AccountMaster } from '#libs/contracts/resources.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import type { Deed, FourEyes } from '../access/four-eyes.ts';
+import type { Deed, FourEyes, Posting } from '../access/four-eyes.ts';
 import { dataOf } from './answer.ts';
 import type { Forwarder, Origin } from './forward.ts';
 import type { ReadDependencies } from './reads.ts';
@@ -38,4 +40,16 @@ export const forwarderOf = ({ reads }: Asker): Forwarder => reads.forwarder;
 
 export async function accountOf(account_id: string, asker: Asker, origin = quiet(asker)): Promise<AccountMaster> {
   return dataOf(await forwarderOf(asker).query('get_account', { account_id }, account_id, origin)) as AccountMaster;
+}
+
+/** What a capture takes: the amount asked for, or what is left of the hold. */
+export async function capturedPosting(
+  hold_id: string,
+  asked: string | null,
+  asker: Asker,
+): Promise<Posting & { account_id: string }> {
+  const found = await forwarderOf(asker).query('get_hold', { hold_id }, hold_id, quiet(asker));
+  const { account_id, currency, amount, captured_amount } = dataOf(found) as Hold;
+  const left = BigInt(toMinor(amount, currency)) - BigInt(toMinor(captured_amount, currency));
+  return { account_id, currency, amount: asked ?? fromMinor(left, currency) };
 }

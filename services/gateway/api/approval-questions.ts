@@ -1,11 +1,11 @@
 import type { ApprovableCommand, ApprovalAction } from '#libs/contracts/approvals.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
-import type { ApiKey, LedgerAccount, Transaction } from '#libs/contracts/resources.ts';
+import type { ApiKey, Client, LedgerAccount, Transaction } from '#libs/contracts/resources.ts';
 import type { FourEyes, Posting } from '../access/four-eyes.ts';
 import { isAbove, isAboveSome } from '../access/four-eyes.ts';
 import { dataOf } from './answer.ts';
-import { accountOf, forwarderOf, quiet, unbound } from './approval-question.ts';
 import type { Asker, Question } from './approval-question.ts';
+import { accountOf, capturedPosting, forwarderOf, quiet, unbound } from './approval-question.ts';
 import { aboutRedrive } from './approval-redrive.ts';
 import type { Plan } from './commands.ts';
 import { readPosting } from './reads.ts';
@@ -24,7 +24,9 @@ const questions: { [N in ApprovableCommand]: { mayNeed: readonly ApprovalAction[
   redrive_dead_letter: { mayNeed: ['redrive', 'post_above'], ask: aboutRedrive },
   create_transaction: { mayNeed: ['post_above'], ask: aboutCash },
   create_transfer: { mayNeed: ['post_above'], ask: aboutTransfer },
+  capture_hold: { mayNeed: ['post_above'], ask: aboutCapture },
   open_account: { mayNeed: ['post_above'], ask: aboutOpening },
+  erase_client: { mayNeed: ['erase'], ask: aboutErasure },
 };
 
 export function isApprovable(name: string): name is ApprovableCommand {
@@ -180,6 +182,33 @@ async function aboutTransfer(data: MessageData<'create_transfer'>, asker: Asker)
   };
 }
 
+async function aboutCapture(
+  { hold_id, amount, to_account_id }: MessageData<'capture_hold'>,
+  asker: Asker,
+): Promise<Question | undefined> {
+  const posting = await capturedPosting(hold_id, amount, asker);
+  if (!isAbove(posting, asker.fourEyes.limits)) return undefined;
+  const { account_id } = posting;
+  const to = to_account_id === null ? undefined : await accountOf(to_account_id, asker, unbound(quiet(asker)));
+  return {
+    deed: { kind: 'posting', posting },
+    scopes: ['holds:write', to === undefined ? 'transactions:write' : 'transfers:write'],
+    summary: `Capture ${money(posting)} of hold ${hold_id} on account ${account_id}`,
+    changes: [
+      { field: `balance of account ${account_id}`, before: null, after: `-${money(posting)}` },
+      ...(to === undefined
+        ? []
+        : [
+            {
+              field: `balance of account ${to.account_id}`,
+              before: null,
+              after: `${to.account_type === 'Loan' ? '-' : '+'}${money(posting)}`,
+            },
+          ]),
+    ],
+  };
+}
+
 async function aboutOpening(
   { client_id, account_type, currency, initial_deposit }: MessageData<'open_account'>,
   asker: Asker,
@@ -192,5 +221,20 @@ async function aboutOpening(
     scopes: ['accounts:write', 'transactions:write'],
     summary: `Open a ${account_type} account of client ${client_id} with ${money(posting)}`,
     changes: [{ field: `${account_type} account`, before: null, after: `opened with ${money(posting)}` }],
+  };
+}
+
+/** Nothing personal: an approval is kept for longer than what it is about. */
+async function aboutErasure({ client_id }: MessageData<'erase_client'>, asker: Asker): Promise<Question> {
+  const client = dataOf(await forwarderOf(asker).query('get_client', { client_id }, client_id, quiet(asker))) as Client;
+  const personal = 'names, contacts and texts';
+  return {
+    deed: { kind: 'erasure' },
+    scopes: ['clients:erase'],
+    summary: `Erase client ${client_id}`,
+    changes: [
+      { field: `${client.client_type} client ${client_id}`, before: personal, after: `${personal} erased for good` },
+      { field: 'API keys of the client', before: null, after: 'revoked' },
+    ],
   };
 }

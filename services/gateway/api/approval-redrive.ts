@@ -1,10 +1,12 @@
 import type { DeadLetterContent } from '#libs/contracts/administration.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import { messages } from '#libs/contracts/messages.ts';
 import type { AccountMaster } from '#libs/contracts/resources.ts';
 import type { Posting } from '../access/four-eyes.ts';
+import { Refused } from '../http/errors.ts';
 import { dataOf, isNotFound } from './answer.ts';
-import { forwarderOf, quiet } from './approval-question.ts';
 import type { Asker, Question } from './approval-question.ts';
+import { capturedPosting, forwarderOf, quiet } from './approval-question.ts';
 
 /** What redriving a dead letter would do: its bytes say it. */
 export async function aboutRedrive(
@@ -31,8 +33,10 @@ export async function aboutRedrive(
 const postings = new Set<string | null>([
   'create_transaction',
   'create_transfer',
+  'capture_hold',
   'open_account',
   'open_ledger_account',
+  'create_batch',
 ]);
 
 /** What the dead letter would post; undefined for what is no posting, or is no longer kept and cannot be redriven. */
@@ -41,13 +45,26 @@ async function postingIn(
   asker: Asker,
 ): Promise<Posting | 'unreadable' | undefined> {
   if (!postings.has(message) || !available || asker.fourEyes.limits.size === 0) return undefined;
+  // No item of a batch needed an approval when it was sent; of the limits of today nobody says that.
+  if (message === 'create_batch') return 'unreadable';
   const data = fieldsIn(value);
+  if (message === 'capture_hold') return postingOfCapture(data, asker);
   const amount = data['amount'] ?? data['initial_deposit'];
   if (typeof amount !== 'string' || !/^\d{1,72}(\.\d{1,72})?$/.test(amount)) return 'unreadable';
   if (typeof data['currency'] === 'string') return { amount, currency: data['currency'] };
   const account_id = String(data['account_id'] ?? data['from_account_id']);
   const account = await forwarderOf(asker).query('get_account', { account_id }, account_id, quiet(asker));
   return isNotFound(account) ? 'unreadable' : { amount, currency: (dataOf(account) as AccountMaster).currency };
+}
+
+async function postingOfCapture(data: Record<string, unknown>, asker: Asker): Promise<Posting | 'unreadable'> {
+  const parsed = messages.capture_hold.data.safeParse(data);
+  if (!parsed.success) return 'unreadable';
+  const { hold_id, amount } = parsed.data;
+  return capturedPosting(hold_id, amount, asker).catch((error: unknown) => {
+    if (error instanceof Refused && error.refusal.code === 'hold_not_found') return 'unreadable';
+    throw error;
+  });
 }
 
 function fieldsIn(value: string | null): Record<string, unknown> {

@@ -3,8 +3,8 @@ import { approvalActions } from '#libs/contracts/approvals.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
-import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 import { type Answer, ids, ok, refused, samples, testApp } from '../test/test-app.ts';
+import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
 /** Four eyes at the gateway, in front of services that are a function: what is sent in whose place. */
 const { issuer } = hs256Tokens;
@@ -42,7 +42,10 @@ async function bankWith(status: string, answers: Record<string, Answer> = {}, fo
     create_transaction: ok(samples.transaction),
     ...answers,
   };
-  const made = await testApp(({ name }) => known[name] ?? refused('internal_error', name), { tokens: hs256Tokens, fourEyes });
+  const made = await testApp(({ name }) => known[name] ?? refused('internal_error', name), {
+    tokens: hs256Tokens,
+    fourEyes,
+  });
   close = () => made.app.close();
   const headers = { authorization: `Bearer ${token('alice')}` };
   const post = (url: string, payload: object, more: object = headers) =>

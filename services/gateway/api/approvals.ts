@@ -1,26 +1,26 @@
 import type { FastifyReply } from 'fastify';
-import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
+import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
-import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Endpoint } from '#libs/contracts/endpoints.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import { scopes as allScopes } from '#libs/contracts/scopes.ts';
 import type { Caller } from '../access/caller.ts';
-import { approvalNeeded, isWatched } from '../access/four-eyes.ts';
 import type { FourEyes } from '../access/four-eyes.ts';
+import { approvalNeeded, isWatched } from '../access/four-eyes.ts';
 import { Refused, unavailable } from '../http/errors.ts';
 import { dataOf, outcomeUnknown, send } from './answer.ts';
-import { isApprovable, questionOf } from './approval-questions.ts';
 import type { Question } from './approval-question.ts';
+import { isApprovable, questionOf } from './approval-questions.ts';
 import type { CommandDependencies, Plan } from './commands.ts';
 import { seenWithinMs } from './commands.ts';
 import type { Forwarder, Origin } from './forward.ts';
 import { freshBits } from './ids.ts';
 import { jsonNumber, presenterOf } from './present.ts';
-import { readPage } from './reads.ts';
 import type { Page, ReadDependencies, ReadInput } from './reads.ts';
+import { readPage } from './reads.ts';
 import { knownForm } from './unknown-ids.ts';
 
 /** Four eyes at the gateway: what needs an approval is asked for instead of sent; approvals are read and presented. */
@@ -94,7 +94,7 @@ export async function askForApproval(
   );
   if (outcome.kind === 'refused') throw new Refused(outcome.refusal);
   if (outcome.kind === 'failed')
-    throw outcome.stage === 'not_sent'
+    throw outcome.stage === 'not_sent' || origin.repeatOnly === true
       ? new Refused(unavailable)
       : outcomeUnknown({ approval_id }, origin.idempotencyKey !== undefined);
   if (!outcome.replayed) return answerWaiting(reply, outcome.data as Approval);
@@ -150,7 +150,7 @@ export function scopesOf({ scopes }: Caller): string[] {
 
 type Found = MessageResult<'get_approval'>;
 
-export async function findApproval(approval_id: string, origin: Origin, forwarder: Forwarder): Promise<Found> {
+async function findApproval(approval_id: string, origin: Origin, forwarder: Forwarder): Promise<Found> {
   return dataOf(
     await forwarder.query('get_approval', { approval_id, scopes: scopesOf(origin.caller) }, approval_id, origin),
   ) as Found;

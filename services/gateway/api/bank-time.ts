@@ -7,8 +7,9 @@ import type { Requester } from '#libs/kafka/request-reply/request-reply.ts';
 const waitMs = 1_000;
 
 /**
- * Asks a ledger for the database's clock; in ms since 1970. Rejects when there is no answer within a second. Each question takes
- * the next partition, so that one that stands still does not keep the answer for good.
+ * Asks a ledger for the database's clock; in ms since 1970. Rejects when there is no answer within
+ * a second. Each question takes the next partition, so that one that stands still does not keep the
+ * answer for good.
  */
 export function createTimeReader(request: Requester['request'], prefix: string): () => Promise<number> {
   let partition = Math.floor(Math.random() * commandPartitions);
@@ -16,7 +17,15 @@ export function createTimeReader(request: Requester['request'], prefix: string):
     partition = (partition + 1) % commandPartitions;
     const id = `qry_${randomUUID()}`;
     // Without deadline and reply_by, which would carry the very clock that is in doubt.
-    const headers = toHeaders({ message_id: id, type: messageType('get_time'), source: source.gateway, time: new Date().toISOString(), subject: 'time', request_id: id, actor: '' });
+    const headers = toHeaders({
+      message_id: id,
+      type: messageType('get_time'),
+      source: source.gateway,
+      time: new Date().toISOString(),
+      subject: 'time',
+      request_id: id,
+      actor: '',
+    });
     const message = { topic: topicName(prefix, messages.get_time.topic), partition, key: 'time', value: '{}', headers };
     const { value } = await request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs });
     const reply = replySchema.parse(JSON.parse(value === null ? '' : value.toString()));

@@ -1,18 +1,23 @@
 import type { z } from 'zod';
+import type { AuditCheck, administrationBodies, BookCheck } from '#libs/contracts/administration.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
-import type { administrationBodies } from '#libs/contracts/administration.ts';
 import type { bodies } from '#libs/contracts/fields.ts';
 import { bucketOfId, idOf, inBucket, withBucket } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import type { ApiKey, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { namesOf } from '#libs/contracts/names.ts';
+import { type ApiKey, identityFields, type Transaction, type Transfer } from '#libs/contracts/resources.ts';
 import { scopes as allScopes } from '#libs/contracts/scopes.ts';
+import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { ApiKeys } from '../access/api-keys.ts';
 import type { Caller } from '../access/caller.ts';
+import type { FourEyes } from '../access/four-eyes.ts';
 import { refuse } from '../http/errors.ts';
 import { approvalPlanners } from './approval-decisions.ts';
-import type { FourEyes } from '../access/four-eyes.ts';
 import type { Forwarder, Origin, Outcome } from './forward.ts';
+import { holdPlanners } from './hold-commands.ts';
+import { verificationOf } from './operations.ts';
 import { knownForm } from './unknown-ids.ts';
+import { webhookPlanners } from './webhooks.ts';
 
 /** What a writing request becomes: one entry per command endpoint. */
 export interface Plan<N extends MessageName = MessageName> {
@@ -29,7 +34,7 @@ export interface Plan<N extends MessageName = MessageName> {
   /** The resource as it is shown until the outcome is known. `acceptedAt`: of the first request (acceptances.ts). */
   pending?(acceptedAt: Date): Transaction | Transfer;
   /** Runs before a success is answered, and may add to what is shown. */
-  finish?(data: unknown, replayed: boolean): Promise<unknown>;
+  finish?(data: unknown, replayed: boolean, origin: Origin): Promise<unknown>;
   /** Where no reply came in time: the outcome as it can be read, if it can. */
   otherwise?(origin: Origin): Promise<Outcome | undefined>;
 }
@@ -41,6 +46,8 @@ export interface Input<B = unknown> {
   /** 128 bits that name the command: see ids.ts. */
   bits: string;
   acceptedAt: Date;
+  /** The versions that If-Match names; undefined: any. */
+  ifMatch?: string[] | undefined;
 }
 
 type Body<S extends z.ZodType> = z.output<S>;
@@ -52,39 +59,122 @@ export interface CommandDependencies {
   keyMaxLifetimeMs: number;
   forwarder: Forwarder;
   fourEyes: FourEyes;
+  secretKeys: SecretKeys;
 }
 
-/** How long a write of an API key waits until this gateway has seen it (contract: effective on every gateway within 2 s). */
+/** What things are called is for the bank to say, not for its customers. Null gives none: it can take one away. */
+function checkNames(caller: Caller, given: boolean): void {
+  if (!given || caller.boundClientId === undefined) return;
+  throw refuse('insufficient_scope', 'credentials bound to one client cannot give an external_id');
+}
+
+/** Who somebody is, the bank has seen on paper. */
+function checkIdentity(caller: Caller, body: Body<typeof bodies.updateClient>): void {
+  const named = identityFields.filter((field) => body[field] !== undefined);
+  if (caller.boundClientId === undefined || named.length === 0) return;
+  throw refuse('insufficient_scope', `credentials bound to one client cannot change ${named.join(', ')}`);
+}
+
+/**
+ * How long a write of an API key waits until this gateway has seen it (contract: effective on every
+ * gateway within 2 s).
+ */
 export const seenWithinMs = 2_000;
 
 export function createPlanners(dependencies: CommandDependencies) {
-  return { ...clientPlanners, ...accountPlanners, ...moneyPlanners, ...deadLetterPlanners, ...bookPlanners, ...keyPlanners(dependencies), ...approvalPlanners(dependencies) };
+  return {
+    ...clientPlanners,
+    ...accountPlanners,
+    ...moneyPlanners,
+    ...holdPlanners,
+    ...deadLetterPlanners,
+    ...bookPlanners(dependencies),
+    ...keyPlanners(dependencies),
+    ...approvalPlanners(dependencies),
+    ...webhookPlanners(dependencies),
+  };
 }
 
 const clientPlanners = {
   create_client({ body, bits, caller }: Input<Body<typeof bodies.createClient>>): Plan<'create_client'> {
-    if (caller.boundClientId !== undefined) throw refuse('insufficient_scope', 'credentials bound to one client cannot create clients');
+    if (caller.boundClientId !== undefined)
+      throw refuse('insufficient_scope', 'credentials bound to one client cannot create clients');
     const client_id = idOf('client', bits);
-    return { name: 'create_client', id: client_id, key: client_id, data: { client_id, client: body }, resource: { client_id }, location: `/clients/${client_id}` };
+    return {
+      name: 'create_client',
+      id: client_id,
+      key: client_id,
+      data: { client_id, client: body },
+      resource: { client_id },
+      location: `/clients/${client_id}`,
+    };
   },
-  update_client({ params, body, bits }: Input<Body<typeof bodies.updateClient>>): Plan<'update_client'> {
+  update_client({
+    params,
+    body,
+    bits,
+    caller,
+    ifMatch,
+  }: Input<Body<typeof bodies.updateClient>>): Plan<'update_client'> {
+    checkNames(caller, body.external_id !== undefined);
+    checkIdentity(caller, body);
     const client_id = knownForm('client', params['client_id']);
-    return { name: 'update_client', id: `cmd_${bits}`, key: client_id, data: { client_id, changes: body }, resource: { client_id } };
+    return {
+      name: 'update_client',
+      id: `cmd_${bits}`,
+      key: client_id,
+      data: { client_id, changes: body, if_match: ifMatch },
+      resource: { client_id },
+    };
+  },
+  erase_client({ params, bits }: Input): Plan<'erase_client'> {
+    const client_id = knownForm('client', params['client_id']);
+    return { name: 'erase_client', id: `cmd_${bits}`, key: client_id, data: { client_id }, resource: { client_id } };
   },
 };
 
 const accountPlanners = {
   open_account({ body, bits, caller }: Input<Body<typeof bodies.openAccount>>): Plan<'open_account'> {
-    if (body.initial_deposit !== '0' && !caller.scopes.has('transactions:write')) throw refuse('insufficient_scope', 'an initial_deposit is cash: the scope transactions:write is required');
+    if (body.initial_deposit !== '0' && !caller.scopes.has('transactions:write'))
+      throw refuse('insufficient_scope', 'an initial_deposit is cash: the scope transactions:write is required');
+    if (body.account_number && !caller.scopes.has('accounts:import'))
+      throw refuse(
+        'insufficient_scope',
+        'an account_number is given where a bank moves in: the scope accounts:import is required',
+      );
+    checkNames(caller, Boolean(body.external_id));
     knownForm('client', body.client_id);
     const account_id = idOf('account', bits);
-    return { name: 'open_account', id: account_id, key: account_id, data: { account_id, ...body }, resource: { account_id }, location: `/accounts/${account_id}` };
+    return {
+      name: 'open_account',
+      id: account_id,
+      key: account_id,
+      data: { account_id, ...body },
+      resource: { account_id },
+      location: `/accounts/${account_id}`,
+    };
   },
-  change_account_status({ params, body, bits }: Input<Body<typeof bodies.changeStatus>>): Plan<'change_account_status'> {
+  change_account_status({
+    params,
+    body,
+    bits,
+  }: Input<Body<typeof bodies.changeStatus>>): Plan<'change_account_status'> {
     const account_id = knownForm('account', params['account_id']);
     const transition_id = idOf('transition', bits);
-    const data = { transition_id, account_id, status: body.status, reason: body.reason ?? null, note: body.note ?? null };
-    return { name: 'change_account_status', id: transition_id, key: account_id, data, resource: { account_id, transition_id } };
+    const data = {
+      transition_id,
+      account_id,
+      status: body.status,
+      reason: body.reason ?? null,
+      note: body.note ?? null,
+    };
+    return {
+      name: 'change_account_status',
+      id: transition_id,
+      key: account_id,
+      data,
+      resource: { account_id, transition_id },
+    };
   },
 };
 
@@ -93,21 +183,41 @@ const moneyPlanners = {
     const account_id = knownForm('account', body.account_id);
     const transaction_id = idOf('transaction', withBucket(bits, account_id));
     const { transaction_type, amount, currency = null, description = null, reference = null } = body;
-    const data = { transaction_id, account_id, transaction_type, amount, currency, description, reference };
+    const data = {
+      transaction_id,
+      account_id,
+      transaction_type,
+      amount,
+      currency,
+      description,
+      reference,
+      ...namesOf(body),
+    };
     const direction = transaction_type === 'Deposit' ? ('credit' as const) : ('debit' as const);
     return {
-      name: 'create_transaction', id: transaction_id, key: account_id, data, resource: { transaction_id }, location: `/transactions/${transaction_id}`,
+      name: 'create_transaction',
+      id: transaction_id,
+      key: account_id,
+      data,
+      resource: { transaction_id },
+      location: `/transactions/${transaction_id}`,
       pending: (acceptedAt) => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString(), direction }),
     };
   },
-  create_transfer({ body, bits }: Input<Body<typeof bodies.createTransfer>>): Plan<'create_transfer'> {
+  create_transfer({ body, bits, caller }: Input<Body<typeof bodies.createTransfer>>): Plan<'create_transfer'> {
+    checkNames(caller, Boolean(body.external_id));
     const from_account_id = knownForm('account', body.from_account_id);
     const to_account_id = knownForm('account', body.to_account_id);
     const transfer_id = idOf('transfer', withBucket(bits, from_account_id));
     const { amount, currency = null, description = null } = body;
-    const data = { transfer_id, from_account_id, to_account_id, amount, currency, description };
+    const data = { transfer_id, from_account_id, to_account_id, amount, currency, description, ...namesOf(body) };
     return {
-      name: 'create_transfer', id: transfer_id, key: from_account_id, data, resource: { transfer_id }, location: `/transfers/${transfer_id}`,
+      name: 'create_transfer',
+      id: transfer_id,
+      key: from_account_id,
+      data,
+      resource: { transfer_id },
+      location: `/transfers/${transfer_id}`,
       pending: (acceptedAt) => ({ ...data, status: 'Pending', created_at: acceptedAt.toISOString() }),
     };
   },
@@ -116,54 +226,123 @@ const moneyPlanners = {
     // Behind the original, which may still wait in its bucket.
     const bucket = bucketOfId(original);
     const transaction_id = idOf('transaction', inBucket(bits, bucket));
-    const data = { transaction_id, reverses_transaction_id: original, reason: body.reason };
-    return { name: 'reverse_transaction', id: transaction_id, key: original, bucket, data, resource: { transaction_id }, location: `/transactions/${transaction_id}` };
+    const data = { transaction_id, reverses_transaction_id: original, reason: body.reason, ...namesOf(body) };
+    return {
+      name: 'reverse_transaction',
+      id: transaction_id,
+      key: original,
+      bucket,
+      data,
+      resource: { transaction_id },
+      location: `/transactions/${transaction_id}`,
+    };
   },
 };
 
 const deadLetterPlanners = {
-  redrive_dead_letter({ params, body, bits }: Input<Body<typeof administrationBodies.redriveDeadLetter>>): Plan<'redrive_dead_letter'> {
+  redrive_dead_letter({
+    params,
+    body,
+    bits,
+  }: Input<Body<typeof administrationBodies.redriveDeadLetter>>): Plan<'redrive_dead_letter'> {
     const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
     const { renew_deadline } = body;
-    return { name: 'redrive_dead_letter', id: `cmd_${bits}`, key: dead_letter_id, data: { dead_letter_id, renew_deadline }, resource: { dead_letter_id } };
+    return {
+      name: 'redrive_dead_letter',
+      id: `cmd_${bits}`,
+      key: dead_letter_id,
+      data: { dead_letter_id, renew_deadline },
+      resource: { dead_letter_id },
+    };
   },
-  drop_dead_letter({ params, body, bits }: Input<Body<typeof administrationBodies.dropDeadLetter>>): Plan<'drop_dead_letter'> {
+  drop_dead_letter({
+    params,
+    body,
+    bits,
+  }: Input<Body<typeof administrationBodies.dropDeadLetter>>): Plan<'drop_dead_letter'> {
     const dead_letter_id = knownForm('deadLetter', params['dead_letter_id']);
-    return { name: 'drop_dead_letter', id: `cmd_${bits}`, key: dead_letter_id, data: { dead_letter_id, reason: body.reason ?? null }, resource: { dead_letter_id } };
+    return {
+      name: 'drop_dead_letter',
+      id: `cmd_${bits}`,
+      key: dead_letter_id,
+      data: { dead_letter_id, reason: body.reason ?? null },
+      resource: { dead_letter_id },
+    };
   },
 };
 
-const bookPlanners = {
-  verify_books({ bits }: Input): Plan<'verify_books'> {
-    const verification_id = idOf('verification', bits);
-    return { name: 'verify_books', id: verification_id, key: verification_id, data: { verification_id }, resource: { verification_id } };
-  },
-};
+/** The ledger checks the books, and accounts the audit beside them: a part of the same verification, where it can. */
+function bookPlanners({ forwarder }: CommandDependencies) {
+  return {
+    verify_books({ bits, acceptedAt }: Input): Plan<'verify_books'> {
+      const verification_id = idOf('verification', bits);
+      const finish = async (data: unknown, _replayed: boolean, origin: Origin): Promise<unknown> => {
+        const books = data as BookCheck;
+        const { verification_id: id } = books;
+        const outcome = await forwarder.command(
+          { name: 'verify_audit', id, key: id, data: { verification_id: id }, acceptedAt },
+          origin,
+        );
+        return verificationOf(books, outcome.kind === 'done' ? (outcome.data as AuditCheck) : undefined);
+      };
+      return {
+        name: 'verify_books',
+        id: verification_id,
+        key: verification_id,
+        data: { verification_id },
+        resource: { verification_id },
+        finish,
+      };
+    },
+  };
+}
 
 /** The secret is made here and shown once; only its hash travels. A replay answers the same body without it. */
 function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies) {
-  const withSecret = (apiKey: string, data: unknown, replayed: boolean): unknown => (replayed ? data : { ...(data as ApiKey), api_key: apiKey });
+  const withSecret = (apiKey: string, data: unknown, replayed: boolean): unknown =>
+    replayed ? data : { ...(data as ApiKey), api_key: apiKey };
   return {
     create_api_key({ body, bits, caller, acceptedAt }: Input<Body<typeof bodies.createKey>>): Plan<'create_api_key'> {
       const { name, environment } = body;
       const scopes = [...new Set(body.scopes)];
       const lacking = scopes.filter((scope) => !caller.scopes.has(scope));
-      if (lacking.length > 0) throw refuse('insufficient_scope', `a key cannot have scopes that its maker lacks: ${lacking.join(', ')}`);
+      if (lacking.length > 0)
+        throw refuse('insufficient_scope', `a key cannot have scopes that its maker lacks: ${lacking.join(', ')}`);
       const client_id = body.client_id ?? null;
       if (client_id !== null) knownForm('client', client_id);
       const key_id = idOf('key', bits);
       const apiKey = makeApiKey(environment, key_id);
       const not_after = new Date(acceptedAt.getTime() + keyMaxLifetimeMs).toISOString();
       return {
-        name: 'create_api_key', id: key_id, key: key_id, resource: { key_id }, location: `/admin/api-keys/${key_id}`,
-        data: { key_id, name, scopes, environment, client_id, expires_at: body.expires_at ?? null, not_after, maker_key_id: caller.keyId ?? null, secret_hash: hashApiKey(pepper, apiKey) },
+        name: 'create_api_key',
+        id: key_id,
+        key: key_id,
+        resource: { key_id },
+        location: `/admin/api-keys/${key_id}`,
+        data: {
+          key_id,
+          name,
+          scopes,
+          environment,
+          client_id,
+          expires_at: body.expires_at ?? null,
+          not_after,
+          maker_key_id: caller.keyId ?? null,
+          secret_hash: hashApiKey(pepper, apiKey),
+        },
         async finish(data, replayed) {
           await apiKeys.seen(key_id, () => true, seenWithinMs);
           return withSecret(apiKey, data, replayed);
         },
       };
     },
-    rotate_api_key({ params, body, bits, caller, acceptedAt }: Input<Body<typeof bodies.rotateKey>>): Plan<'rotate_api_key'> {
+    rotate_api_key({
+      params,
+      body,
+      bits,
+      caller,
+      acceptedAt,
+    }: Input<Body<typeof bodies.rotateKey>>): Plan<'rotate_api_key'> {
       const rotates_key_id = knownForm('key', params['key_id']);
       const key_id = idOf('key', bits);
       // Its environment is the old key's: known here as soon as that key is.
@@ -171,12 +350,27 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
       const maker_scopes = allScopes.filter((scope) => caller.scopes.has(scope));
       const endsMs = acceptedAt.getTime() + body.overlap_seconds * 1000 + seenWithinMs;
       return {
-        name: 'rotate_api_key', id: key_id, key: rotates_key_id, resource: { key_id }, location: `/admin/api-keys/${key_id}`,
-        data: { key_id, rotates_key_id, overlap_seconds: body.overlap_seconds, maker_scopes, maker_key_id: caller.keyId ?? null, secret_hash: hashApiKey(pepper, apiKey) },
+        name: 'rotate_api_key',
+        id: key_id,
+        key: rotates_key_id,
+        resource: { key_id },
+        location: `/admin/api-keys/${key_id}`,
+        data: {
+          key_id,
+          rotates_key_id,
+          overlap_seconds: body.overlap_seconds,
+          maker_scopes,
+          maker_key_id: caller.keyId ?? null,
+          secret_hash: hashApiKey(pepper, apiKey),
+        },
         async finish(data, replayed) {
           await Promise.all([
             apiKeys.seen(key_id, () => true, seenWithinMs),
-            apiKeys.seen(rotates_key_id, (old) => old.revoked_at !== null || Date.parse(old.expires_at) <= endsMs, seenWithinMs),
+            apiKeys.seen(
+              rotates_key_id,
+              (old) => old.revoked_at !== null || Date.parse(old.expires_at) <= endsMs,
+              seenWithinMs,
+            ),
           ]);
           return withSecret(apiKey, data, replayed);
         },
@@ -185,7 +379,11 @@ function keyPlanners({ pepper, apiKeys, keyMaxLifetimeMs }: CommandDependencies)
     revoke_api_key({ params, body, bits }: Input<Body<typeof bodies.revokeKey>>): Plan<'revoke_api_key'> {
       const key_id = knownForm('key', params['key_id']);
       return {
-        name: 'revoke_api_key', id: `cmd_${bits}`, key: key_id, data: { key_id, descendants: body.descendants }, resource: { key_id },
+        name: 'revoke_api_key',
+        id: `cmd_${bits}`,
+        key: key_id,
+        data: { key_id, descendants: body.descendants },
+        resource: { key_id },
         async finish(data) {
           await apiKeys.seen(key_id, (state) => state.revoked_at !== null, seenWithinMs);
           return data;

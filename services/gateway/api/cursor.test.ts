@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { createCursors, listName } from './cursor.ts';
 import { Refused } from '../http/errors.ts';
+import { createCursors, listName } from './cursor.ts';
 
-const cursors = createCursors('a secret of sixteen');
+const signedBy = (first: string, ...others: string[]) => createCursors(() => ({ first, all: [first, ...others] }));
+const cursors = signedBy('a secret of sixteen');
 const place = { at: '2026-01-02T03:04:05.678Z', id: 'acc_00000000000000000000000000000001' };
 const list = listName('/accounts', { client_id: 'cli_1', order: 'desc', limit: 100 });
 const cursor = cursors.make(list, place);
@@ -18,7 +19,7 @@ const isRefused = (name: string, text: string): boolean => {
 
 test('a cursor comes back as the place it names, on every gateway with the same secret', () => {
   expect(cursors.read(list, cursor)).toEqual(place);
-  expect(createCursors('a secret of sixteen').read(list, cursor)).toEqual(place);
+  expect(signedBy('a secret of sixteen').read(list, cursor)).toEqual(place);
 });
 
 test('the limit may change between pages, filters, order and path may not', () => {
@@ -32,7 +33,18 @@ test('the limit may change between pages, filters, order and path may not', () =
 test('anything else is invalid_cursor', () => {
   const bytes = Buffer.from(cursor, 'base64url');
   const forged = Buffer.concat([bytes.subarray(0, 16), Buffer.from('["2026-01-01","x"]')]).toString('base64url');
-  for (const text of ['', 'x', 'null', `${cursor}=`, `${cursor}A`, cursor.slice(1), ` ${cursor}`, bytes.toString('base64'), forged, 'x'.repeat(2000)]) {
+  for (const text of [
+    '',
+    'x',
+    'null',
+    `${cursor}=`,
+    `${cursor}A`,
+    cursor.slice(1),
+    ` ${cursor}`,
+    bytes.toString('base64'),
+    forged,
+    'x'.repeat(2000),
+  ]) {
     if (text !== cursor) expect(isRefused(list, text), text).toBe(true);
   }
   for (let i = 0; i < bytes.length; i++) {
@@ -40,5 +52,10 @@ test('anything else is invalid_cursor', () => {
     flipped.writeUInt8(flipped.readUInt8(i) ^ 1, i);
     expect(isRefused(list, flipped.toString('base64url'))).toBe(true);
   }
-  expect(() => createCursors('another secret text').read(list, cursor)).toThrow(Refused);
+  expect(() => signedBy('another secret text').read(list, cursor)).toThrow(Refused);
+});
+
+test('while the secret is rotated, cursors of both are read', () => {
+  const cursor = cursors.make(list, place);
+  expect(signedBy('another secret text', 'a secret of sixteen').read(list, cursor)).toEqual(place);
 });

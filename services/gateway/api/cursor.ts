@@ -1,12 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { position } from '#libs/contracts/messages.ts';
 import type { Position } from '#libs/contracts/messages.ts';
+import { position } from '#libs/contracts/messages.ts';
 import { refuse } from '../http/errors.ts';
 
 /**
- * Opaque places in lists. A cursor is signed together with the list it was made for (endpoint, path, filters, order), so
- * that none but our own come back, and only to their own list. Every gateway has the same secret.
+ * Opaque places in lists. A cursor is signed together with the list it was made for (endpoint,
+ * path, filters, order), so that none but our own come back, and only to their own list. Every
+ * gateway has the same secrets.
  */
 export interface Cursors {
   make(list: string, next: Position): string;
@@ -17,20 +18,30 @@ export interface Cursors {
 const signatureBytes = 16;
 const written = z.tuple([z.string(), z.string()]);
 
-export function createCursors(secret: string): Cursors {
-  const sign = (list: string, place: string): Buffer =>
-    createHmac('sha256', secret).update('cursor\0').update(list).update('\0').update(place).digest().subarray(0, signatureBytes);
+/** `secrets`: the one that signs, and each that is accepted. */
+export function createCursors(secrets: () => { first: string; all: readonly string[] }): Cursors {
+  const sign = (secret: string, list: string, place: string): Buffer =>
+    createHmac('sha256', secret)
+      .update('cursor\0')
+      .update(list)
+      .update('\0')
+      .update(place)
+      .digest()
+      .subarray(0, signatureBytes);
 
   return {
     make(list, { at, id }) {
       const place = JSON.stringify([at, id]);
-      return Buffer.concat([sign(list, place), Buffer.from(place)]).toString('base64url');
+      return Buffer.concat([sign(secrets().first, list, place), Buffer.from(place)]).toString('base64url');
     },
     read(list, cursor) {
       const bytes = Buffer.from(cursor, 'base64url');
       const place = bytes.subarray(signatureBytes).toString();
       // What decodes to the same bytes but is written otherwise is not a cursor of ours either.
-      const ours = bytes.length > signatureBytes && bytes.toString('base64url') === cursor && timingSafeEqual(bytes.subarray(0, signatureBytes), sign(list, place));
+      const isSignedBy = (secret: string): boolean =>
+        timingSafeEqual(bytes.subarray(0, signatureBytes), sign(secret, list, place));
+      const ours =
+        bytes.length > signatureBytes && bytes.toString('base64url') === cursor && secrets().all.some(isSignedBy);
       if (!ours) throw refuse('invalid_cursor', 'the cursor is not one of this list with these filters');
       const [at, id] = written.parse(JSON.parse(place));
       return position.parse({ at, id });

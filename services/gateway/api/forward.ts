@@ -3,19 +3,19 @@ import type { Logger } from 'pino';
 import { idsOf, replySchema, source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
-import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
-import { commandPartition, topicName } from '#libs/contracts/topics.ts';
+import { messages, messageType } from '#libs/contracts/messages.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
+import { commandPartition, topicName } from '#libs/contracts/topics.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
-import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
 import type { Reply, Requester } from '#libs/kafka/request-reply/request-reply.ts';
-import { isSampled } from '#libs/service/tracing.ts';
+import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
-import { createBreaker, isRefused } from '../overload/breaker.ts';
-import type { Breaker } from '../overload/breaker.ts';
+import { isSampled } from '#libs/service/tracing.ts';
 import type { Caller } from '../access/caller.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+import type { Breaker } from '../overload/breaker.ts';
+import { createBreaker, isRefused } from '../overload/breaker.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
 
 /** How long an answer may wait for its reply (contract: Idempotency and time-outs). */
@@ -34,6 +34,10 @@ export interface Origin {
   answerBy: number;
   idempotencyKey?: string | undefined;
   fingerprint?: string | undefined;
+  /** The service answers what it has kept under this id, and executes nothing. */
+  repeatOnly?: boolean | undefined;
+  /** The command must not begin later, in ms since 1970. */
+  notAfterMs?: number | undefined;
 }
 
 export interface Command {
@@ -55,11 +59,25 @@ export type Outcome =
   /** not_sent: nothing was or will be executed. no_reply: the broker has it. unacknowledged, malformed: not known. */
   | { kind: 'failed'; stage: 'not_sent' | 'unacknowledged' | 'no_reply' | 'malformed' };
 
+export interface Behind {
+  topic: 'ledger.commands' | 'ledger.batches';
+  bucket: number;
+}
+
 export interface Forwarder {
-  /** Asks for data. `bucket`: into this bucket of the ledger's commands, to be answered behind what waits there. */
-  query<N extends MessageName>(name: N, data: MessageData<N>, key: string, origin: Origin, bucket?: number): Promise<Outcome>;
+  /**
+   * Asks for data. `behind`: the commands of the ledger in this bucket of that topic, to be
+   * answered when they have been.
+   */
+  query<N extends MessageName>(
+    name: N,
+    data: MessageData<N>,
+    key: string,
+    origin: Origin,
+    behind?: Behind,
+  ): Promise<Outcome>;
   command(command: Command, origin: Origin): Promise<Outcome>;
-  breakers(): { service: 'ledger' | 'accounts'; state: 'closed' | 'open' }[];
+  breakers(): { service: 'ledger' | 'accounts' | 'webhooks'; state: 'closed' | 'open' }[];
   stop(): void;
 }
 
@@ -78,22 +96,38 @@ const notSent: Outcome = { kind: 'failed', stage: 'not_sent' };
 const isSilence = (error: unknown): boolean => error instanceof RequestError && error.stage === 'no_reply';
 
 /** Turns requests into messages and their replies into outcomes. Never rejects. */
-export function createForwarder({ request, loadShedding, now, prefix, logger, metrics, tracing }: ForwarderOptions): Forwarder {
+export function createForwarder({
+  request,
+  loadShedding,
+  now,
+  prefix,
+  logger,
+  metrics,
+  tracing,
+}: ForwarderOptions): Forwarder {
   const breakers = {
     ledger: createBreaker<Reply>({ name: 'ledger', logger, isSilence }),
     accounts: createBreaker<Reply>({ name: 'accounts', logger, isSilence }),
+    webhooks: createBreaker<Reply>({ name: 'webhooks', logger, isSilence }),
   };
-  const breakerOf = (topic: TopicName): Breaker<Reply> => (topic.startsWith('ledger') ? breakers.ledger : breakers.accounts);
+  const breakerOf = (topic: TopicName): Breaker<Reply> => breakers[topic.split('.', 1)[0] as keyof typeof breakers];
   const nextQueryId = idSequence('qry_');
 
-  const ask = async (name: MessageName, topic: TopicName, message: OutgoingMessage, { answerBy }: Origin): Promise<Outcome> => {
+  const ask = async (
+    name: MessageName,
+    topic: TopicName,
+    message: OutgoingMessage,
+    { answerBy }: Origin,
+  ): Promise<Outcome> => {
     const begun = performance.now();
     const waitMs = Math.min(replyWaitMs, answerBy - begun);
     if (waitMs <= 0) return notSent;
     const leave = loadShedding.enter(topic);
     let isAnswered = false;
     try {
-      const answer = await breakerOf(topic).fire(() => request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }));
+      const answer = await breakerOf(topic).fire(() =>
+        request(message, { ackTimeoutMs: waitMs, replyTimeoutMs: waitMs }),
+      );
       isAnswered = true;
       return readReply(name, answer, message, logger);
     } catch (error) {
@@ -108,30 +142,54 @@ export function createForwarder({ request, loadShedding, now, prefix, logger, me
   };
 
   /** The wait for a reply as a span of its own, below which everything lies that the message sets off. */
-  const traced = async (name: MessageName, topic: TopicName, id: string, origin: Origin, send: (origin: Origin) => Promise<Outcome>): Promise<Outcome> => {
+  const traced = async (
+    name: MessageName,
+    topic: TopicName,
+    id: string,
+    origin: Origin,
+    send: (origin: Origin) => Promise<Outcome>,
+  ): Promise<Outcome> => {
     if (!tracing || !isSampled(origin.traceparent)) return send(origin);
-    const attributes = { 'messaging.system': 'kafka', 'messaging.destination.name': topic, 'messaging.message.id': id, request_id: origin.requestId };
+    const attributes = {
+      'messaging.system': 'kafka',
+      'messaging.destination.name': topic,
+      'messaging.message.id': id,
+      request_id: origin.requestId,
+    };
     const span = tracing.begin(`request ${name}`, { kind: 'client', traceparent: origin.traceparent, attributes });
     const outcome = await send({ ...origin, traceparent: span.traceparent });
-    span.end(outcome.kind === 'failed' ? { failed: outcome.stage } : { attributes: { outcome: outcome.kind === 'refused' ? outcome.refusal.code : 'done' } });
+    span.end(
+      outcome.kind === 'failed'
+        ? { failed: outcome.stage }
+        : { attributes: { outcome: outcome.kind === 'refused' ? outcome.refusal.code : 'done' } },
+    );
     return outcome;
   };
 
   return {
-    query(name, data, key, origin, bucket) {
-      const topic = bucket === undefined ? messages[name].topic : 'ledger.commands';
-      const partition = commandPartition(bucket ?? bucketOf(key));
+    query(name, data, key, origin, behind) {
+      const topic = behind?.topic ?? messages[name].topic;
+      const partition = commandPartition(behind?.bucket ?? bucketOf(key));
       const query = { name, id: nextQueryId(), key, data, acceptedAt: new Date(now()) };
-      return traced(name, topic, query.id, origin, (from) => ask(name, topic, encode(query, from, topicName(prefix, topic), partition), from));
+      return traced(name, topic, query.id, origin, (from) =>
+        ask(name, topic, encode(query, from, topicName(prefix, topic), partition), from),
+      );
     },
     command(command, origin) {
       const { topic } = messages[command.name];
-      return traced(command.name, topic, command.id, origin, (from) => ask(command.name, topic, encodeCommand(command, from, prefix), from));
+      return traced(command.name, topic, command.id, origin, (from) =>
+        ask(command.name, topic, encodeCommand(command, from, prefix), from),
+      );
     },
-    breakers: () => (['ledger', 'accounts'] as const).map((service) => ({ service, state: breakers[service].closed ? ('closed' as const) : ('open' as const) })),
+    breakers: () =>
+      (['ledger', 'accounts', 'webhooks'] as const).map((service) => ({
+        service,
+        state: breakers[service].closed ? ('closed' as const) : ('open' as const),
+      })),
     stop() {
       breakers.ledger.shutdown();
       breakers.accounts.shutdown();
+      breakers.webhooks.shutdown();
     },
   };
 }
@@ -150,7 +208,12 @@ export function encodeNotice(command: Command, requestId: string, prefix: string
 }
 
 function encodeCommand(command: Command, origin: Omit<Origin, 'answerBy'>, prefix: string): OutgoingMessage {
-  return encode(command, origin, topicName(prefix, messages[command.name].topic), commandPartition(command.bucket ?? bucketOf(command.key)));
+  return encode(
+    command,
+    origin,
+    topicName(prefix, messages[command.name].topic),
+    commandPartition(command.bucket ?? bucketOf(command.key)),
+  );
 }
 
 /** Times as text. At full load several messages share a millisecond. */
@@ -165,7 +228,12 @@ function timeText(): (ms: number) => string {
 const [acceptedText, deadlineText, replyByText] = [timeText(), timeText(), timeText()];
 
 /** A command or query as a message. Where the reply goes is added by the requester. */
-function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origin, 'answerBy'>, topic: string, partition: number): OutgoingMessage {
+function encode(
+  { name, id, key, data, acceptedAt }: Command,
+  origin: Omit<Origin, 'answerBy'>,
+  topic: string,
+  partition: number,
+): OutgoingMessage {
   const ms = acceptedAt.getTime();
   const headers = toHeaders({
     message_id: id,
@@ -175,10 +243,11 @@ function encode({ name, id, key, data, acceptedAt }: Command, origin: Omit<Origi
     subject: key,
     request_id: origin.requestId,
     actor: origin.caller.actor,
-    deadline: deadlineText(ms + deadlineMs),
+    deadline: deadlineText(Math.min(ms + deadlineMs, origin.notAfterMs ?? Infinity)),
     reply_by: messages[name].kind === 'query' ? replyByText(ms + replyWaitMs) : undefined,
     idempotency_key: origin.idempotencyKey,
     fingerprint: origin.fingerprint,
+    repeat_only: origin.repeatOnly === true ? 'true' : undefined,
     staff: origin.caller.isStaff === true ? 'true' : undefined,
     address: messages[name].kind === 'command' ? origin.address : undefined,
     bound_client_id: origin.caller.boundClientId,
@@ -194,7 +263,10 @@ function readReply(name: MessageName, { value, headers }: Reply, request: Outgoi
     if (!reply.ok) return { kind: 'refused', refusal: reply.refusal, replayed };
     return { kind: 'done', data: messages[name].result.parse(reply.data), replayed };
   } catch (error) {
-    logger.error({ err: error, message: name, ...idsOf(request.headers), correlation_id: headers['correlation-id'] }, 'a reply cannot be read');
+    logger.error(
+      { err: error, message: name, ...idsOf(request.headers), correlation_id: headers['correlation-id'] },
+      'a reply cannot be read',
+    );
     return { kind: 'failed', stage: 'malformed' };
   }
 }

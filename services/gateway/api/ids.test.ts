@@ -27,7 +27,10 @@ test('derived bits depend on secret, caller, route and key, and on nothing else'
 });
 
 test('the fingerprint ignores the order of keys and absent fields, and nothing else', () => {
-  const same = [{ a: '1', b: { c: [1, 2], d: null } }, { b: { c: [1, 2] }, a: '1', e: undefined }];
+  const same = [
+    { a: '1', b: { c: [1, 2], d: null } },
+    { b: { c: [1, 2] }, a: '1', e: undefined },
+  ];
   expect(fingerprint({ id: 'x' }, same[0])).toBe(fingerprint({ id: 'x' }, same[1]));
   expect(fingerprint({ id: 'y' }, same[0])).not.toBe(fingerprint({ id: 'x' }, same[0]));
   expect(fingerprint({}, { a: '1' })).not.toBe(fingerprint({}, { a: 1 }));

@@ -18,7 +18,10 @@ export function freshBits(): string {
   return v7({ random }).replaceAll('-', '');
 }
 
-/** The same ones for every repeat of a request, on every gateway: caller, route and Idempotency-Key name the command. */
+/**
+ * The same ones for every repeat of a request, on every gateway: caller, route and Idempotency-Key
+ * name the command.
+ */
 export function derivedBits(secret: string, actor: string, route: string, idempotencyKey: string): string {
   return createHmac('sha256', secret).update(`${actor}\0${route}\0${idempotencyKey}`).digest('hex').slice(0, 32);
 }

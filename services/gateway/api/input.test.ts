@@ -4,7 +4,7 @@ import { bodies, parameters } from '#libs/contracts/fields.ts';
 import { NumberText } from '#libs/contracts/money.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
 import { Refused } from '../http/errors.ts';
-import { parseFields, parseQuery } from './input.ts';
+import { internationalPhones, parseFields, parseQuery } from './input.ts';
 
 function refusal(parse: () => unknown) {
   try {
@@ -20,7 +20,14 @@ const body = (schema: z.ZodType, value: unknown) => refusal(() => parseFields(sc
 const query = (schema: z.ZodType, value: Record<string, unknown>) => refusal(() => parseQuery(schema, value));
 
 test('every violation is named at once, with its field and rule', () => {
-  const { code, errors, message } = body(bodies.createClient, { client_type: 'Retail', company_name: 'x', first_name: new NumberText('5'), email: 'no', last_name: ' ', contact_number: null });
+  const { code, errors, message } = body(bodies.createClient, {
+    client_type: 'Retail',
+    company_name: 'x',
+    first_name: new NumberText('5'),
+    email: 'no',
+    last_name: ' ',
+    contact_number: null,
+  });
   expect(code).toBe('validation_failed');
   expect(errors).toEqual([
     { field: 'first_name', code: 'validation_failed', message: 'first_name must be a string' },
@@ -37,24 +44,72 @@ test('the code is that of the violations when all agree', () => {
   expect(body(bodies.createTransaction, { ...fields, foo: 1, bar: 2 }).code).toBe('unknown_field');
   expect(body(bodies.createTransaction, { ...fields, amount: '1' }).code).toBe('invalid_amount');
   expect(body(bodies.createTransaction, { ...fields, amount: '1', foo: 1 }).code).toBe('validation_failed');
-  expect(body(bodies.createTransaction, { ...fields, amount: new NumberText('10.005'), currency: 'USD' }).code).toBe('invalid_amount_precision');
-  expect(body(bodies.createTransaction, { ...fields, transaction_type: 'Transfer' }).code).toBe('invalid_transaction_type');
+  expect(body(bodies.createTransaction, { ...fields, amount: new NumberText('10.005'), currency: 'USD' }).code).toBe(
+    'invalid_amount_precision',
+  );
+  expect(body(bodies.createTransaction, { ...fields, transaction_type: 'Transfer' }).code).toBe(
+    'invalid_transaction_type',
+  );
 });
 
 test('rules over several fields are applied although others are wrong too', () => {
-  const codes = (schema: z.ZodType, value: unknown) => body(schema, value).errors?.map(({ field, code }) => `${field} ${code}`);
+  const codes = (schema: z.ZodType, value: unknown) =>
+    body(schema, value).errors?.map(({ field, code }) => `${field} ${code}`);
   expect(codes(bodies.createTransaction, { amount: new NumberText('10.005'), currency: 'USD', x: 1 })).toEqual([
-    'account_id validation_failed', 'transaction_type validation_failed', 'x unknown_field', 'amount invalid_amount_precision',
+    'account_id validation_failed',
+    'transaction_type validation_failed',
+    'x unknown_field',
+    'amount invalid_amount_precision',
   ]);
-  expect(codes(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'a', amount: new NumberText('1e15'), currency: 'JPY', description: 5 })).toEqual([
-    'description validation_failed', 'amount amount_too_large', 'to_account_id same_account',
+  expect(
+    codes(bodies.createTransfer, {
+      from_account_id: 'a',
+      to_account_id: 'a',
+      amount: new NumberText('1e15'),
+      currency: 'JPY',
+      description: 5,
+    }),
+  ).toEqual(['description validation_failed', 'amount amount_too_large']);
+  expect(codes(bodies.createTransfer, {})).toEqual([
+    'from_account_id validation_failed',
+    'to_account_id validation_failed',
+    'amount validation_failed',
   ]);
-  expect(codes(bodies.createTransfer, {})).toEqual(['from_account_id validation_failed', 'to_account_id validation_failed', 'amount validation_failed']);
-  expect(codes(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'b', amount: '1', currency: 'usd' })).toEqual(['amount invalid_amount', 'currency unsupported_currency']);
-  expect(codes(bodies.changeStatus, { status: 'Frozen', x: 1 })).toEqual(['x unknown_field', 'reason validation_failed']);
-  expect(codes(bodies.createClient, { client_type: 'Retail', ussd_status: 'active', first_name: 'a', last_name: 'b', email: 'a@b.cc' })).toEqual(['contact_number validation_failed', 'ussd_phone_number validation_failed']);
-  expect(codes(bodies.createClient, { client_type: 'Retail', ussd_status: 'active', ussd_phone_number: 'x', first_name: 'a', last_name: 'b', email: 'a@b.cc', contact_number: '+254700000001' })).toEqual(['ussd_phone_number validation_failed']);
-  expect(codes(bodies.openAccount, { client_id: 'c', account_type: 'Savings', currency: 'JPY', initial_deposit: new NumberText('1.5') })).toEqual(['initial_deposit invalid_amount_precision']);
+  expect(
+    codes(bodies.createTransfer, { from_account_id: 'a', to_account_id: 'b', amount: '1', currency: 'usd' }),
+  ).toEqual(['amount invalid_amount', 'currency unsupported_currency']);
+  expect(codes(bodies.changeStatus, { status: 'Frozen', x: 1 })).toEqual([
+    'x unknown_field',
+    'reason validation_failed',
+  ]);
+  expect(
+    codes(bodies.createClient, {
+      client_type: 'Retail',
+      ussd_status: 'active',
+      first_name: 'a',
+      last_name: 'b',
+      email: 'a@b.cc',
+    }),
+  ).toEqual(['contact_number validation_failed', 'ussd_phone_number validation_failed']);
+  expect(
+    codes(bodies.createClient, {
+      client_type: 'Retail',
+      ussd_status: 'active',
+      ussd_phone_number: 'x',
+      first_name: 'a',
+      last_name: 'b',
+      email: 'a@b.cc',
+      contact_number: '+254700000001',
+    }),
+  ).toEqual(['ussd_phone_number validation_failed']);
+  expect(
+    codes(bodies.openAccount, {
+      client_id: 'c',
+      account_type: 'Savings',
+      currency: 'JPY',
+      initial_deposit: new NumberText('1.5'),
+    }),
+  ).toEqual(['initial_deposit invalid_amount_precision']);
 });
 
 test.each([
@@ -69,7 +124,11 @@ test.each([
   [bodies.changeStatus, { status: 'Closed' }, 'status must be one of Active, Inactive, Frozen'],
   [bodies.changeStatus, { status: 'Frozen' }, 'reason is required to freeze an account'],
   [bodies.createKey, { name: 'x', scopes: ['clients:read', 'all'] }, 'scopes.1 must be one of clients:read'],
-  [bodies.createKey, { name: 'x', scopes: Array(scopes.length + 1).fill('clients:read') }, `scopes must have at most ${scopes.length} items`],
+  [
+    bodies.createKey,
+    { name: 'x', scopes: Array(scopes.length + 1).fill('clients:read') },
+    `scopes must have at most ${scopes.length} items`,
+  ],
 ])('messages name the field and the rule (%#)', (schema, value, message) => {
   expect(body(schema, value).message).toContain(message);
 });
@@ -77,15 +136,19 @@ test.each([
 test('a field is named once, with the first rule that it breaks', () => {
   expect(body(bodies.changeStatus, { status: 'Frozen', reason: 'boredom' }).errors).toHaveLength(1);
   expect(body(bodies.createKey, { name: 'x', scopes: ['clients:read'], expires_at: 'soon' }).errors).toHaveLength(1);
-  expect(body(bodies.createKey, { name: 'x', scopes: '' }).errors).toEqual([{ field: 'scopes', code: 'validation_failed', message: 'scopes must be an array' }]);
+  expect(body(bodies.createKey, { name: 'x', scopes: '' }).errors).toEqual([
+    { field: 'scopes', code: 'validation_failed', message: 'scopes must be an array' },
+  ]);
 });
 
 test('query parameters: unknown, repeated and unreadable ones are named', () => {
-  expect(query(parameters.listClients, { cleint_type: 'Retail' })).toMatchObject({ code: 'unknown_parameter', errors: [{ field: 'cleint_type' }] });
-  expect(query(parameters.listClients, { limit: ['1', '2'], order: 'up' }).errors?.map(({ message }) => message)).toEqual([
-    'limit is given more than once',
-    'order must be one of asc, desc',
-  ]);
+  expect(query(parameters.listClients, { cleint_type: 'Retail' })).toMatchObject({
+    code: 'unknown_parameter',
+    errors: [{ field: 'cleint_type' }],
+  });
+  expect(
+    query(parameters.listClients, { limit: ['1', '2'], order: 'up' }).errors?.map(({ message }) => message),
+  ).toEqual(['limit is given more than once', 'order must be one of asc, desc']);
   expect(query(parameters.listTransactions, { reference: 'a\u0000b' }).message).toBe('reference must not contain NUL');
   expect(query(parameters.none, JSON.parse('{"__proto__":"x"}')).code).toBe('unknown_parameter');
   expect(query(parameters.searchUssd, {}).message).toBe('ussd_phone is required');
@@ -93,4 +156,15 @@ test('query parameters: unknown, repeated and unreadable ones are named', () => 
 
 test('a plus that arrived as a blank is a plus', () => {
   expect(parseQuery(parameters.searchUssd, { ussd_phone: ' 254700000001' })).toEqual({ ussd_phone: '+254700000001' });
+});
+
+test('national phone numbers become international by the bank’s calling code, and by none are refused', () => {
+  const given = { contact_number: '0700 000 001', ussd_phone_number: '+254700000002', email: '0700' };
+  expect(internationalPhones(given, '254')).toEqual({ ...given, contact_number: '+254700000001' });
+  expect(internationalPhones(given, undefined)).toBe(given);
+  expect(parseQuery(parameters.searchUssd, internationalPhones({ ussd_phone: '0700000001' }, '254'))).toMatchObject({
+    ussd_phone: '+254700000001',
+  });
+  for (const other of [new NumberText('1'), 'x', null, { contact_number: 5 }])
+    expect(internationalPhones(other, '254')).toBe(other);
 });

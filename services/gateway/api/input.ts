@@ -1,10 +1,24 @@
 import type { z } from 'zod';
-import { errorCodeSchema } from '#libs/contracts/errors.ts';
 import type { ErrorCode, Violation } from '#libs/contracts/errors.ts';
+import { errorCodeSchema } from '#libs/contracts/errors.ts';
 import { NumberText } from '#libs/contracts/money.ts';
+import { phoneFields, withCallingCode } from '#libs/contracts/texts.ts';
 import { refuseViolations } from '../http/errors.ts';
 
 type Issue = z.core.$ZodIssue;
+
+/**
+ * Fields or parameters with their national phone numbers made international. `callingCode`:
+ * DEFAULT_CALLING_CODE, if the bank has one.
+ */
+export function internationalPhones<T>(fields: T, callingCode: string | undefined): T {
+  if (callingCode === undefined || typeof fields !== 'object' || fields === null) return fields;
+  const phones = phoneFields.flatMap((name) => {
+    const value: unknown = Reflect.get(fields, name);
+    return typeof value === 'string' ? [[name, withCallingCode(value, callingCode)]] : [];
+  });
+  return phones.length === 0 ? fields : { ...fields, ...Object.fromEntries(phones) };
+}
 
 /** The validated, normalised body. Throws a Refused that names every violation. */
 export function parseFields<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
@@ -20,7 +34,8 @@ export function parseQuery<S extends z.ZodType>(schema: S, query: Record<string,
   for (const name in query) {
     const value = query[name];
     if (Array.isArray(value)) bad.push(violation([name], 'validation_failed', 'is given more than once'));
-    else if (typeof value === 'string' && value.includes('\u0000')) bad.push(violation([name], 'validation_failed', 'must not contain NUL'));
+    else if (typeof value === 'string' && value.includes('\u0000'))
+      bad.push(violation([name], 'validation_failed', 'must not contain NUL'));
   }
   const parsed = schema.safeParse(query);
   if (parsed.success && bad.length === 0) return parsed.data;
@@ -29,7 +44,10 @@ export function parseQuery<S extends z.ZodType>(schema: S, query: Record<string,
   throw refuseViolations([...bad, ...issues.filter(({ field }) => !named.has(field))]);
 }
 
-/** Every field once, with the first rule that it breaks: what follows from that (a text has too few items) is not true of it. */
+/**
+ * Every field once, with the first rule that it breaks: what follows from that (a text has too few
+ * items) is not true of it.
+ */
 function allViolations({ issues }: z.ZodError, input: unknown, unknownCode: ErrorCode): Violation[] {
   const named = new Set<string>();
   return issues.flatMap((issue) => {
@@ -43,6 +61,8 @@ function allViolations({ issues }: z.ZodError, input: unknown, unknownCode: Erro
 function violations(issue: Issue, input: unknown, unknownCode: ErrorCode): Violation[] {
   const path = issue.path.map(String);
   if (issue.code === 'unrecognized_keys') {
+    if (valueAt(input, issue.path) instanceof NumberText)
+      return [violation(path, 'validation_failed', `must be ${kinds['object']}`)];
     const what = unknownCode === 'unknown_field' ? 'a known field' : 'a known parameter';
     return issue.keys.slice(0, 100).map((key) => violation([...path, key], unknownCode, `is not ${what}`));
   }
@@ -50,17 +70,32 @@ function violations(issue: Issue, input: unknown, unknownCode: ErrorCode): Viola
   return [violation(path, given?.success ? given.data : 'validation_failed', rule(issue, valueAt(input, issue.path)))];
 }
 
+/** A field is a dotted path; an item of a batch stands in brackets (contract: Batches). */
 function violation(path: string[], code: ErrorCode, words: string): Violation {
-  const field = path.join('.').slice(0, 200).toWellFormed();
+  const field = path
+    .join('.')
+    .replace(/^items\.(\d+)/, 'items[$1]')
+    .slice(0, 200)
+    .toWellFormed();
   const subject = path.length === 0 ? 'the body' : field === '' ? '""' : field;
   return { field, code, message: `${subject} ${words}` };
 }
 
 function valueAt(input: unknown, path: PropertyKey[]): unknown {
-  return path.reduce<unknown>((value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined), input);
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
+    input,
+  );
 }
 
-const kinds: Record<string, string> = { object: 'a JSON object', array: 'an array', string: 'a string', boolean: 'true or false', number: 'a number' };
+const kinds: Record<string, string> = {
+  object: 'a JSON object',
+  record: 'a JSON object',
+  array: 'an array',
+  string: 'a string',
+  boolean: 'true or false',
+  number: 'a number',
+};
 
 /** The rule that was broken, in words that follow the field's name. */
 function rule(issue: Issue, value: unknown): string {
@@ -74,7 +109,9 @@ function rule(issue: Issue, value: unknown): string {
     case 'invalid_union':
       return 'options' in issue && Array.isArray(issue.options) ? oneOf(issue.options) : 'is not valid';
     case 'too_big':
-      return issue.message.startsWith('Too') ? `must have at most ${issue.maximum} ${issue.origin === 'array' ? 'items' : 'characters'}` : issue.message;
+      return issue.message.startsWith('Too')
+        ? `must have at most ${issue.maximum} ${issue.origin === 'array' ? 'items' : 'characters'}`
+        : issue.message;
     default:
       return issue.message;
   }

@@ -1,10 +1,16 @@
-import type { Operations } from '#libs/contracts/administration.ts';
+import type { AuditCheck, BookCheck, Operations, Verification } from '#libs/contracts/administration.ts';
 import type { MessageResult } from '#libs/contracts/messages.ts';
 import type { Outcome } from './forward.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
-/** How the bank is. It is asked when something is wrong: what does not answer is shown as such, and fails nothing else. */
-export async function readOperations({ origin }: ReadInput, { forwarder, consumerLag, metrics }: ReadDependencies): Promise<Operations> {
+/**
+ * How the bank is. It is asked when something is wrong: what does not answer is shown as such, and
+ * fails nothing else.
+ */
+export async function readOperations(
+  { origin }: ReadInput,
+  { forwarder, consumerLag, metrics }: ReadDependencies,
+): Promise<Operations> {
   const [ofLedger, ofAccounts, consumer_lag] = await Promise.all([
     forwarder.query('get_ledger_operations', {}, origin.requestId, origin),
     forwarder.query('get_accounts_operations', {}, origin.requestId, origin),
@@ -20,11 +26,31 @@ export async function readOperations({ origin }: ReadInput, { forwarder, consume
     breakers: forwarder.breakers(),
     dead_letters_open: accounts?.dead_letters_open ?? null,
     consumer_lag,
-    last_verification: ledger?.last_verification ?? null,
+    last_verification: ledger?.last_verification
+      ? verificationOf(ledger.last_verification, accounts?.last_audit_check)
+      : null,
     requests: metrics.recent(),
   };
 }
 
-function answered<N extends 'get_ledger_operations' | 'get_accounts_operations'>(outcome: Outcome): MessageResult<N> | undefined {
+function answered<N extends 'get_ledger_operations' | 'get_accounts_operations'>(
+  outcome: Outcome,
+): MessageResult<N> | undefined {
   return outcome.kind === 'done' ? (outcome.data as MessageResult<N>) : undefined;
+}
+
+/** PURE: the ledger's check of the books and that of the audit by accounts as one, as far as they belong together. */
+export function verificationOf(books: BookCheck, audit: AuditCheck | null | undefined): Verification {
+  if (audit?.verification_id !== books.verification_id) return { ...books, covers: ['books'] };
+  const findings = [...books.findings, ...audit.findings];
+  const ended_at =
+    books.ended_at === null || audit.ended_at === null ? null : ([books.ended_at, audit.ended_at].sort()[1] ?? null);
+  const ended = findings.length > 0 ? 'broken' : books.state;
+  return {
+    ...books,
+    covers: ['books', 'audit'],
+    ended_at,
+    findings,
+    state: audit.ended_at === null ? 'running' : books.state === 'running' ? books.state : ended,
+  };
 }

@@ -3,14 +3,22 @@ import { accountSchema, clientSchema, systemAccountSchema, transactionSchema } f
 import { jsonNumber, presenterOf } from './present.ts';
 
 test('money becomes a JSON number, digit for digit', () => {
-  expect(JSON.stringify(['10.50', '-0.01', '999999999999999', '9999999999999.99', '12345678901234567.89', '0.0001'].map(jsonNumber))).toBe(
-    '[10.5,-0.01,999999999999999,9999999999999.99,12345678901234567.89,0.0001]',
-  );
+  expect(
+    JSON.stringify(
+      ['10.50', '-0.01', '999999999999999', '9999999999999.99', '12345678901234567.89', '0.0001'].map(jsonNumber),
+    ),
+  ).toBe('[10.5,-0.01,999999999999999,9999999999999.99,12345678901234567.89,0.0001]');
 });
 
 test('what the schema marks as money is turned, also inside lists; the rest stays', () => {
   expect(presenterOf(accountSchema)?.({ account_id: 'a', balance: '1.10' })).toEqual({ account_id: 'a', balance: 1.1 });
-  expect(presenterOf(systemAccountSchema)?.({ balance: '2', slots: [{ balance: '1.5' }, { balance: '-3' }] })).toEqual({ balance: 2, slots: [{ balance: 1.5 }, { balance: -3 }] });
-  expect(presenterOf(transactionSchema)?.({ amount: '5.00', description: '5.00' })).toEqual({ amount: 5, description: '5.00' });
+  expect(presenterOf(systemAccountSchema)?.({ balance: '2', slots: [{ balance: '1.5' }, { balance: '-3' }] })).toEqual({
+    balance: 2,
+    slots: [{ balance: 1.5 }, { balance: -3 }],
+  });
+  expect(presenterOf(transactionSchema)?.({ amount: '5.00', description: '5.00' })).toEqual({
+    amount: 5,
+    description: '5.00',
+  });
   expect(presenterOf(clientSchema)).toBeUndefined();
 });

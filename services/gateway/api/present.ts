@@ -8,16 +8,21 @@ const exactDigits = 15;
 // In V8 since Node 21, not in the compiler's library yet.
 const { rawJSON } = JSON as typeof JSON & { rawJSON(text: string): unknown };
 
-/** A decimal string as a JSON number. Beyond 15 digits (Vault only) the text itself is written, so that no digit is lost. */
+/**
+ * A decimal string as a JSON number. Beyond 15 digits (Vault only) the text itself is written, so
+ * that no digit is lost.
+ */
 export function jsonNumber(decimal: string): unknown {
   return decimal.length <= exactDigits ? Number(decimal) : rawJSON(decimal);
 }
 
 /** A function that turns what the schema marks as money into numbers; undefined where it holds none. */
 export function presenterOf(schema: z.ZodType): Present | undefined {
-  if (z.globalRegistry.get(schema)?.['money'] === true) return (value) => (typeof value === 'string' ? jsonNumber(value) : value);
+  if (z.globalRegistry.get(schema)?.['money'] === true)
+    return (value) => (typeof value === 'string' ? jsonNumber(value) : value);
   if (schema instanceof z.ZodArray) return eachItem(presenterOf(schema.element as z.ZodType));
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return presenterOf(schema.unwrap() as z.ZodType);
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
+    return presenterOf(schema.unwrap() as z.ZodType);
   if (schema instanceof z.ZodObject) return eachField(schema.shape as Record<string, z.ZodType>);
   return undefined;
 }

@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { bucketOfId } from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
-import { ids, ok, refused, samples, useTestCaller } from '../test/test-app.ts';
 import type { Service } from '../test/test-app.ts';
+import { ids, ok, refused, samples, useTestCaller } from '../test/test-app.ts';
 
 const start = useTestCaller();
 const turn = () => sleep(30);
 
 describe('reads', () => {
-  test('an account is made of both halves, asked at the same time; status and balance are the ledger\'s', async () => {
+  test("an account is made of both halves, asked at the same time; status and balance are the ledger's", async () => {
     const { call, sent } = await start(({ name }) => ok(name === 'get_account' ? samples.master : [samples.ledger]));
     const { body } = await call('GET', `/accounts/${ids.account}`);
     expect(body.data).toEqual({ ...samples.master, status: 'Frozen', balance: 10.5 });
@@ -19,19 +19,42 @@ describe('reads', () => {
   test('no balance, no account: 503 for one and for the whole list; 404 wins', async () => {
     let ledger: ReturnType<Service> = ok([]);
     const { call } = await start(({ name }) =>
-      name === 'get_account' ? ok(samples.master) : name === 'list_accounts' ? ok({ items: [samples.master, { ...samples.master, account_id: ids.other }] }) : ledger);
+      name === 'get_account'
+        ? ok(samples.master)
+        : name === 'list_accounts'
+          ? ok({ items: [samples.master, { ...samples.master, account_id: ids.other }] })
+          : ledger,
+    );
     expect((await call('GET', `/accounts/${ids.account}`)).status).toBe(503);
     ledger = ok([samples.ledger]);
     expect((await call('GET', '/accounts')).body.code).toBe('service_unavailable');
     ledger = 'no_reply';
     expect((await call('GET', '/accounts')).status).toBe(503);
     ledger = ok([{ ...samples.ledger, account_id: ids.other }, samples.ledger]);
-    expect((await call('GET', '/accounts')).body.data.map(({ account_id }: { account_id: string }) => account_id)).toEqual([ids.account, ids.other]);
+    expect(
+      (await call('GET', '/accounts')).body.data.map(({ account_id }: { account_id: string }) => account_id),
+    ).toEqual([ids.account, ids.other]);
+  });
+
+  test('several ids at once are well formed, and a bound caller does not ask who did something', async () => {
+    const { call, sent, keyHeader } = await start(() => ok({ items: [] }));
+    const clients = (list: string) => call('GET', `/clients?client_ids=${list}`);
+    expect((await clients(`${ids.client},${ids.client}`)).status).toBe(200);
+    for (const list of ['', 'x', ids.account, `${ids.client},`, Array(101).fill(ids.client).join(',')])
+      expect((await clients(list)).status, list).toBe(400);
+    expect((await call('GET', `/accounts?account_ids=${ids.account}`)).status).toBe(200);
+    const before = sent.length;
+    const bound = keyHeader({ client_id: ids.client });
+    expect((await call('GET', '/transactions?actor=key:x', undefined, bound)).status).toBe(403);
+    expect(sent).toHaveLength(before);
+    expect((await call('GET', '/transactions?actor=key:x')).status).toBe(200);
   });
 
   test('lists that no index confines say whether they are complete; a third one of a caller at a time is 429', async () => {
     const waiting: (() => void)[] = [];
-    const { call, keyHeader } = await start(() => new Promise((resolve) => void waiting.push(() => resolve(ok({ items: [], complete: false })))));
+    const { call, keyHeader } = await start(
+      () => new Promise((resolve) => void waiting.push(() => resolve(ok({ items: [], complete: false })))),
+    );
     const third = async (url: string, headers?: Record<string, string>) => {
       const lists = [call('GET', '/transactions?min_amount=5'), call('GET', '/transfers')];
       await turn();
@@ -50,7 +73,13 @@ describe('reads', () => {
   });
 
   test('an unknown account is 404 whatever the ledger says; an empty page asks for no balances', async () => {
-    const { call, sent } = await start(({ name }) => (name === 'get_account' ? refused('account_not_found', 'account x not found') : name === 'list_accounts' ? ok({ items: [] }) : 'no_reply'));
+    const { call, sent } = await start(({ name }) =>
+      name === 'get_account'
+        ? refused('account_not_found', 'account x not found')
+        : name === 'list_accounts'
+          ? ok({ items: [] })
+          : 'no_reply',
+    );
     expect((await call('GET', `/accounts/${ids.account}`)).status).toBe(404);
     sent.length = 0;
     expect((await call('GET', '/accounts')).body).toEqual({ status: 'success', data: [] });
@@ -58,7 +87,12 @@ describe('reads', () => {
   });
 
   test.each([
-    ['no_reply', 500], ['not_sent', 500], ['unacknowledged', 500], ['malformed', 500], [refused('service_unavailable'), 500], [refused('internal_error'), 500],
+    ['no_reply', 500],
+    ['not_sent', 500],
+    ['unacknowledged', 500],
+    ['malformed', 500],
+    [refused('service_unavailable'), 500],
+    [refused('internal_error'), 500],
   ] as const)('a balance that cannot be fetched is 500 (%#)', async (answer, status) => {
     const { call } = await start(() => answer);
     const response = await call('GET', '/accounts/number/SAV-1234567897/balance');
@@ -69,23 +103,37 @@ describe('reads', () => {
     const balance = { account_id: ids.account, account_number: 'SAV-1', balance: '10.50', currency: 'USD' };
     let answer: ReturnType<Service> = ok(balance);
     const { call } = await start(() => answer);
-    expect((await call('GET', '/accounts/number/SAV-1/balance')).body).toEqual({ status: 'success', data: { ...balance, balance: 10.5 } });
+    expect((await call('GET', '/accounts/number/SAV-1/balance')).body).toEqual({
+      status: 'success',
+      data: { ...balance, balance: 10.5 },
+    });
     answer = refused('account_not_found', 'whatever');
-    expect((await call('GET', '/accounts/number/SAV-1/balance')).body).toMatchObject({ status: 'error', code: 'account_not_found', message: 'account number SAV-1 not found' });
+    expect((await call('GET', '/accounts/number/SAV-1/balance')).body).toMatchObject({
+      status: 'error',
+      code: 'account_not_found',
+      message: 'account number SAV-1 not found',
+    });
   });
 
   test('what the ledger does not know is asked once more behind the commands of its bucket', async () => {
-    const { call, sent } = await start(({ topic }) => (topic.endsWith('.commands') ? ok(samples.transfer) : refused('transfer_not_found')));
+    const { call, sent } = await start(({ topic }) =>
+      topic.endsWith('.commands') ? ok(samples.transfer) : refused('transfer_not_found'),
+    );
     const { status, body } = await call('GET', `/transfers/${ids.transfer}`);
     expect([status, body.data.amount]).toEqual([200, 5]);
-    expect(sent.map(({ topic, partition }) => [topic, partition])[1]).toEqual(['test.ledger.commands', commandPartition(bucketOfId(ids.transfer))]);
+    expect(sent.map(({ topic, partition }) => [topic, partition])[1]).toEqual([
+      'test.ledger.commands',
+      commandPartition(bucketOfId(ids.transfer)),
+    ]);
   });
 
   test('however many replies an answer needs, they wait no longer than one', async () => {
     const first = 300;
     const { call, waits } = await start(async ({ topic }) => {
       if (topic.endsWith('commands')) return ok(samples.transfer);
-      await new Promise((resolve) => { setTimeout(resolve, first); });
+      await new Promise((resolve) => {
+        setTimeout(resolve, first);
+      });
       return refused('transfer_not_found');
     });
     expect((await call('GET', `/transfers/${ids.transfer}`)).status).toBe(200);
@@ -102,15 +150,28 @@ describe('reads', () => {
     const link = /^<([^>]+)>; rel="next"$/.exec(String(first.headers.link))?.[1] ?? '';
     expect(link.startsWith('/transactions?account_id=')).toBe(true);
     expect((await call('GET', link)).status).toBe(200);
-    expect(JSON.parse(String(sent[1]?.value))).toEqual({ account_id: ids.account, from: '2025-12-31T22:00:00.000Z', min_amount: '1.5', limit: 1, order: 'desc', after: next });
+    expect(JSON.parse(String(sent[1]?.value))).toEqual({
+      account_id: ids.account,
+      from: '2025-12-31T22:00:00.000Z',
+      min_amount: '1.5',
+      limit: 1,
+      order: 'desc',
+      after: next,
+    });
     expect((await call('GET', link.replace('limit=1', 'limit=7'))).status).toBe(200);
     const cursor = new URL(link, 'http://x').searchParams.get('cursor');
-    for (const other of [`/transactions?cursor=${cursor}`, `/accounts?cursor=${cursor}`, `${link}&order=asc`, `/transactions?cursor=x`, '/transactions?cursor=']) {
+    for (const other of [
+      `/transactions?cursor=${cursor}`,
+      `/accounts?cursor=${cursor}`,
+      `${link}&order=asc`,
+      `/transactions?cursor=x`,
+      '/transactions?cursor=',
+    ]) {
       expect((await call('GET', other)).body.code).toBe('invalid_cursor');
     }
   });
 
-  test('the path is part of a cursor\'s list', async () => {
+  test("the path is part of a cursor's list", async () => {
     const { call } = await start(() => ok({ items: [], next: { at: 'x', id: '1' } }));
     const { headers } = await call('GET', `/accounts/${ids.account}/entries`);
     const link = /^<([^>]+)>/.exec(String(headers.link))?.[1] ?? '';

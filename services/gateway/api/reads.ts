@@ -1,13 +1,13 @@
 import { bucketOfId, isId } from '#libs/contracts/ids.ts';
 import type { MessageData, MessageName, MessageResult, Position } from '#libs/contracts/messages.ts';
-import { isSearch } from '#libs/contracts/searches.ts';
 import type { Account, AccountMaster, LedgerAccount } from '#libs/contracts/resources.ts';
-import { dataOf, isNotFound } from './answer.ts';
-import type { ConsumerLag } from '../observe/consumer-lag.ts';
+import { isSearch } from '#libs/contracts/searches.ts';
 import { Refused, refuse, unavailable } from '../http/errors.ts';
-import type { Forwarder, Origin } from './forward.ts';
+import type { ConsumerLag } from '../observe/consumer-lag.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 import type { Searches } from '../overload/searches.ts';
+import { dataOf, isNotFound } from './answer.ts';
+import type { Behind, Forwarder, Origin } from './forward.ts';
 import { kindOfField, knownForm, numberNotFound } from './unknown-ids.ts';
 
 /** Reads, each made of one query or two. They answer data, or throw a Refused. */
@@ -60,17 +60,33 @@ function findsNothing(query: Record<string, unknown>): boolean {
 }
 
 /** A read that is one query: what it asks with are the path's ids and the parameters. */
-export async function readOne(name: MessageName, { params, query, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
+export async function readOne(
+  name: MessageName,
+  { params, query, origin }: ReadInput,
+  { forwarder }: ReadDependencies,
+): Promise<unknown> {
   const data = { ...query, ...pathIds(params) };
-  return dataOf(await forwarder.query(name, data as MessageData<MessageName>, Object.values(params)[0] ?? name, origin));
+  return dataOf(
+    await forwarder.query(name, data as MessageData<MessageName>, Object.values(params)[0] ?? name, origin),
+  );
 }
 
 export async function readPage(name: MessageName, input: ReadInput, deps: ReadDependencies): Promise<Page> {
   const { params, query, after, origin } = input;
+  if (query['actor'] !== undefined && origin.caller.boundClientId !== undefined)
+    throw refuse('insufficient_scope', 'credentials bound to one client cannot ask who did something');
   if (findsNothing(query)) return { items: [] };
   const { cursor: _cursor, ...filters } = query;
   const data = { ...filters, ...pathIds(params), after };
-  const ask = async () => dataOf(await deps.forwarder.query(name, data as MessageData<MessageName>, Object.values(params)[0] ?? origin.requestId, origin)) as Page;
+  const ask = async () =>
+    dataOf(
+      await deps.forwarder.query(
+        name,
+        data as MessageData<MessageName>,
+        Object.values(params)[0] ?? origin.requestId,
+        origin,
+      ),
+    ) as Page;
   const { actor, boundClientId } = origin.caller;
   return isSearch(name, data, boundClientId) ? deps.searches.run(actor, ask) : ask();
 }
@@ -91,7 +107,12 @@ export async function readAccounts(input: ReadInput, deps: ReadDependencies): Pr
   const page = (await readPage('list_accounts', input, deps)) as MessageResult<'list_accounts'>;
   if (page.items.length === 0) return page;
   const account_ids = page.items.map(({ account_id }) => account_id);
-  const balances = await deps.forwarder.query('get_ledger_accounts', { account_ids }, account_ids[0] ?? '', input.origin);
+  const balances = await deps.forwarder.query(
+    'get_ledger_accounts',
+    { account_ids },
+    account_ids[0] ?? '',
+    input.origin,
+  );
   return { ...page, items: withBalances(page.items, dataOf(balances) as LedgerAccount[]) };
 }
 
@@ -101,7 +122,7 @@ function withBalances(accounts: AccountMaster[], balances: LedgerAccount[]): Acc
   return accounts.map((account) => {
     const known = byId.get(account.account_id);
     if (!known) throw new Refused(unavailable);
-    return { ...account, status: known.status, balance: known.balance };
+    return { ...account, status: known.status, balance: known.balance, available_balance: known.available_balance };
   });
 }
 
@@ -111,22 +132,44 @@ export async function readBalance({ params, origin }: ReadInput, { forwarder }: 
   if (!/^[\x21-\x7e]{1,64}$/.test(account_number)) throw numberNotFound(account_number);
   const outcome = await forwarder.query('get_balance_by_number', { account_number }, account_number, origin);
   if (outcome.kind === 'done') return outcome.data;
-  throw isNotFound(outcome) ? numberNotFound(account_number) : refuse('internal_error', 'An error occurred while fetching the balance');
+  throw isNotFound(outcome)
+    ? numberNotFound(account_number)
+    : refuse('internal_error', 'An error occurred while fetching the balance');
 }
 
 /**
- * A transaction or transfer. One that the ledger does not know is asked for once more behind the commands of its bucket,
- * where the command that makes it may still wait. What has been there has left a record, if only that it was dead-lettered:
- * so an id that was answered 202 is never a 404, whichever gateway is asked.
+ * A transaction or transfer. One that the ledger does not know is asked for once more behind the
+ * commands of its bucket, where the command that makes it may still wait, alone or in a batch. What
+ * has been there has left a record, if only that it was dead-lettered: so an id that was answered
+ * 202 is never a 404, whichever gateway is asked.
  */
-export async function readPosting(kind: 'transaction' | 'transfer', { params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
+export async function readPosting(
+  kind: 'transaction' | 'transfer',
+  { params, origin }: ReadInput,
+  { forwarder }: ReadDependencies,
+): Promise<unknown> {
   const id = knownForm(kind, params[`${kind}_id`]);
-  const ask = (bucket?: number) =>
+  const ask = (behind?: Behind) =>
     kind === 'transaction'
-      ? forwarder.query('get_transaction', { transaction_id: id }, id, origin, bucket)
-      : forwarder.query('get_transfer', { transfer_id: id }, id, origin, bucket);
-  let outcome = await ask();
-  if (isNotFound(outcome)) outcome = await ask(bucketOfId(id));
-  return dataOf(outcome);
+      ? forwarder.query('get_transaction', { transaction_id: id }, id, origin, behind)
+      : forwarder.query('get_transfer', { transfer_id: id }, id, origin, behind);
+  const outcome = await ask();
+  if (!isNotFound(outcome)) return dataOf(outcome);
+  const bucket = bucketOfId(id);
+  const [single, item] = await Promise.all([
+    ask({ topic: 'ledger.commands', bucket }),
+    ask({ topic: 'ledger.batches', bucket }),
+  ]);
+  return dataOf(isNotFound(single) ? item : single);
 }
 
+/**
+ * A batch, asked for like a posting: it is known as soon as one of its messages is decided, and its
+ * id names the bucket of one.
+ */
+export async function readBatch({ params, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<unknown> {
+  const batch_id = knownForm('batch', params['batch_id']);
+  const ask = (behind?: Behind) => forwarder.query('get_batch', { batch_id }, batch_id, origin, behind);
+  const outcome = await ask();
+  return dataOf(isNotFound(outcome) ? await ask({ topic: 'ledger.batches', bucket: bucketOfId(batch_id) }) : outcome);
+}

@@ -1,13 +1,15 @@
 import { afterEach, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
-import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import type { Service } from '../test/test-app.ts';
+import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { hs256Token, hs256Tokens } from '../test/test-token.ts';
 
 /** What of reads is recorded: those by staff in person, before they are shown; of machines nothing. */
 const issuer = hs256Tokens.issuer;
 const scope = 'clients:read accounts:read transactions:read audit:read books:read ops:manage';
-const token = (claims: Record<string, unknown> = {}) => ({ authorization: `Bearer ${hs256Token({ sub: 'ada', scope, client_id: 'front-end', azp: 'front-end', ...claims })}` });
+const token = (claims: Record<string, unknown> = {}) => ({
+  authorization: `Bearer ${hs256Token({ sub: 'ada', scope, client_id: 'front-end', azp: 'front-end', ...claims })}`,
+});
 
 let close: () => Promise<void> = async () => undefined;
 afterEach(() => close());
@@ -15,57 +17,162 @@ afterEach(() => close());
 async function start(service: Service) {
   const made = await testApp(service, { tokens: hs256Tokens });
   close = async () => void (await made.app.close());
-  const get = (url: string, headers: Record<string, string> = token()) => made.app.inject({ method: 'GET', url, headers });
+  const get = (url: string, headers: Record<string, string> = token()) =>
+    made.app.inject({ method: 'GET', url, headers });
   const records = () => made.recorded.map(({ value }) => JSON.parse(String(value)) as AuditRecord);
   return { ...made, get, records };
 }
 
-const entry = { entry_id: 'ent_1-1', operation_id: 'opr_1', transaction_id: ids.transaction, account_id: ids.account, sequence: 1, direction: 'credit', side: 'CR', amount: '1.00', currency: 'USD', balance_after: '1.00', created_at: samples.transaction.created_at };
-const statement = { account_id: ids.account, account_number: 'SAV-1', currency: 'USD', from: null, to: null, opening_balance: '0.00', closing_balance: '5.50', debit_total: '0.00', credit_total: '5.50', entry_count: 1, entries: [entry] };
+const entry = {
+  entry_id: 'ent_1-1',
+  operation_id: 'opr_1',
+  transaction_id: ids.transaction,
+  account_id: ids.account,
+  sequence: 1,
+  direction: 'credit',
+  side: 'CR',
+  amount: '1.00',
+  currency: 'USD',
+  balance_after: '1.00',
+  created_at: samples.transaction.created_at,
+  transaction_type: 'Deposit',
+  description: null,
+  reference: null,
+};
+const statement = {
+  account_id: ids.account,
+  account_number: 'SAV-1',
+  currency: 'USD',
+  from: null,
+  to: null,
+  opening_balance: '0.00',
+  closing_balance: '5.50',
+  debit_total: '0.00',
+  credit_total: '5.50',
+  entry_count: 1,
+  entries: [entry],
+};
 const answers: Record<string, unknown> = {
-  list_clients: { items: [samples.client, samples.client] }, get_client: samples.client, search_client_by_ussd: samples.client,
-  list_accounts: { items: [samples.master] }, get_account: samples.master, get_ledger_accounts: [samples.ledger], get_balance_by_number: { account_id: ids.account, account_number: 'SAV-1', balance: '1.00', currency: 'USD' },
-  list_transactions: { items: [] }, get_transaction: samples.transaction, list_transfers: { items: [samples.transfer, samples.transfer] }, list_entries: { items: [entry] }, get_statement: { item: statement },
-  search_records: [{ kind: 'client', id: ids.client, title: 'x', subtitle: 'y', matched: 'name', created_at: samples.client.created_at }], search_postings: [], get_trial_balance: [],
+  list_clients: { items: [samples.client, samples.client] },
+  get_client: samples.client,
+  search_client_by_ussd: samples.client,
+  list_accounts: { items: [samples.master] },
+  get_account: samples.master,
+  get_ledger_accounts: [samples.ledger],
+  get_balance_by_number: { account_id: ids.account, account_number: 'SAV-1', balance: '1.00', currency: 'USD' },
+  list_transactions: { items: [] },
+  get_transaction: samples.transaction,
+  list_transfers: { items: [samples.transfer, samples.transfer] },
+  list_entries: { items: [entry] },
+  get_statement: { item: statement },
+  search_records: [
+    {
+      kind: 'client',
+      id: ids.client,
+      title: 'x',
+      subtitle: 'y',
+      matched: 'name',
+      created_at: samples.client.created_at,
+    },
+  ],
+  search_postings: [],
+  get_trial_balance: [],
 };
 const service: Service = ({ name }) => ok(answers[name]);
 
 test.each<[string, string, string | null, object]>([
   [`/clients/${ids.client}`, 'get_client', ids.client, {}],
-  ['/clients/ussd/search?ussd_phone=%2B254700000001', 'search_client_by_ussd', ids.client, { filters: { ussd_phone: '(given)' } }],
+  [
+    '/clients/ussd/search?ussd_phone=%2B254700000001',
+    'search_client_by_ussd',
+    ids.client,
+    { filters: { ussd_phone: '(given)' } },
+  ],
   ['/clients?client_type=Corporate&limit=7', 'list_clients', null, { rows: 2, filters: { client_type: 'Corporate' } }],
   [`/accounts/${ids.account}`, 'get_account', ids.account, {}],
   ['/accounts?status=Active', 'list_accounts', ids.account, { rows: 1, filters: { status: 'Active' } }],
   ['/accounts/number/SAV-1/balance', 'get_balance_by_number', ids.account, {}],
   [`/accounts/${ids.account}/entries`, 'list_entries', ids.account, { rows: 1 }],
-  [`/accounts/${ids.account}/statement?from=2026-01-01`, 'get_statement', ids.account, { filters: { from: '2026-01-01T00:00:00.000Z' } }],
-  ['/transactions?min_amount=5&reference=Ada%20Lovelace', 'list_transactions', null, { rows: 0, filters: { min_amount: '5', reference: '(given)' } }],
+  [
+    `/accounts/${ids.account}/statement?from=2026-01-01`,
+    'get_statement',
+    ids.account,
+    { filters: { from: '2026-01-01T00:00:00.000Z' } },
+  ],
+  [
+    '/transactions?min_amount=5&reference=Ada%20Lovelace',
+    'list_transactions',
+    null,
+    { rows: 0, filters: { min_amount: '5', reference: '(given)' } },
+  ],
   [`/transactions/${ids.transaction}`, 'get_transaction', ids.transaction, {}],
   ['/transfers', 'list_transfers', null, { rows: 2 }],
   ['/admin/search?q=Lovelace', 'search', ids.client, { rows: 1, filters: { q: '(given)' } }],
-])('%s by a person leaves one record, with filters and the number of rows, without personal data', async (url, action, resource_id, details) => {
-  const { get, records } = await start(service);
-  expect((await get(url)).statusCode).toBe(200);
-  expect(records()).toEqual([expect.objectContaining({ actor: `jwt:${issuer}|ada`, action, resource_id, outcome: 'success', address: '127.0.0.1', details })]);
-});
+])(
+  '%s by a person leaves one record, with filters and the number of rows, without personal data',
+  async (url, action, resource_id, details) => {
+    const { get, records } = await start(service);
+    expect((await get(url)).statusCode).toBe(200);
+    expect(records()).toEqual([
+      expect.objectContaining({
+        actor: `jwt:${issuer}|ada`,
+        action,
+        resource_id,
+        outcome: 'success',
+        address: '127.0.0.1',
+        details,
+      }),
+    ]);
+  },
+);
 
 test('reads by keys, by machines with tokens and by customers leave none, nor do sums of the whole bank', async () => {
   const { get, records, keyHeader } = await start(service);
   const path = `/accounts/${ids.account}`;
-  const statuses = [await get(path, keyHeader()), await get(path, token({ sub: 'front-end' })), await get(path, token({ bank_client_id: ids.client })), await get('/admin/trial-balance')].map(({ statusCode }) => statusCode);
+  const statuses = [
+    await get(path, keyHeader()),
+    await get(path, token({ sub: 'front-end' })),
+    await get(path, token({ bank_client_id: ids.client })),
+    await get('/admin/trial-balance'),
+  ].map(({ statusCode }) => statusCode);
   expect([statuses, records()]).toEqual([[200, 200, 200, 200], []]);
 });
 
 test('whoever sees what is in a dead letter is recorded, a machine too', async () => {
   const dead_letter_id = `dlt_${'a'.repeat(32)}`;
   const letter = {
-    dead_letter_id, topic: 'ledger.commands.dlq', partition: 0, offset: 1, source_topic: 'ledger.commands', source_partition: 0, source_offset: 1, key: null, code: null, reason: null, size_bytes: 1, message: null, request_id: null,
-    dead_at: samples.client.created_at, state: 'open', decided_by: null, decided_at: null, drop_reason: null, available: true, headers: {}, value: 'x', encoding: 'utf-8', truncated: false,
+    dead_letter_id,
+    topic: 'ledger.commands.dlq',
+    partition: 0,
+    offset: 1,
+    source_topic: 'ledger.commands',
+    source_partition: 0,
+    source_offset: 1,
+    key: null,
+    code: null,
+    reason: null,
+    size_bytes: 1,
+    message: null,
+    request_id: null,
+    dead_at: samples.client.created_at,
+    state: 'open',
+    decided_by: null,
+    decided_at: null,
+    drop_reason: null,
+    available: true,
+    headers: {},
+    value: 'x',
+    encoding: 'utf-8',
+    truncated: false,
   };
   const { get, records, keyHeader } = await start(() => ok(letter));
   const key = keyHeader();
-  for (const headers of [key, token()]) expect((await get(`/admin/dead-letters/${dead_letter_id}`, headers)).statusCode).toBe(200);
-  expect(records().map(({ actor, action, resource_id }) => [actor.slice(0, 4), action, resource_id])).toEqual([['key:', 'get_dead_letter', dead_letter_id], ['jwt:', 'get_dead_letter', dead_letter_id]]);
+  for (const headers of [key, token()])
+    expect((await get(`/admin/dead-letters/${dead_letter_id}`, headers)).statusCode).toBe(200);
+  expect(records().map(({ actor, action, resource_id }) => [actor.slice(0, 4), action, resource_id])).toEqual([
+    ['key:', 'get_dead_letter', dead_letter_id],
+    ['jwt:', 'get_dead_letter', dead_letter_id],
+  ]);
 });
 
 test('what cannot be recorded is not shown', async () => {

@@ -11,16 +11,35 @@ const transfer = { from_account_id: ids.account, to_account_id: ids.other, amoun
 describe('commands', () => {
   test('a transaction is answered bare, with its Location, money as numbers', async () => {
     const { call, sent } = await start(() => ok(samples.transaction));
-    const { status, body, headers } = await call('POST', '/transactions', '{"account_id":"' + ids.account + '","transaction_type":"Deposit","amount":2.50e1}');
+    const { status, body, headers } = await call(
+      'POST',
+      '/transactions',
+      `{"account_id":"${ids.account}","transaction_type":"Deposit","amount":2.50e1}`,
+    );
     expect([status, body]).toEqual([201, { ...samples.transaction, amount: 25 }]);
     const [message] = sent;
     const data = JSON.parse(String(message?.value));
-    expect(data).toEqual({ transaction_id: expect.stringMatching(/^txn_[0-9a-f]{32}$/), account_id: ids.account, transaction_type: 'Deposit', amount: '25', currency: null, description: null, reference: null });
+    expect(data).toEqual({
+      transaction_id: expect.stringMatching(/^txn_[0-9a-f]{32}$/),
+      account_id: ids.account,
+      transaction_type: 'Deposit',
+      amount: '25',
+      currency: null,
+      description: null,
+      reference: null,
+    });
     expect(headers.location).toBe(`/transactions/${data.transaction_id}`);
     expect(bucketOfId(data.transaction_id)).toBe(bucketOf(ids.account));
-    expect(message).toMatchObject({ topic: 'test.ledger.commands', key: ids.account, partition: commandPartition(bucketOf(ids.account)) });
+    expect(message).toMatchObject({
+      topic: 'test.ledger.commands',
+      key: ids.account,
+      partition: commandPartition(bucketOf(ids.account)),
+    });
     const { ce_id, ce_type, actor, ce_time = '', deadline = '', ...more } = message?.headers ?? {};
-    expect({ ce_id, ce_type }).toEqual({ ce_id: data.transaction_id, ce_type: 'corebanking.command.create_transaction.v1' });
+    expect({ ce_id, ce_type }).toEqual({
+      ce_id: data.transaction_id,
+      ce_type: 'corebanking.command.create_transaction.v1',
+    });
     expect(actor).toMatch(/^key:key_/);
     expect([Date.parse(deadline) - Date.parse(ce_time), more['reply-by']]).toEqual([30_000, undefined]);
     expect([more['idempotency-key'], more['fingerprint']]).toEqual([undefined, undefined]);
@@ -30,7 +49,12 @@ describe('commands', () => {
     const { call, sent, keyHeader } = await start(() => ok(samples.transaction));
     const key = { 'idempotency-key': 'k 1' };
     await call('POST', '/transactions', deposit, key);
-    await call('POST', '/transactions', `{"amount":25.00,"transaction_type":"Deposit","description":null,"account_id":"${ids.account}"}`, key);
+    await call(
+      'POST',
+      '/transactions',
+      `{"amount":25.00,"transaction_type":"Deposit","description":null,"account_id":"${ids.account}"}`,
+      key,
+    );
     await call('POST', '/transactions', { ...deposit, amount: 26 }, key);
     await call('POST', '/transactions', deposit, { 'idempotency-key': 'k 2' });
     await call('POST', '/transactions', deposit, { ...key, ...keyHeader() });
@@ -51,32 +75,67 @@ describe('commands', () => {
 
   test('Idempotent-Replayed is said only to who sent a key', async () => {
     const { call } = await start(() => ({ ok: true, replayed: true, data: samples.transaction }));
-    expect((await call('POST', '/transactions', deposit, { 'idempotency-key': 'k' })).headers['idempotent-replayed']).toBe('true');
+    expect(
+      (await call('POST', '/transactions', deposit, { 'idempotency-key': 'k' })).headers['idempotent-replayed'],
+    ).toBe('true');
     expect((await call('POST', '/transactions', deposit)).headers['idempotent-replayed']).toBeUndefined();
   });
 
   test('a refusal is answered with the status of its code, its details, and the replay mark', async () => {
-    const { call } = await start(() => ({ ...refused('insufficient_funds', 'too little', { transaction_id: ids.transaction }), replayed: true }));
-    const { status, body, headers } = await call('POST', '/transactions', deposit, { 'idempotency-key': 'k', 'x-request-id': 'r' });
-    expect([status, body]).toEqual([400, { status: 'error', message: 'Insufficient Funds: too little', code: 'insufficient_funds', request_id: 'r', details: { transaction_id: ids.transaction } }]);
+    const { call } = await start(() => ({
+      ...refused('insufficient_funds', 'too little', { transaction_id: ids.transaction }),
+      replayed: true,
+    }));
+    const { status, body, headers } = await call('POST', '/transactions', deposit, {
+      'idempotency-key': 'k',
+      'x-request-id': 'r',
+    });
+    expect([status, body]).toEqual([
+      400,
+      {
+        status: 'error',
+        message: 'Insufficient Funds: too little',
+        code: 'insufficient_funds',
+        request_id: 'r',
+        details: { transaction_id: ids.transaction },
+      },
+    ]);
     expect(headers['idempotent-replayed']).toBe('true');
   });
 
   test('malformed account ids are unknown accounts, named', async () => {
     const { call, sent } = await start(() => ok(samples.transfer));
-    expect((await call('POST', '/transactions', { ...deposit, account_id: 'nope' })).body).toMatchObject({ code: 'account_not_found', message: 'account nope not found' });
-    expect((await call('POST', '/transfers', { ...transfer, to_account_id: 'there' })).body).toMatchObject({ code: 'account_not_found', message: 'account there not found' });
-    expect((await call('POST', '/accounts', { client_id: 'me', account_type: 'Savings', currency: 'USD' })).body).toMatchObject({ code: 'client_not_found' });
+    expect((await call('POST', '/transactions', { ...deposit, account_id: 'nope' })).body).toMatchObject({
+      code: 'account_not_found',
+      message: 'account nope not found',
+    });
+    expect((await call('POST', '/transfers', { ...transfer, to_account_id: 'there' })).body).toMatchObject({
+      code: 'account_not_found',
+      message: 'account there not found',
+    });
+    expect(
+      (await call('POST', '/accounts', { client_id: 'me', account_type: 'Savings', currency: 'USD' })).body,
+    ).toMatchObject({ code: 'client_not_found' });
     expect(sent).toEqual([]);
   });
 
   test('no reply in time: 202 Pending for transactions and transfers, and GET is 503 while nobody answers', async () => {
     const { call } = await start(() => 'no_reply');
     const posted = await call('POST', '/transactions', { ...deposit, currency: 'USD' });
-    expect([posted.status, posted.body.status, posted.body.amount, posted.headers['retry-after']]).toEqual([202, 'Pending', 25, '1']);
+    expect([posted.status, posted.body.status, posted.body.amount, posted.headers['retry-after']]).toEqual([
+      202,
+      'Pending',
+      25,
+      '1',
+    ]);
     expect(posted.headers.location).toBe(`/transactions/${posted.body.transaction_id}`);
     const moved = await call('POST', '/transfers', transfer);
-    expect([moved.status, moved.body.status, moved.body.data.status, moved.headers.location]).toEqual([202, 'success', 'Pending', `/transfers/${moved.body.data.transfer_id}`]);
+    expect([moved.status, moved.body.status, moved.body.data.status, moved.headers.location]).toEqual([
+      202,
+      'success',
+      'Pending',
+      `/transfers/${moved.body.data.transfer_id}`,
+    ]);
     expect((await call('GET', posted.headers.location ?? '')).status).toBe(503);
   });
 
@@ -84,11 +143,16 @@ describe('commands', () => {
     ['is unknown there too', refused('transaction_not_found', 'x not found'), 404, undefined],
     ['was dead-lettered', refused('service_unavailable', 'looked into'), 503, '1'],
     ['is not answered there', 'no_reply', 503, '1'],
-  ] as const)('what the ledger does not know is asked behind the commands of its bucket: it %s', async (_, behind, status, retryAfter) => {
-    const { call } = await start(({ topic }) => (topic.endsWith('queries') ? refused('transaction_not_found') : behind));
-    const answer = await call('GET', `/transactions/${ids.transaction}`);
-    expect([answer.status, answer.headers['retry-after']]).toEqual([status, retryAfter]);
-  });
+  ] as const)(
+    'what the ledger does not know is asked behind the commands of its bucket: it %s',
+    async (_, behind, status, retryAfter) => {
+      const { call } = await start(({ topic }) =>
+        topic.endsWith('queries') ? refused('transaction_not_found') : behind,
+      );
+      const answer = await call('GET', `/transactions/${ids.transaction}`);
+      expect([answer.status, answer.headers['retry-after']]).toEqual([status, retryAfter]);
+    },
+  );
 
   test.each([
     ['not_sent', 503, 503, 503],
@@ -99,9 +163,19 @@ describe('commands', () => {
     const { call } = await start(() => stage);
     expect((await call('POST', '/transactions', deposit)).status).toBe(money);
     expect((await call('POST', '/transfers', transfer)).status).toBe(money);
-    const created = await call('POST', '/clients', { client_type: 'Corporate', company_name: 'x', registration_number: 'y', email: 'a@b.cc', contact_number: '+254700000001' });
+    const created = await call('POST', '/clients', {
+      client_type: 'Corporate',
+      company_name: 'x',
+      registration_number: 'y',
+      email: 'a@b.cc',
+      contact_number: '+254700000001',
+    });
     expect(created.status).toBe(client);
-    if (client === 504) expect(created.body).toMatchObject({ code: 'outcome_unknown', details: { client_id: expect.stringMatching(/^cli_/) } });
+    if (client === 504)
+      expect(created.body).toMatchObject({
+        code: 'outcome_unknown',
+        details: { client_id: expect.stringMatching(/^cli_/) },
+      });
     else expect(created.headers['retry-after']).toBe('1');
     expect((await call('POST', `/transactions/${ids.transaction}/reversal`, { reason: 'x' })).status).toBe(reversal);
     expect((await call('PATCH', `/clients/${ids.client}`, { address: 'x' })).status).toBe(client);

@@ -1,16 +1,23 @@
 import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import { dataOf } from './answer.ts';
 import { refuse } from '../http/errors.ts';
+import { dataOf } from './answer.ts';
 import type { ReadDependencies, ReadInput } from './reads.ts';
 
 /** Who may be shown what. */
-const scopeOf: Record<SearchKind, Scope> = { client: 'clients:read', account: 'accounts:read', transaction: 'transactions:read', transfer: 'transactions:read', audit_record: 'audit:read' };
+const scopeOf: Record<SearchKind, Scope> = {
+  client: 'clients:read',
+  account: 'accounts:read',
+  transaction: 'transactions:read',
+  transfer: 'transactions:read',
+  audit_record: 'audit:read',
+};
 
 /** What both services find, of the kinds that the caller's scopes allow; neither is asked for what is not shown. */
 export async function search({ query, origin }: ReadInput, { forwarder }: ReadDependencies): Promise<SearchHit[]> {
   const { scopes, boundClientId } = origin.caller;
-  if (boundClientId !== undefined) throw refuse('insufficient_scope', 'credentials bound to one client cannot search the whole bank');
+  if (boundClientId !== undefined)
+    throw refuse('insufficient_scope', 'credentials bound to one client cannot search the whole bank');
   const q = String(query['q']);
   const allowed = (kind: SearchKind): boolean => scopes.has(scopeOf[kind]);
   const kinds = (['client', 'account', 'audit_record'] as const).filter(allowed);

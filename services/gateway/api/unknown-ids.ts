@@ -1,6 +1,6 @@
 import { isId } from '#libs/contracts/ids.ts';
-import { quote, refuse } from '../http/errors.ts';
 import type { Refused } from '../http/errors.ts';
+import { quote, refuse } from '../http/errors.ts';
 
 /** A malformed id is an unknown one (contract: Envelope, ids, time): 404, without asking anybody. */
 
@@ -9,9 +9,13 @@ const notFoundCodes = {
   account: 'account_not_found',
   transaction: 'transaction_not_found',
   transfer: 'transfer_not_found',
+  hold: 'hold_not_found',
   key: 'api_key_not_found',
   deadLetter: 'dead_letter_not_found',
   approval: 'approval_not_found',
+  batch: 'batch_not_found',
+  webhook: 'webhook_not_found',
+  delivery: 'delivery_not_found',
 } as const;
 
 export type ResourceKind = keyof typeof notFoundCodes;
@@ -22,9 +26,13 @@ export const kindOfField: Record<string, ResourceKind | undefined> = {
   account_id: 'account',
   transaction_id: 'transaction',
   transfer_id: 'transfer',
+  hold_id: 'hold',
   key_id: 'key',
   dead_letter_id: 'deadLetter',
   approval_id: 'approval',
+  batch_id: 'batch',
+  webhook_id: 'webhook',
+  delivery_id: 'delivery',
 };
 
 const spoken: Partial<Record<ResourceKind, string>> = { key: 'API key', deadLetter: 'dead letter' };

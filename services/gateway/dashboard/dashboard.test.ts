@@ -9,22 +9,37 @@ let made: Awaited<ReturnType<typeof testDashboard>>;
 const signedIn = (scope: string) => made.signedIn(scope);
 
 beforeAll(async () => {
-  made = await testDashboard(({ name }) => (name === 'list_api_keys' ? ok({ items: [{ key_id: `key_${'1'.repeat(32)}`, ...samples.key, name: '<b>partner</b>' }] }) : 'no_reply'));
+  made = await testDashboard(({ name }) =>
+    name === 'list_api_keys'
+      ? ok({ items: [{ key_id: `key_${'1'.repeat(32)}`, ...samples.key, name: '<b>partner</b>' }] })
+      : 'no_reply',
+  );
 });
 afterAll(() => made.app.close());
 
 describe('without a session', () => {
-  it.each(['/admin/ui', '/admin/ui/api-keys', '/admin/ui/nothing-here'])('%s leads to the sign-in page', async (url) => {
-    for (const cookie of ['', 'bank_session=made-up', `bank_session=${'A'.repeat(200)}`]) {
-      const answer = await made.app.inject({ method: 'GET', url, headers: { cookie } });
-      expect([answer.statusCode, answer.headers.location]).toEqual([303, `/admin/login?to=${encodeURIComponent(url)}`]);
-      expect(answer.body).toBe('');
-    }
-  });
+  it.each(['/admin/ui', '/admin/ui/api-keys', '/admin/ui/nothing-here'])(
+    '%s leads to the sign-in page',
+    async (url) => {
+      for (const cookie of ['', 'bank_session=made-up', `bank_session=${'A'.repeat(200)}`]) {
+        const answer = await made.app.inject({ method: 'GET', url, headers: { cookie } });
+        expect([answer.statusCode, answer.headers.location]).toEqual([
+          303,
+          `/admin/login?to=${encodeURIComponent(url)}`,
+        ]);
+        expect(answer.body).toBe('');
+      }
+    },
+  );
 
   it('a form leads there too, and does nothing', async () => {
     const before = made.sent.length;
-    const answer = await made.app.inject({ method: 'POST', url: '/admin/ui/api-keys/new', headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: 'name=x' });
+    const answer = await made.app.inject({
+      method: 'POST',
+      url: '/admin/ui/api-keys/new',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      payload: 'name=x',
+    });
     expect([answer.statusCode, answer.headers.location]).toEqual([303, '/admin/login']);
     expect(made.sent).toHaveLength(before);
   });
@@ -48,7 +63,11 @@ describe('without a session', () => {
   });
 
   it('an issuer that is away is a page that says so', async () => {
-    const answer = await made.app.inject({ method: 'GET', url: '/admin/login/start', headers: { host: 'bank.example' } });
+    const answer = await made.app.inject({
+      method: 'GET',
+      url: '/admin/login/start',
+      headers: { host: 'bank.example' },
+    });
     expect(answer.statusCode).toBe(503);
     expect(answer.body).toContain('The identity provider does not answer');
   });
@@ -64,8 +83,14 @@ describe('a page', () => {
   it('has the strict policy, no script or style of its own, and is not stored', async () => {
     const answer = await signedIn('keys:manage').get('/admin/ui', { origin: 'http://elsewhere.example' });
     expect(answer.statusCode).toBe(200);
-    expect(answer.headers['content-security-policy']).toBe("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'");
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'same-origin', 'x-content-type-options': 'nosniff' });
+    expect(answer.headers['content-security-policy']).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    );
+    expect(answer.headers).toMatchObject({
+      'cache-control': 'no-store',
+      'referrer-policy': 'same-origin',
+      'x-content-type-options': 'nosniff',
+    });
     expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
     expect(answer.body).not.toMatch(/<style|style=|<script>|\son\w+=/);
   });
@@ -93,7 +118,11 @@ describe('a page', () => {
     expect((await get('/admin/ui', { cookie })).headers['set-cookie']).toContain('bank_session=');
     expect((await get('/admin/ui', { cookie, 'hx-request': 'true' })).headers['set-cookie']).toBeUndefined();
     const over = await get('/admin/ui', { cookie: 'bank_session=', 'hx-request': 'true' });
-    expect([over.statusCode, over.headers['hx-redirect'], over.headers.location]).toEqual([204, '/admin/login', undefined]);
+    expect([over.statusCode, over.headers['hx-redirect'], over.headers.location]).toEqual([
+      204,
+      '/admin/login',
+      undefined,
+    ]);
   });
 
   it('that does not exist is a 404 for people', async () => {
@@ -115,7 +144,11 @@ describe('a form', () => {
   ])('%s does nothing', async (_case, change, headers) => {
     const { session, post } = signedIn('keys:manage');
     const before = made.sent.length;
-    const answer = await post('/admin/ui/api-keys/new', { ...fields(session.csrf), ...change }, headers as Record<string, string>);
+    const answer = await post(
+      '/admin/ui/api-keys/new',
+      { ...fields(session.csrf), ...change },
+      headers as Record<string, string>,
+    );
     expect(answer.statusCode).toBe(403);
     expect(answer.body).toContain('Nothing was changed');
     expect(made.sent).toHaveLength(before);
@@ -123,14 +156,21 @@ describe('a form', () => {
 
   it('of our own page is taken, and what the API refuses is said at its field', async () => {
     const { session, post } = signedIn('keys:manage');
-    const answer = await post('/admin/ui/api-keys/new', { ...fields(session.csrf), name: ' ' }, { origin: 'http://bank.example', 'sec-fetch-site': 'same-origin' });
+    const answer = await post(
+      '/admin/ui/api-keys/new',
+      { ...fields(session.csrf), name: ' ' },
+      { origin: 'http://bank.example', 'sec-fetch-site': 'same-origin' },
+    );
     expect(answer.statusCode).toBe(400);
     expect(answer.body).toContain('must have 1 to 100 characters');
   });
 });
 
 describe('what is refused', () => {
-  const told = () => made.recorded.filter(({ topic }) => topic === 'test.accounts.commands').map(({ value }) => JSON.parse(String(value)) as AuditRecord);
+  const told = () =>
+    made.recorded
+      .filter(({ topic }) => topic === 'test.accounts.commands')
+      .map(({ value }) => JSON.parse(String(value)) as AuditRecord);
 
   it('is recorded with the page or form it was refused on', async () => {
     const { session, get, post } = signedIn('clients:read');
@@ -142,9 +182,16 @@ describe('what is refused', () => {
     await post('/admin/ui/clients/new', { csrf_token: 'of somebody else' });
     await get('/admin/ui/typed/secret');
     await made.auditRecords.flush();
-    expect(told().map(({ action, outcome, resource_id, details }) => [action, outcome, resource_id, details['path']])).toEqual([
+    expect(
+      told().map(({ action, outcome, resource_id, details }) => [action, outcome, resource_id, details['path']]),
+    ).toEqual([
       ['page:api-keys/new', 'insufficient_scope', null, '/admin/ui/api-keys/new'],
-      ['page:api-keys/:key_id/rotation', 'insufficient_scope', `key_${'1'.repeat(32)}`, '/admin/ui/api-keys/:key_id/rotation'],
+      [
+        'page:api-keys/:key_id/rotation',
+        'insufficient_scope',
+        `key_${'1'.repeat(32)}`,
+        '/admin/ui/api-keys/:key_id/rotation',
+      ],
       ['form:books/verification', 'insufficient_scope', null, '/admin/ui/books/verification'],
       ['form:clients/new', 'invalid_credentials', null, '/admin/ui/clients/new'],
       ['unknown_route', 'route_not_found', null, '/admin/…/…'],
@@ -158,7 +205,15 @@ describe('signing out', () => {
     const { session, post } = signedIn('');
     made.recorded.length = 0;
     await post('/admin/logout', { csrf_token: session.csrf });
-    expect(made.recorded.map(({ value }) => JSON.parse(String(value)))).toEqual([expect.objectContaining({ actor: `jwt:${issuer}|ada`, action: 'sign_out', outcome: 'success', resource_id: session.id, address: '127.0.0.1' })]);
+    expect(made.recorded.map(({ value }) => JSON.parse(String(value)))).toEqual([
+      expect.objectContaining({
+        actor: `jwt:${issuer}|ada`,
+        action: 'sign_out',
+        outcome: 'success',
+        resource_id: session.id,
+        address: '127.0.0.1',
+      }),
+    ]);
   });
 
   it('ends the session, for a copy of the cookie too', async () => {
@@ -174,6 +229,57 @@ describe('signing out', () => {
     const { get, post } = signedIn('keys:manage');
     expect((await post('/admin/logout', {}, { 'sec-fetch-site': 'cross-site' })).statusCode).toBe(403);
     expect((await get('/admin/ui')).statusCode).toBe(200);
+  });
+});
+
+describe('a form that is sent when its session has ended', () => {
+  const form = '/admin/ui/clients/new';
+  const entered = { first_name: 'Grace <b>', idempotency_key: 'once', email: '' };
+  const cookieIn = (header: unknown) => /bank_form=([^;]+)/.exec([header].flat().join('; '))?.[1] ?? '';
+
+  it('is given back after signing in, to the same person alone, and nothing was done', async () => {
+    const before = signedIn('clients:write');
+    await before.post('/admin/logout', { csrf_token: before.session.csrf });
+    const sent = made.sent.length;
+    const answer = await before.post(form, { ...entered, csrf_token: before.session.csrf });
+    expect([answer.statusCode, answer.headers.location]).toEqual([303, '/admin/login?to=%2Fadmin%2Fui%2Fkept-form']);
+    expect(made.sent).toHaveLength(sent);
+    const kept = cookieIn(answer.headers['set-cookie']);
+    const again = signedIn('clients:write');
+    const { body } = await again.get('/admin/ui/kept-form', { cookie: `${again.cookie}; bank_form=${kept}` });
+    expect(body).toContain('Nothing has been done yet.');
+    expect(body).toContain('<dt>First name</dt><dd>Grace &lt;b&gt;</dd>');
+    expect(body).not.toContain('<dt>Idempotency key</dt>');
+    expect(body).toContain(
+      `<form method="post" action="${form}"><input type="hidden" name="csrf_token" value="${again.session.csrf}">`,
+    );
+    expect(body).toContain('name="idempotency_key" value="once"');
+    const get = async (form: string) =>
+      (await again.get('/admin/ui/kept-form', { cookie: `${again.cookie}; bank_form=${form}` })).headers.location;
+    expect([await get(kept.slice(2)), await get('')]).toEqual(['/admin/ui', '/admin/ui']);
+    // Whose session expired is told by its seal.
+    const eve = made.sessions.begin({ actor: 'jwt:x|eve', token: 'x', name: 'Eve', expiresInMs: 0 });
+    const hers = await again.post(
+      form,
+      { ...entered, csrf_token: eve.csrf },
+      { cookie: `bank_session=${made.sessions.seal(eve)}` },
+    );
+    expect(await get(cookieIn(hers.headers['set-cookie']))).toBe('/admin/ui');
+    expect(cookieIn(hers.headers['set-cookie'])).not.toBe('');
+  });
+
+  it('is not kept where another page has made it, or it is too long', async () => {
+    const { session, post } = signedIn('clients:write');
+    await post('/admin/logout', { csrf_token: session.csrf });
+    const own = { ...entered, csrf_token: session.csrf };
+    for (const [fields, headers] of [
+      [{ ...own, csrf_token: 'x' }, {}],
+      [own, { 'sec-fetch-site': 'cross-site' }],
+      [{ ...own, first_name: 'x'.repeat(4000) }, {}],
+    ] as const) {
+      const answer = await post(form, fields, headers);
+      expect([answer.headers.location, cookieIn(answer.headers['set-cookie'])]).toEqual(['/admin/login', '']);
+    }
   });
 });
 

@@ -1,38 +1,50 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { refuse } from '../http/errors.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
 import type { Limiter } from '../access/limits.ts';
 import type { VerifyToken } from '../access/tokens.ts';
-import { addAccounts } from './pages/accounts.ts';
-import { addApprovals } from './pages/approvals.ts';
-import { addApiKeys } from './pages/api-keys.ts';
+import { refuse } from '../http/errors.ts';
 import { addAssets } from './html/assets.ts';
+import type { BankFormats } from './html/formats.ts';
+import { setBankFormats } from './html/formats.ts';
+import { addPage, createEntrance } from './html/frame.ts';
+import { addUploads } from './html/upload.ts';
+import { addAccounts } from './pages/accounts.ts';
+import { addApiKeys } from './pages/api-keys.ts';
+import { addApprovals } from './pages/approvals.ts';
 import { addAudit } from './pages/audit.ts';
+import { addBatches } from './pages/batches.ts';
 import { addBooks } from './pages/books.ts';
 import { addClients } from './pages/clients.ts';
+import { addCounter } from './pages/counter.ts';
+import { addDeadLetters } from './pages/dead-letters.ts';
+import { addErasure } from './pages/erasure.ts';
+import { addFind } from './pages/find.ts';
+import { addHolds } from './pages/holds.ts';
+import { addHome } from './pages/home.ts';
+import { addOperations } from './pages/operations.ts';
+import { addReversal } from './pages/reversal.ts';
+import { addStatement } from './pages/statement.ts';
+import { addToday } from './pages/today.ts';
+import { addTransactions } from './pages/transactions.ts';
+import { createErrorPages } from './problems.ts';
 import { createCookie } from './session/cookies.ts';
 import type { EndedSessions } from './session/ended-sessions.ts';
-import { addDeadLetters } from './pages/dead-letters.ts';
-import { addFind } from './pages/find.ts';
-import { addPage, createEntrance } from './html/frame.ts';
-import { addHome } from './pages/home.ts';
 import { createIssuer } from './session/issuer.ts';
-import { addOperations } from './pages/operations.ts';
-import { createErrorPages } from './problems.ts';
+import { addKeptForm } from './session/kept-form.ts';
 import { createSessions } from './session/session.ts';
 import { addSignIn } from './session/sign-in.ts';
-import { addStatement } from './pages/statement.ts';
-import { addTransactions } from './pages/transactions.ts';
 
 export interface DashboardOptions {
   issuer: string;
   clientId: string;
   clientSecret: string;
-  sessionSecret: string;
+  sessionSecrets: readonly string[];
   /** Where browsers reach the gateways, without a path. */
   publicUrl: string;
   ended: EndedSessions;
+  /** How its pages write times and amounts. */
+  formats: BankFormats;
 }
 
 export interface DashboardDependencies extends DashboardOptions {
@@ -45,16 +57,22 @@ export interface DashboardDependencies extends DashboardOptions {
 }
 
 /**
- * The administration dashboard: pages for staff under /admin/ui, sign-in, static files. It has routes, cookies, errors and a
- * form parser of its own; the API's routes know nothing of it.
+ * The administration dashboard: pages for staff under /admin/ui, sign-in, static files. It has
+ * routes, cookies, errors and a form parser of its own; the API's routes know nothing of it.
  */
 export async function addDashboard(app: FastifyInstance, deps: DashboardDependencies): Promise<void> {
   const { ended, now, logger } = deps;
+  setBankFormats(deps.formats);
   const { origin, protocol } = new URL(deps.publicUrl);
   const isSecure = protocol === 'https:';
   const cookie = createCookie('bank_session', isSecure);
-  const sessions = createSessions({ secret: deps.sessionSecret, ended, now });
-  const issuer = createIssuer({ issuer: deps.issuer, clientId: deps.clientId, clientSecret: deps.clientSecret, redirectUri: `${origin}/admin/callback` });
+  const sessions = createSessions({ secrets: deps.sessionSecrets, ended, now });
+  const issuer = createIssuer({
+    issuer: deps.issuer,
+    clientId: deps.clientId,
+    clientSecret: deps.clientSecret,
+    redirectUri: `${origin}/admin/callback`,
+  });
 
   await app.register(async (pages) => {
     // The gate, which asks for a token or key, lets these by: they ask for the session.
@@ -62,17 +80,57 @@ export async function addDashboard(app: FastifyInstance, deps: DashboardDependen
       route.config = { ...route.config, public: true };
     });
     pages.decorateRequest('visit', null);
-    pages.addHook('onRequest', createEntrance(app, { sessions, cookie, verifyToken: deps.verifyToken, auditRecords: deps.auditRecords, origin }));
+    pages.decorateRequest('lapsed', null);
+    pages.addHook(
+      'onRequest',
+      createEntrance(app, {
+        sessions,
+        cookie,
+        verifyToken: deps.verifyToken,
+        auditRecords: deps.auditRecords,
+        logger,
+        origin,
+      }),
+    );
     pages.removeAllContentTypeParsers();
-    pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => done(null, new URLSearchParams(String(body))));
+    pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
+      done(null, new URLSearchParams(String(body))),
+    );
+    addUploads(pages);
     pages.setErrorHandler(createErrorPages(deps));
     addAssets(pages);
-    addSignIn(pages, { issuer, sessions, ended, cookie, loginCookie: createCookie('bank_login', isSecure), secret: deps.sessionSecret, publicUrl: origin, verifyToken: deps.verifyToken, auditRecords: deps.auditRecords, failureLimit: deps.failureLimit, now, logger });
+    addSignIn(pages, {
+      issuer,
+      sessions,
+      ended,
+      cookie,
+      loginCookie: createCookie('bank_login', isSecure),
+      secrets: deps.sessionSecrets,
+      publicUrl: origin,
+      verifyToken: deps.verifyToken,
+      auditRecords: deps.auditRecords,
+      failureLimit: deps.failureLimit,
+      now,
+      logger,
+    });
+    addKeptForm(pages, {
+      secrets: deps.sessionSecrets,
+      cookie: createCookie('bank_form', isSecure),
+      origin,
+      now,
+    });
     addHome(pages);
+    addToday(pages, { now });
+    const tasks = { secrets: deps.sessionSecrets, origin };
+    addCounter(pages, tasks);
+    addBatches(pages, tasks);
     addClients(pages, { origin });
+    addErasure(pages, tasks);
     addAccounts(pages, { origin });
     addStatement(pages, { now });
+    addHolds(pages, { ...tasks, now });
     addTransactions(pages);
+    addReversal(pages, tasks);
     addFind(pages);
     addApiKeys(pages, { origin });
     addBooks(pages, { now, origin });

@@ -1,11 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { errorCodes } from '#libs/contracts/errors.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import { internalError, logRefused, refusalOf, unavailable } from '../http/errors.ts';
-import { KeysUnavailable } from '../access/jwks.ts';
+import { html } from '#libs/service/html.ts';
 import type { AuditRecords } from '../access/audit-records.ts';
+import { KeysUnavailable } from '../access/jwks.ts';
+import { internalError, logRefused, refusalOf, unavailable } from '../http/errors.ts';
 import { ApiRefused } from './api.ts';
 import { ForeignForm, sendPage } from './html/frame.ts';
 import { renderPage } from './html/layout.ts';
@@ -20,16 +20,37 @@ interface Problem {
 
 export function createErrorPages({ logger, auditRecords }: { logger: Logger; auditRecords: AuditRecords }) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const refusal = error instanceof ApiRefused || error instanceof ForeignForm ? undefined : error instanceof KeysUnavailable ? unavailable : (refusalOf(error) ?? internalError);
-    // What the API refused it has recorded itself. A form's token is a credential.
+    const refusal =
+      error instanceof ApiRefused || error instanceof ForeignForm
+        ? undefined
+        : error instanceof KeysUnavailable
+          ? unavailable
+          : (refusalOf(error) ?? internalError);
+    // What the API refused it has recorded and logged itself. A form's token is a credential.
     if (refusal) {
       auditRecords.refused(request, refusal.code);
-      logRefused(logger, request, refusal);
+      logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
     }
-    if (error instanceof ForeignForm) auditRecords.refused(request, 'invalid_credentials');
-    if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a page of the dashboard failed');
-    const problem = error instanceof ForeignForm ? foreignForm : error instanceof ApiRefused ? of(error.status, error.problem.message) : of(errorCodes[refusal?.code ?? 'internal_error'].status, refusal?.message ?? '');
-    return sendPage(reply, problem.status, renderPage({ title: problem.title, content: problemContent(problem, request), person: request.visit?.person, path: '' }));
+    if (error instanceof ForeignForm) {
+      auditRecords.refused(request, 'invalid_credentials');
+      logRefused(logger, request, 'invalid_credentials', { status: foreignForm.status });
+    }
+    const problem =
+      error instanceof ForeignForm
+        ? foreignForm
+        : error instanceof ApiRefused
+          ? of(error.status, error.problem.message)
+          : of(errorCodes[refusal?.code ?? 'internal_error'].status, refusal?.message ?? '');
+    return sendPage(
+      reply,
+      problem.status,
+      renderPage({
+        title: problem.title,
+        content: problemContent(problem, request),
+        person: request.visit?.person,
+        path: '',
+      }),
+    );
   };
 }
 
@@ -40,12 +61,43 @@ const foreignForm: Problem = {
 };
 
 function of(status: number, message: string): Problem {
-  if (status === 403) return { status, title: 'You may not do this', text: `Your account does not allow it: ${message}. Ask an administrator if you need it.` };
+  if (status === 403)
+    return {
+      status,
+      title: 'You may not do this',
+      text: `Your account does not allow it: ${message}. Ask an administrator if you need it.`,
+    };
   if (status === 404) return { status, title: 'Not found', text: `There is nothing here: ${message}.` };
-  if (status === 429) return { status, title: 'Too many requests', text: 'You asked for more than is taken in a minute. Wait a little, then open the page again.' };
-  if (status === 503) return { status, title: 'Not available now', text: 'The bank cannot answer at the moment. Nothing was changed; try again in a few seconds.' };
-  if (status === 504) return { status, title: 'Outcome not known yet', text: `The bank did not say in time whether it was done. ${message}.` };
-  if (status >= 500) return { status, title: 'Something went wrong', text: 'It is our fault, and has been logged. Try again; if it stays, tell operations the request id below.' };
+  if (status === 413)
+    return {
+      status,
+      title: 'Too large',
+      text: 'This is more than is taken at once. Nothing was changed; divide it into several.',
+    };
+  if (status === 429)
+    return {
+      status,
+      title: 'Too many requests',
+      text: 'You asked for more than is taken in a minute. Wait a little, then open the page again.',
+    };
+  if (status === 503)
+    return {
+      status,
+      title: 'Not available now',
+      text: 'The bank cannot answer at the moment. Nothing was changed; try again in a few seconds.',
+    };
+  if (status === 504)
+    return {
+      status,
+      title: 'Outcome not known yet',
+      text: `The bank did not say in time whether it was done. ${message}.`,
+    };
+  if (status >= 500)
+    return {
+      status,
+      title: 'Something went wrong',
+      text: 'It is our fault, and has been logged. Try again; if it stays, tell operations the request id below.',
+    };
   return { status, title: 'This was not taken', text: message };
 }
 

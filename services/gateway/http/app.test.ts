@@ -24,7 +24,10 @@ describe('authentication comes first', () => {
     const response = await app.inject({ method, url });
     expect(response.statusCode).toBe(401);
     expect(response.headers['www-authenticate']).toContain('Bearer');
-    expect(errorBodySchema.parse(response.json())).toMatchObject({ code: 'missing_credentials', request_id: response.headers['x-request-id'] });
+    expect(errorBodySchema.parse(response.json())).toMatchObject({
+      code: 'missing_credentials',
+      request_id: response.headers['x-request-id'],
+    });
   });
 
   test.each([
@@ -44,13 +47,20 @@ describe('authentication comes first', () => {
     }
   });
 
-  test.each(['Basic abc', 'Bearer', 'Bearer ', 'Bearer a b', 'x', 'bearer ..', `Bearer ${'é'}`])('Authorization "%s" is invalid_credentials', async (authorization) => {
-    const response = await app.inject({ method: 'GET', url: '/', headers: { authorization } });
-    expect([response.statusCode, response.json().code]).toEqual([401, 'invalid_credentials']);
-  });
+  test.each(['Basic abc', 'Bearer', 'Bearer ', 'Bearer a b', 'x', 'bearer ..', `Bearer ${'é'}`])(
+    'Authorization "%s" is invalid_credentials',
+    async (authorization) => {
+      const response = await app.inject({ method: 'GET', url: '/', headers: { authorization } });
+      expect([response.statusCode, response.json().code]).toEqual([401, 'invalid_credentials']);
+    },
+  );
 
   test('a CORS preflight needs none, and says nothing', async () => {
-    const response = await app.inject({ method: 'OPTIONS', url: '/clients', headers: { origin: 'https://a.example', 'access-control-request-method': 'POST' } });
+    const response = await app.inject({
+      method: 'OPTIONS',
+      url: '/clients',
+      headers: { origin: 'https://a.example', 'access-control-request-method': 'POST' },
+    });
     expect([response.statusCode, response.body]).toEqual([204, '']);
     expect(response.headers['access-control-allow-origin']).toBe('*');
     const refused = await app.inject({ method: 'GET', url: '/', headers: { origin: 'https://a.example' } });
@@ -69,7 +79,11 @@ describe('routes', () => {
     const unknown = await app.inject({ method: 'POST', url: '/nowhere', headers: { ...json }, payload: '{' });
     expect([unknown.statusCode, unknown.json().code]).toEqual([404, 'route_not_found']);
     const wrong = await app.inject({ method: 'DELETE', url: '/clients/x', headers: key });
-    expect([wrong.statusCode, wrong.json().code, wrong.headers['allow']]).toEqual([405, 'method_not_allowed', 'GET, HEAD, PATCH']);
+    expect([wrong.statusCode, wrong.json().code, wrong.headers['allow']]).toEqual([
+      405,
+      'method_not_allowed',
+      'GET, HEAD, PATCH',
+    ]);
   });
 
   test.each([
@@ -96,7 +110,12 @@ describe('routes', () => {
   });
 
   test('filters by a malformed id find nothing', async () => {
-    for (const url of ['/accounts?client_id=x', '/transactions?account_id=x', '/transactions?transfer_id=%F0%9F%98%80', '/transfers?account_id=']) {
+    for (const url of [
+      '/accounts?client_id=x',
+      '/transactions?account_id=x',
+      '/transactions?transfer_id=%F0%9F%98%80',
+      '/transfers?account_id=',
+    ]) {
       const response = await app.inject({ method: 'GET', url, headers: key });
       expect([response.statusCode, response.json()]).toEqual([200, { status: 'success', data: [] }]);
     }
@@ -104,17 +123,34 @@ describe('routes', () => {
 });
 
 describe('bodies', () => {
-  const post = (payload: string | undefined, headers: Record<string, string> = json) => app.inject({ method: 'POST', url: '/clients', headers, payload });
-  const good = JSON.stringify({ client_type: 'Corporate', company_name: ' x ', registration_number: 'y', email: 'a@b.cc', contact_number: '00254 700-000001' });
-
-  test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])('%s is taken', async (type) => {
-    const response = await post(good, { ...key, 'content-type': type });
-    expect(response.statusCode).toBe(201);
-    expect(response.headers.location).toMatch(/^\/clients\/cli_[0-9a-f]{32}$/);
-    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+  const post = (payload: string | undefined, headers: Record<string, string> = json) =>
+    app.inject({ method: 'POST', url: '/clients', headers, payload });
+  const good = JSON.stringify({
+    client_type: 'Corporate',
+    company_name: ' x ',
+    registration_number: 'y',
+    email: 'a@b.cc',
+    contact_number: '00254 700-000001',
   });
 
-  test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/problem+json', 'application/jsonx', 'multipart/form-data; boundary=x', ';;;'])('%s is 415', async (type) => {
+  test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
+    '%s is taken',
+    async (type) => {
+      const response = await post(good, { ...key, 'content-type': type });
+      expect(response.statusCode).toBe(201);
+      expect(response.headers.location).toMatch(/^\/clients\/cli_[0-9a-f]{32}$/);
+      expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+    },
+  );
+
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/problem+json',
+    'application/jsonx',
+    'multipart/form-data; boundary=x',
+    ';;;',
+  ])('%s is 415', async (type) => {
     const response = await post(good, { ...key, 'content-type': type });
     expect([response.statusCode, response.json().code]).toEqual([415, 'unsupported_media_type']);
   });
@@ -147,9 +183,21 @@ describe('bodies', () => {
   });
 
   test('parameters, Idempotency-Key and body are checked together, and every violation is named', async () => {
-    const response = await app.inject({ method: 'POST', url: '/clients?x=1', headers: { ...json, 'idempotency-key': 'ü' }, payload: { client_type: 'Corporate', company_name: '' } });
+    const response = await app.inject({
+      method: 'POST',
+      url: '/clients?x=1',
+      headers: { ...json, 'idempotency-key': 'ü' },
+      payload: { client_type: 'Corporate', company_name: '' },
+    });
     expect([response.statusCode, response.json().code]).toEqual([400, 'validation_failed']);
-    expect(response.json().errors.map(({ field }: { field: string }) => field)).toEqual(['x', 'Idempotency-Key', 'company_name', 'registration_number', 'email', 'contact_number']);
+    expect(response.json().errors.map(({ field }: { field: string }) => field)).toEqual([
+      'x',
+      'Idempotency-Key',
+      'company_name',
+      'registration_number',
+      'email',
+      'contact_number',
+    ]);
   });
 });
 
@@ -167,7 +215,11 @@ describe('headers', () => {
 
   test('every answer forbids caching, sniffing and framing', async () => {
     const { headers } = await app.inject({ method: 'GET', url: '/', headers: key });
-    expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' });
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    });
   });
 
   test('callers are limited by the minute, with the RateLimit headers', async () => {
@@ -185,12 +237,21 @@ describe('headers', () => {
 
   test('failed authentications are limited per address; valid credentials still pass', async () => {
     const limited = await testApp(() => 'not_sent', { authFailuresPerMinute: 2, trustProxy: ['127.0.0.1'] });
-    const fail = (address: string) => limited.app.inject({ method: 'GET', url: '/', headers: { 'x-api-key': 'x', 'x-forwarded-for': address } });
+    const fail = (address: string) =>
+      limited.app.inject({ method: 'GET', url: '/', headers: { 'x-api-key': 'x', 'x-forwarded-for': address } });
     expect([(await fail('10.0.0.1')).statusCode, (await fail('10.0.0.1')).statusCode]).toEqual([401, 401]);
     const third = await fail('10.0.0.1');
     expect([third.statusCode, third.headers['retry-after'] !== undefined]).toEqual([429, true]);
     expect((await fail('10.0.0.2')).statusCode).toBe(401);
-    expect((await limited.app.inject({ method: 'GET', url: '/', headers: { ...limited.keyHeader(), 'x-forwarded-for': '10.0.0.1' } })).statusCode).toBe(200);
+    expect(
+      (
+        await limited.app.inject({
+          method: 'GET',
+          url: '/',
+          headers: { ...limited.keyHeader(), 'x-forwarded-for': '10.0.0.1' },
+        })
+      ).statusCode,
+    ).toBe(200);
     await limited.app.close();
   });
 });

@@ -1,32 +1,33 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { compile as compileTrust } from '@fastify/proxy-addr';
-import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { fastify } from 'fastify';
 import type { Logger } from 'pino';
 import type { Clock } from '#libs/service/clock.ts';
 import type { Tracing } from '#libs/service/tracing.ts';
+import type { AuditRecords } from '../access/audit-records.ts';
 import { createAuthenticate } from '../access/auth.ts';
+import { createGate, createRouteCheck, undecodable } from '../access/gate.ts';
+import { createLimiter } from '../access/limits.ts';
+import type { TokenOptions } from '../access/tokens.ts';
+import { createTokenVerifier } from '../access/tokens.ts';
+import type { RouteDependencies } from '../api/routes.ts';
+import { addRoutes } from '../api/routes.ts';
+import type { RouteGroup } from '../config.ts';
+import type { DashboardOptions } from '../dashboard/dashboard.ts';
+import { addDashboard } from '../dashboard/dashboard.ts';
+import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
+import { addDocs } from '../openapi/docs.ts';
+import type { HeldBodies } from '../overload/held-bodies.ts';
+import { createHeldBodies } from '../overload/held-bodies.ts';
+import type { LoadShedding } from '../overload/load-shedding.ts';
 import { checkCodings, parseBody, receiveBody } from './body.ts';
 import { answerClientError, forgetLatest, rememberLatest } from './client-errors.ts';
 import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
 import { createCors } from './cors.ts';
-import { addDashboard } from '../dashboard/dashboard.ts';
-import type { DashboardOptions } from '../dashboard/dashboard.ts';
-import { addDocs } from '../openapi/docs.ts';
-import { internalError, logRefused, refusalOf, refuse, Refused, sendRefusal } from './errors.ts';
-import { createGate, createRouteCheck, undecodable } from '../access/gate.ts';
-import type { RouteGroup } from '../config.ts';
-import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
-import { createLimiter } from '../access/limits.ts';
-import { createHeldBodies } from '../overload/held-bodies.ts';
-import type { HeldBodies } from '../overload/held-bodies.ts';
-import type { LoadShedding } from '../overload/load-shedding.ts';
-import type { AuditRecords } from '../access/audit-records.ts';
-import { addRoutes } from '../api/routes.ts';
-import type { RouteDependencies } from '../api/routes.ts';
-import { createTokenVerifier } from '../access/tokens.ts';
-import type { TokenOptions } from '../access/tokens.ts';
+import { internalError, logRefused, Refused, refusalOf, refuse, sendRefusal } from './errors.ts';
+import { addSecurityText } from './security-text.ts';
 import { traceRequests } from './trace.ts';
 
 export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
@@ -40,6 +41,8 @@ export interface AppDependencies extends Omit<RouteDependencies, 'now'> {
   corsOrigins: string[];
   /** What is served to callers; the dashboard calls the API from inside in any case. */
   routes: readonly RouteGroup[];
+  /** Whom /.well-known/security.txt names; undefined: there is no such path. */
+  securityContact?: string | undefined;
   /** undefined: there is no dashboard. */
   dashboard?: DashboardOptions | undefined;
   auditRecords: AuditRecords;
@@ -57,7 +60,10 @@ declare module 'fastify' {
   }
 }
 
-/** Room for a token of 64 KB, which is refused like every other one that is not valid, and for ids of 10 KB in a path. */
+/**
+ * Room for a token of 64 KB, which is refused like every other one that is not valid, and for ids
+ * of 10 KB in a path.
+ */
 const maxHeaderBytes = 80 * 1024;
 
 const serverOptions = {
@@ -71,7 +77,6 @@ const serverOptions = {
   // While it stops, requests on connections that are still open are answered, and the connections closed.
   return503OnClosing: false,
   routerOptions: { maxParamLength: maxHeaderBytes },
-  clientErrorHandler: answerClientError,
   rewriteUrl: originForm,
 } as const;
 
@@ -92,9 +97,11 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const { now } = deps.clock;
   const app = fastify({
     ...serverOptions,
+    clientErrorHandler: (error, socket) => answerClientError(deps.logger, error, socket),
     trustProxy: deps.trustProxy.length > 0 ? deps.trustProxy : false,
     // What the router refuses is no request of a route yet, and passes no hook.
-    frameworkErrors: (_error, request, reply) => entrance.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
+    frameworkErrors: (_error, request, reply) =>
+      entrance.refuseUndecodable(request as unknown as FastifyRequest, reply as unknown as FastifyReply),
   });
   app.decorateRequest('caller', null);
   app.decorateRequest('span', null);
@@ -111,7 +118,11 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
   const entrance = createEntrance(deps, gate, held, answerError);
 
   const isProxy = deps.trustProxy.length > 0 ? compileTrust(deps.trustProxy) : undefined;
-  boundConnections(app.server, { max: deps.maxConnections, isProxy: (address) => isProxy?.(address, 0) === true, onCut: () => deps.metrics.connectionCut() });
+  boundConnections(app.server, {
+    max: deps.maxConnections,
+    isProxy: (address) => isProxy?.(address, 0) === true,
+    onCut: () => deps.metrics.connectionCut(),
+  });
   app.server.on('request', rememberLatest);
   // Node would answer an unknown Expect 417 with an empty body, before anybody has said who they are.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
@@ -132,8 +143,17 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
     throw refuse('route_not_found', 'there is no such path');
   });
   takeJsonOnly(app, held);
+  if (deps.securityContact !== undefined) addSecurityText(app, deps.securityContact, now);
   if (deps.routes.includes('docs')) await addDocs(app, deps.apiVersion);
-  if (deps.dashboard && deps.routes.includes('admin')) await addDashboard(app, { ...deps.dashboard, verifyToken, failureLimit, auditRecords: deps.auditRecords, now, logger: deps.logger });
+  if (deps.dashboard && deps.routes.includes('admin'))
+    await addDashboard(app, {
+      ...deps.dashboard,
+      verifyToken,
+      failureLimit,
+      auditRecords: deps.auditRecords,
+      now,
+      logger: deps.logger,
+    });
   addRoutes(app, { ...deps, now });
   return app;
 }
@@ -141,7 +161,12 @@ export async function createApp(deps: AppDependencies): Promise<FastifyInstance>
 type AnswerError = ReturnType<typeof errorHandler>;
 
 /** What happens to a request before its route: headers of every answer, CORS, the gate, scope. */
-function createEntrance(deps: AppDependencies, gate: ReturnType<typeof createGate>, held: HeldBodies, answerError: AnswerError) {
+function createEntrance(
+  deps: AppDependencies,
+  gate: ReturnType<typeof createGate>,
+  held: HeldBodies,
+  answerError: AnswerError,
+) {
   const cors = createCors(deps.corsOrigins);
   const checkRoute = createRouteCheck(deps.routes);
   const begin = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -206,19 +231,26 @@ function requestId(request: IncomingMessage): string {
 function errorHandler({ logger, metrics, auditRecords, isDraining }: AppDependencies) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const refusal = refusalOf(error) ?? internalError;
-    logRefused(logger, request, refusal);
-    // Fastify closes the connection for a body that it cannot take; what is left of it is dropped instead (receiveBody).
+    logRefused(logger, request, refusal.code, { error: refusal === internalError ? error : undefined });
+    // Fastify closes the connection for a body that it cannot take; what is left of it is dropped
+    // instead (receiveBody).
     if (isDraining?.() !== true) reply.removeHeader('connection');
     metrics.refused(refusal.code);
     auditRecords.refused(request, refusal.code);
-    if (refusal === internalError) logger.error({ err: error, request_id: request.id, route: request.routeOptions.url }, 'a request failed');
     return sendRefusal(reply, refusal, error instanceof Refused ? error.headers : undefined);
   };
 }
 
 function logAnswer(logger: Logger, request: FastifyRequest, reply: FastifyReply): void {
   logger.debug(
-    { request_id: request.id, actor: request.caller?.actor, method: request.method, route: request.routeOptions.url, status: reply.statusCode, duration_ms: Math.round(reply.elapsedTime) },
+    {
+      request_id: request.id,
+      actor: request.caller?.actor,
+      method: request.method,
+      route: request.routeOptions.url,
+      status: reply.statusCode,
+      duration_ms: Math.round(reply.elapsedTime),
+    },
     'answered',
   );
 }

@@ -24,7 +24,12 @@ test('numbers are kept as they were written', () => {
 
 test('an empty body is undefined, other values are themselves', () => {
   expect(parse('')).toBeUndefined();
-  expect(parse(' {"a" : "x:y\\"z:", "b":{}, "c":[[],{"d":null}], "e":true} ')).toEqual({ a: 'x:y"z:', b: {}, c: [[], { d: null }], e: true });
+  expect(parse(' {"a" : "x:y\\"z:", "b":{}, "c":[[],{"d":null}], "e":true} ')).toEqual({
+    a: 'x:y"z:',
+    b: {},
+    c: [[], { d: null }],
+    e: true,
+  });
   expect(parse('"\\ud83d\\ude00"')).toBe('😀');
   expect(parse('{"constructor":"x","prototype":1}')).toEqual({ constructor: 'x', prototype: new NumberText('1') });
 });
@@ -69,7 +74,7 @@ test.each([
   ['objects without end', '{"a":'.repeat(13_000)],
   ['nesting that is closed', '['.repeat(30_000) + ']'.repeat(30_000)],
   ['nesting that could be parsed, but not walked through', '['.repeat(6_500) + ']'.repeat(6_500)],
-  ['65 levels', '{"a":['.repeat(32) + '{}' + ']}'.repeat(32)],
+  ['65 levels', `${'{"a":['.repeat(32)}{}${']}'.repeat(32)}`],
 ])('%s is malformed_json', (_what, text) => {
   expect(refusedAs(Buffer.from(text))).toBe('malformed_json');
 });
@@ -101,7 +106,26 @@ test('whatever JSON.stringify writes is read back, and nothing throws anything b
 });
 
 test('what is no JSON for JSON.parse is none here, whatever stands next to a number', () => {
-  const parts = ['1', '-', '0', '.5', 'e3', '"', '\\', '\\u0000', ':', ',', '[', ']', '{', '}', ' ', '"a"', 'null', '"a":1'];
+  const parts = [
+    '1',
+    '-',
+    '0',
+    '.5',
+    'e3',
+    '"',
+    '\\',
+    '\\u0000',
+    ':',
+    ',',
+    '[',
+    ']',
+    '{',
+    '}',
+    ' ',
+    '"a"',
+    'null',
+    '"a":1',
+  ];
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 12 }), (chosen) => {
       const text = chosen.join('');

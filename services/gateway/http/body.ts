@@ -18,9 +18,9 @@ const maxDepth = 64;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * A JSON body with its numbers as they were written (contract: Money). Undefined for an empty one. Throws a Refused
- * (malformed_json) for what is not JSON in UTF-8, duplicate keys, `__proto__`, `constructor.prototype`, lone surrogates,
- * NUL, and more than 64 levels.
+ * A JSON body with its numbers as they were written (contract: Money). Undefined for an empty one.
+ * Throws a Refused (malformed_json) for what is not JSON in UTF-8, duplicate keys, `__proto__`,
+ * `constructor.prototype`, lone surrogates, NUL, and more than 64 levels.
  */
 export function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
@@ -40,10 +40,16 @@ export function parseBody(bytes: Buffer): unknown {
 type Received = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Reads a body of at most `limit` bytes. `onBytes` is told of what comes, and says what is to be answered in its place. Where it is
- * refused before it has come as a whole, the rest is read and dropped: a caller who is still sending would not see the answer.
+ * Reads a body of at most `limit` bytes. `onBytes` is told of what comes, and says what is to be
+ * answered in its place. Where it is refused before it has come as a whole, the rest is read and
+ * dropped: a caller who is still sending would not see the answer.
  */
-export function receiveBody(payload: IncomingMessage, limit: number, onBytes: (bytes: number) => Error | undefined, done: Received): void {
+export function receiveBody(
+  payload: IncomingMessage,
+  limit: number,
+  onBytes: (bytes: number) => Error | undefined,
+  done: Received,
+): void {
   const chunks: Buffer[] = [];
   let size = 0;
   const end = (error: Error | null): void => {
@@ -66,8 +72,14 @@ function tooLarge(limit: number) {
   return refuse('body_too_large', `the body must not exceed ${limit / 1024} KiB`);
 }
 
-/** Throws a Refused (unsupported_media_type) for a body that says it is compressed: it would be read as something else. */
-export function checkCodings({ 'content-encoding': content = '', 'transfer-encoding': transfer = 'chunked' }: IncomingHttpHeaders): void {
+/**
+ * Throws a Refused (unsupported_media_type) for a body that says it is compressed: it would be read
+ * as something else.
+ */
+export function checkCodings({
+  'content-encoding': content = '',
+  'transfer-encoding': transfer = 'chunked',
+}: IncomingHttpHeaders): void {
   const isPlain = /^(identity)?$/i.test(content) && /^chunked$/i.test(transfer);
   if (!isPlain) throw refuse('unsupported_media_type', 'the body must not be compressed');
 }
@@ -85,7 +97,10 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The value with its marked numbers as they were written; counts the members of its objects. Throws for keys that are not allowed. */
+/**
+ * The value with its marked numbers as they were written; counts the members of its objects. Throws
+ * for keys that are not allowed.
+ */
 function unmark(value: unknown, members: { count: number }): unknown {
   if (typeof value === 'string') return isMarked(value) ? new NumberText(value.slice(1)) : value;
   if (typeof value !== 'object' || value === null) return value;
@@ -105,7 +120,9 @@ function isMarked(text: string): boolean {
 
 function checkKey(key: string, value: unknown): void {
   if (isMarked(key)) throw malformed('the body is not JSON');
-  const poisons = key === '__proto__' || (key === 'constructor' && typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype'));
+  const poisons =
+    key === '__proto__' ||
+    (key === 'constructor' && typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype'));
   if (poisons) throw malformed(`the body has the key ${key}, which is not allowed`);
 }
 
@@ -114,12 +131,14 @@ function checkTexts(value: unknown): void {
     if (!value.isWellFormed()) throw malformed('the body has a lone surrogate');
     if (value.includes('\u0000')) throw malformed('the body has a NUL character');
   }
-  if (typeof value === 'object' && value !== null) for (const part of [...Object.keys(value), ...Object.values(value)]) checkTexts(part);
+  if (typeof value === 'object' && value !== null)
+    for (const part of [...Object.keys(value), ...Object.values(value)]) checkTexts(part);
 }
 
 /**
- * What stands outside of strings: colons, which are the members as they were written, and how deep brackets go; and the text
- * with each number as a string that begins with NUL. It is JSON where the text is, and otherwise only where a number is a key.
+ * What stands outside of strings: colons, which are the members as they were written, and how deep
+ * brackets go; and the text with each number as a string that begins with NUL. It is JSON where the
+ * text is, and otherwise only where a number is a key.
  */
 function scan(text: string): { colons: number; depth: number; marked: string } {
   let [colons, level, depth, from] = [0, 0, 0, 0];

@@ -1,5 +1,5 @@
-import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
@@ -43,9 +43,24 @@ test.each([
   ['an unknown method', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'validation_failed'],
   ['a malformed header', 'GET / HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n', 400, 'validation_failed'],
   ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\0b\r\n\r\n', 400, 'validation_failed'],
-  ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400, 'validation_failed'],
-  ['length and chunks', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', 400, 'validation_failed'],
-  ['headers beyond 80 KiB', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(90_000)}\r\n\r\n`, 431, 'headers_too_large'],
+  [
+    'two lengths',
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+    400,
+    'validation_failed',
+  ],
+  [
+    'length and chunks',
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+    400,
+    'validation_failed',
+  ],
+  [
+    'headers beyond 80 KiB',
+    `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(90_000)}\r\n\r\n`,
+    431,
+    'headers_too_large',
+  ],
   ['a URL beyond 80 KiB', `GET /${'x'.repeat(90_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, 'headers_too_large'],
 ])('%s is answered with the one error body', async (_what, bytes, status, code) => {
   const answer = parse(await talk(bytes));
@@ -55,8 +70,8 @@ test.each([
 });
 
 test('a request without Host is 401 first, then 400', async () => {
-  expect((parse(await talk('GET / HTTP/1.1\r\nConnection: close\r\n\r\n'))).status).toBe(401);
-  expect((parse(await talk(`GET / HTTP/1.1\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`))).status).toBe(400);
+  expect(parse(await talk('GET / HTTP/1.1\r\nConnection: close\r\n\r\n')).status).toBe(401);
+  expect(parse(await talk(`GET / HTTP/1.1\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`)).status).toBe(400);
 });
 
 test('a body shorter than its Content-Length, and broken chunks, end as 400', async () => {
@@ -68,27 +83,44 @@ test('a body shorter than its Content-Length, and broken chunks, end as 400', as
 test.each([
   ['by its Content-Length', `Content-Length: 3000000\r\n\r\n${' '.repeat(3_000_000)}`],
   ['in chunks', `Transfer-Encoding: chunked\r\n\r\n${`10000\r\n${' '.repeat(0x10000)}\r\n`.repeat(40)}0\r\n\r\n`],
-])('a body too large %s is read to its end, so that the answer arrives and the next request too', async (_what, body) => {
-  const next = `GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
-  const answer = await talk(`POST /clients HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n${body}${next}`);
-  expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 404']);
-});
+])(
+  'a body too large %s is read to its end, so that the answer arrives and the next request too',
+  async (_what, body) => {
+    const next = `GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
+    const answer = await talk(
+      `POST /clients HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n${body}${next}`,
+    );
+    expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 404']);
+  },
+);
 
 test.each<[string, string, string]>([
   ['chunks that are none, behind a 401', 'Host: x\r\n', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n'],
-  ['chunks that are none, behind a 404', `Host: x\r\nx-api-key: ${key}\r\n`, 'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n'],
+  [
+    'chunks that are none, behind a 404',
+    `Host: x\r\nx-api-key: ${key}\r\n`,
+    'Transfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n',
+  ],
 ])('a request that has its answer gets no second one for its body: %s', async (_what, headers, rest) => {
   const answer = await talk(`POST /nope HTTP/1.1\r\n${headers}${rest}`);
   expect(answer.match(/HTTP\/1\.1 \d{3}/g)).toHaveLength(1);
 });
 
 test('more headers than Node reads are refused, not passed over', async () => {
-  const answer = parse(await talk(`GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n${'a: b\r\n'.repeat(3_000)}\r\n`));
+  const answer = parse(
+    await talk(
+      `GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n${'a: b\r\n'.repeat(3_000)}\r\n`,
+    ),
+  );
   expect([answer.status, answer.body.code]).toEqual([431, 'headers_too_large']);
 });
 
 test('ids of 10 KB are unknown ones over a real socket too', async () => {
-  const answer = parse(await talk(`GET /accounts/${'x'.repeat(10_240)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`));
+  const answer = parse(
+    await talk(
+      `GET /accounts/${'x'.repeat(10_240)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`,
+    ),
+  );
   expect([answer.status, answer.body.code]).toEqual([404, 'account_not_found']);
 });
 
@@ -96,15 +128,55 @@ const withKey = `Host: x\r\nConnection: close\r\nx-api-key: ${key}\r\n`;
 const withBody = `${withKey}Content-Type: application/json\r\n`;
 
 test.each([
-  ['an unknown Expect without credentials', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: wonders\r\n\r\n', 401, 'missing_credentials'],
-  ['an unknown Expect is passed over', `GET /nope HTTP/1.1\r\n${withKey}Expect: wonders\r\n\r\n`, 404, 'route_not_found'],
+  [
+    'an unknown Expect without credentials',
+    'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: wonders\r\n\r\n',
+    401,
+    'missing_credentials',
+  ],
+  [
+    'an unknown Expect is passed over',
+    `GET /nope HTTP/1.1\r\n${withKey}Expect: wonders\r\n\r\n`,
+    404,
+    'route_not_found',
+  ],
   ['two Hosts', `GET / HTTP/1.1\r\n${withKey}Host: y\r\n\r\n`, 400, 'validation_failed'],
-  ['two Authorizations', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n', 401, 'invalid_credentials'],
-  ['two Content-Types', `POST /clients HTTP/1.1\r\n${withBody}Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}`, 415, 'unsupported_media_type'],
-  ['two Idempotency-Keys', `POST /clients HTTP/1.1\r\n${withBody}Idempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\n\r\n{}`, 400, 'validation_failed'],
-  ['a Content-Encoding', `POST /clients HTTP/1.1\r\n${withBody}Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}`, 415, 'unsupported_media_type'],
-  ['a compressed transfer', `POST /clients HTTP/1.1\r\n${withBody}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`, 415, 'unsupported_media_type'],
-  ['an absolute form with another method', `PUT http://example.com/clients?x=1 HTTP/1.1\r\n${withKey}\r\n`, 405, 'method_not_allowed'],
+  [
+    'two Authorizations',
+    'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n',
+    401,
+    'invalid_credentials',
+  ],
+  [
+    'two Content-Types',
+    `POST /clients HTTP/1.1\r\n${withBody}Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}`,
+    415,
+    'unsupported_media_type',
+  ],
+  [
+    'two Idempotency-Keys',
+    `POST /clients HTTP/1.1\r\n${withBody}Idempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\n\r\n{}`,
+    400,
+    'validation_failed',
+  ],
+  [
+    'a Content-Encoding',
+    `POST /clients HTTP/1.1\r\n${withBody}Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}`,
+    415,
+    'unsupported_media_type',
+  ],
+  [
+    'a compressed transfer',
+    `POST /clients HTTP/1.1\r\n${withBody}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+    415,
+    'unsupported_media_type',
+  ],
+  [
+    'an absolute form with another method',
+    `PUT http://example.com/clients?x=1 HTTP/1.1\r\n${withKey}\r\n`,
+    405,
+    'method_not_allowed',
+  ],
   ['a fragment', `GET /clients#client_type=Retail HTTP/1.1\r\n${withKey}\r\n`, 400, 'validation_failed'],
 ])('%s', async (_what, bytes, status, code) => {
   const answer = parse(await talk(bytes));
@@ -115,7 +187,9 @@ test.each([
   ['a body longer than its Content-Length', `POST /clients HTTP/1.1\r\nContent-Length: 2\r\n`, '{}garbage'],
   ['something that is no request', 'GET /clients HTTP/1.1\r\n', 'garbage\r\n\r\n'],
 ])('what follows a request that is being worked on is not answered in its place: %s', async (_what, head, rest) => {
-  const answer = parse(await talk(`${head}Host: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n\r\n${rest}${rest}`));
+  const answer = parse(
+    await talk(`${head}Host: x\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n\r\n${rest}${rest}`),
+  );
   expect(answer.body.message).not.toContain('HTTP');
   expect(answer.head.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });

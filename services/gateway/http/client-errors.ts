@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { errorCodes, refusal } from '#libs/contracts/errors.ts';
+import type { Logger } from 'pino';
 import type { Refusal } from '#libs/contracts/errors.ts';
+import { errorCodes, refusal } from '#libs/contracts/errors.ts';
 import type { ServerSocket } from './connections.ts';
-import { errorBody } from './errors.ts';
+import { errorBody, writeRefused } from './errors.ts';
+import { plainAddress } from './network.ts';
 
 const ofParser: Record<string, Refusal> = {
   HPE_HEADER_OVERFLOW: refusal('headers_too_large', 'the request line and headers must not exceed 80 KiB'),
@@ -20,17 +22,21 @@ export function rememberLatest({ socket }: IncomingMessage, response: ServerResp
   latest.set(socket, response);
 }
 
-/** Told of every answer: with its request complete, nothing of the two can be asked for again, and they need not be kept. */
+/**
+ * Told of every answer: with its request complete, nothing of the two can be asked for again, and
+ * they need not be kept.
+ */
 export function forgetLatest({ socket, complete }: IncomingMessage): void {
   if (complete) latest.delete(socket);
 }
 
 /**
- * Answers what never became a request with the one error body, then closes the connection. What follows a request that is
- * still being worked on gets no answer: the caller would take it for that of the request. That one is answered, then the
- * connection closed. A request that has its answer, and whose body goes wrong afterwards, gets no second one.
+ * Answers what never became a request with the one error body, then closes the connection. What
+ * follows a request that is still being worked on gets no answer: the caller would take it for that
+ * of the request. That one is answered, then the connection closed. A request that has its answer,
+ * and whose body goes wrong afterwards, gets no second one.
  */
-export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+export function answerClientError(logger: Logger, error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   if (!socket.writable) return void socket.destroy();
   const last = latest.get(socket);
@@ -43,6 +49,15 @@ export function answerClientError(error: Error & { code?: string }, socket: Sock
   const refused = ofParser[error.code ?? ''] ?? malformed;
   const { status } = errorCodes[refused.code];
   const id = randomUUID();
+  writeRefused(logger, {
+    request_id: id,
+    method: null,
+    route: null,
+    status,
+    code: refused.code,
+    caller: null,
+    caller_address: plainAddress(socket.remoteAddress ?? ''),
+  });
   const body = errorBody(refused, id);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,

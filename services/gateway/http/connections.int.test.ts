@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { connect } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
-import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
 import { testApp } from '../test/test-app.ts';
+import { boundConnections, httpPatience, markAnswered, patience } from './connections.ts';
 
 let close: () => void = () => undefined;
 afterEach(() => close());
@@ -54,7 +54,14 @@ test('an address has a tenth of all connections: unfinished requests make room f
   const elsewhere = await open(own, half);
   const [first, second] = [await open(other), await open(other)];
   await sleep(50);
-  expect([unfinished, idle, working, elsewhere, first, second].map(({ closed }) => closed)).toEqual([true, true, false, false, false, false]);
+  expect([unfinished, idle, working, elsewhere, first, second].map(({ closed }) => closed)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
   expect([await answered(first), await answered(second), cuts()]).toEqual([true, true, 2]);
 });
 
@@ -77,7 +84,10 @@ test('the gateway’s server has these bounds', async () => {
   const { app } = await testApp();
   const { headersTimeout, requestTimeout, keepAliveTimeout, timeout } = app.server;
   expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout }).toEqual({
-    headersTimeout: httpPatience.headersTimeout, requestTimeout: patience.requestTimeout, keepAliveTimeout: patience.keepAliveTimeout, timeout: patience.connectionTimeout,
+    headersTimeout: httpPatience.headersTimeout,
+    requestTimeout: patience.requestTimeout,
+    keepAliveTimeout: patience.keepAliveTimeout,
+    timeout: patience.connectionTimeout,
   });
   await app.close();
 });

@@ -3,12 +3,13 @@ import type { Socket } from 'node:net';
 import { networkOf } from './network.ts';
 
 /**
- * How long a connection may take its time. Whoever drips headers or a body is answered 408 and cut within 13 s: each bound plus
- * the second between two looks.
+ * How long a connection may take its time. Whoever drips headers or a body is answered 408 and cut
+ * within 13 s: each bound plus the second between two looks.
  */
 export const patience = {
   requestTimeout: 12_000,
-  // Nothing sent and nothing taken for so long, in the middle of a request or an answer. No reply is waited for as long.
+  // Nothing sent and nothing taken for so long, in the middle of a request or an answer. No reply
+  // is waited for as long.
   connectionTimeout: 30_000,
   // Longer than the idle time-out of the usual load balancer, so that it is the one to close.
   keepAliveTimeout: 72_000,
@@ -31,7 +32,10 @@ export type ServerSocket = Socket & { _httpMessage?: ServerResponse | null };
 /** Bytes that had come on a connection when its last request was answered. */
 const bytesAnswered = new WeakMap<Socket, number>();
 
-/** Told of every answer, so that a connection which waits for its next request is known from one in the middle of it. */
+/**
+ * Told of every answer, so that a connection which waits for its next request is known from one in
+ * the middle of it.
+ */
 export function markAnswered({ socket }: IncomingMessage): void {
   bytesAnswered.set(socket, socket.bytesRead);
 }
@@ -42,7 +46,10 @@ function stateOf(socket: ServerSocket): 'unfinished' | 'idle' | 'working' {
   return socket.bytesRead > (bytesAnswered.get(socket) ?? 0) ? 'unfinished' : 'idle';
 }
 
-/** The oldest connection with an unfinished request, else the oldest idle one; undefined where all are being worked on. */
+/**
+ * The oldest connection with an unfinished request, else the oldest idle one; undefined where all
+ * are being worked on.
+ */
 function leastMissed(sockets: Iterable<Socket>): Socket | undefined {
   let idle: Socket | undefined;
   for (const socket of sockets) {
@@ -54,8 +61,9 @@ function leastMissed(sockets: Iterable<Socket>): Socket | undefined {
 }
 
 /**
- * Bounds the connections of one address, and of all together. Beyond a bound an older connection of that address (of the
- * address that has most) is closed for the new one; where all of them are being worked on, the new one is.
+ * Bounds the connections of one address, and of all together. Beyond a bound an older connection of
+ * that address (of the address that has most) is closed for the new one; where all of them are
+ * being worked on, the new one is.
  */
 export function boundConnections(server: Server, { max, isProxy, onCut }: ConnectionBounds): void {
   const perAddress = Math.max(1, Math.floor(max / 10));

@@ -11,10 +11,12 @@ export interface Cors {
   answerPreflight(request: FastifyRequest, reply: FastifyReply): FastifyReply;
 }
 
-const exposed = 'Link, Location, X-Request-Id, Idempotent-Replayed, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, WWW-Authenticate';
+const exposed =
+  'ETag, Link, Location, X-Request-Id, Idempotent-Replayed, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, WWW-Authenticate';
 const preflight = {
   'access-control-allow-methods': 'GET, HEAD, POST, PATCH',
-  'access-control-allow-headers': 'Authorization, X-Api-Key, Content-Type, Idempotency-Key, X-Request-Id, Traceparent',
+  'access-control-allow-headers':
+    'Authorization, X-Api-Key, Content-Type, Idempotency-Key, If-Match, X-Request-Id, Traceparent',
   'access-control-max-age': '600',
 };
 
@@ -26,10 +28,13 @@ export function createCors(origins: readonly string[]): Cors {
       const { origin } = request.raw.headers;
       if (!isAny && origins.length > 0) reply.header('vary', 'Origin');
       const allow = origin === undefined ? undefined : allowed(origin);
-      if (allow !== undefined) reply.headers({ 'access-control-allow-origin': allow, 'access-control-expose-headers': exposed });
+      if (allow !== undefined)
+        reply.headers({ 'access-control-allow-origin': allow, 'access-control-expose-headers': exposed });
     },
     isPreflight: (request) =>
-      request.method === 'OPTIONS' && request.raw.headers.origin !== undefined && request.raw.headers['access-control-request-method'] !== undefined,
+      request.method === 'OPTIONS' &&
+      request.raw.headers.origin !== undefined &&
+      request.raw.headers['access-control-request-method'] !== undefined,
     answerPreflight(request, reply) {
       const { origin } = request.raw.headers;
       if (origin !== undefined && allowed(origin) !== undefined) reply.headers(preflight);

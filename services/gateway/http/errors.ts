@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { errorCodes, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import type { ErrorCode, Refusal, Violation } from '#libs/contracts/errors.ts';
+import { errorCodes, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { plainAddress } from './network.ts';
 
 /** An answer other than success, on its way to the error handler. Its refusal is made for callers' eyes. */
@@ -56,12 +56,53 @@ export function sendRefusal(reply: FastifyReply, given: Refusal, headers?: Recor
   return reply.code(errorCodes[given.code].status).send(errorBody(given, reply.request.id));
 }
 
-/** One line for each answer other than success, by which its request id is found; that a resource is not there is none. */
-export function logRefused(logger: Logger, request: FastifyRequest, { code }: Refusal): void {
-  const { status } = errorCodes[code];
+/** What the line of a refused or failed request says; null is what the request did not come far enough to have. */
+interface RefusedLine {
+  request_id: string;
+  method: string | null;
+  route: string | null;
+  status: number;
+  code: ErrorCode;
+  caller: string | null;
+  /** Not `address`, which is a client's, and hidden in every log. */
+  caller_address: string;
+}
+
+/**
+ * The one line of a request that was refused or failed; at level error where it is a fault of ours,
+ * whose cause is then given.
+ */
+export function writeRefused(logger: Logger, line: RefusedLine, error?: unknown): void {
+  const what = line.status < 500 ? 'a request was refused' : 'a request failed';
+  const isOurs = error !== undefined && line.status >= 500;
+  logger[isOurs ? 'error' : 'info'](error === undefined ? line : { ...line, err: error }, what);
+}
+
+/**
+ * The line of this request, by which its request id is found; that a resource is not there leaves
+ * none. `status` where a page has another one than the code.
+ */
+export function logRefused(
+  logger: Logger,
+  request: FastifyRequest,
+  code: ErrorCode,
+  { status = errorCodes[code].status, error }: { status?: number; error?: unknown } = {},
+): void {
   if (status === 404 && code !== 'route_not_found') return;
   const { id, method, ip, caller } = request;
-  logger.info({ request_id: id, method, route: request.routeOptions?.url, status, code, actor: caller?.actor, address: plainAddress(ip) }, 'a request was refused');
+  writeRefused(
+    logger,
+    {
+      request_id: id,
+      method,
+      route: request.routeOptions?.url ?? null,
+      status,
+      code,
+      caller: caller?.actor ?? null,
+      caller_address: plainAddress(ip),
+    },
+    error,
+  );
 }
 
 /** What fastify refuses by itself, by its error code; the rest of its 4xx is a malformed request. */
@@ -83,4 +124,7 @@ export function refusalOf(error: unknown): Refusal | undefined {
 }
 
 export const internalError = refusal('internal_error', 'an unexpected error occurred');
-export const unavailable = refusal('service_unavailable', 'the service cannot answer now; nothing was executed, the request can be repeated');
+export const unavailable = refusal(
+  'service_unavailable',
+  'the service cannot answer now; nothing was executed, the request can be repeated',
+);

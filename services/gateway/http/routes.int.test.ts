@@ -1,10 +1,13 @@
 import { afterEach, expect, test } from 'vitest';
-import { routeGroups } from '../config.ts';
 import type { RouteGroup } from '../config.ts';
-import { ids, ok, samples } from '../test/test-app.ts';
+import { routeGroups } from '../config.ts';
 import { testDashboard } from '../dashboard/test/test-dashboard.ts';
+import { ids, ok, samples } from '../test/test-app.ts';
 
-/** What a gateway serves of the API, of /admin and of the docs: over the wire, for calls of the dashboard come from inside. */
+/**
+ * What a gateway serves of the API, of /admin and of the docs: over the wire, for calls of the
+ * dashboard come from inside.
+ */
 let close: () => Promise<void> = async () => undefined;
 afterEach(() => close());
 

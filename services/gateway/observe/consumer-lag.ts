@@ -1,5 +1,5 @@
 import type { Operations } from '#libs/contracts/administration.ts';
-import { deadLetterTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
+import { deadLetterTopics, feedTopics, type TopicName, topicName } from '#libs/contracts/topics.ts';
 import type { KafkaClient } from '#libs/kafka/client.ts';
 import { groupLag } from '#libs/kafka/topics.ts';
 
@@ -8,9 +8,13 @@ export type ConsumerLag = () => Promise<NonNullable<Operations['consumer_lag']>>
 
 const groups: Record<string, readonly TopicName[]> = {
   ledger: ['ledger.commands'],
+  'ledger-batches': ['ledger.batches'],
   'ledger-queries': ['ledger.queries'],
   accounts: ['accounts.commands', 'ledger.audit', ...deadLetterTopics],
   'accounts-queries': ['accounts.queries'],
+  webhooks: ['webhooks.commands'],
+  'webhooks-queries': ['webhooks.queries'],
+  'webhooks-events': feedTopics,
 };
 
 const timeoutMs = 3_000;
@@ -22,8 +26,18 @@ export function createConsumerLag(kafka: KafkaClient, prefix: string): ConsumerL
   const ask: ConsumerLag = async () => {
     const lags = await Promise.all(
       Object.entries(groups).map(async ([group, topics]) => {
-        const found = await groupLag(kafka, prefix + group, topics.map((name) => topicName(prefix, name)), timeoutMs);
-        return found.map(({ topic, partition, lag }) => ({ group, topic: topic.slice(prefix.length), partition, lag: Number(lag) }));
+        const found = await groupLag(
+          kafka,
+          prefix + group,
+          topics.map((name) => topicName(prefix, name)),
+          timeoutMs,
+        );
+        return found.map(({ topic, partition, lag }) => ({
+          group,
+          topic: topic.slice(prefix.length),
+          partition,
+          lag: Number(lag),
+        }));
       }),
     );
     return lags.flat();

@@ -1,11 +1,14 @@
 import type { Operations } from '#libs/contracts/administration.ts';
-import { memo } from '#libs/service/metrics.ts';
 import type { Metrics } from '#libs/service/metrics.ts';
-import type { ConsumerLag } from './consumer-lag.ts';
+import { memo } from '#libs/service/metrics.ts';
 import type { Forwarder } from '../api/forward.ts';
+import type { ConsumerLag } from './consumer-lag.ts';
 import { createRecentRequests } from './recent-requests.ts';
 
-/** What this process counts. Labels are endpoints, statuses, codes and message names: few values, whatever callers send. */
+/**
+ * What this process counts. Labels are endpoints, statuses, codes and message names: few values,
+ * whatever callers send.
+ */
 export interface GatewayMetrics {
   answered(endpoint: string, status: number, seconds: number): void;
   refused(code: string): void;
@@ -27,18 +30,43 @@ export interface GatewayMetrics {
 
 export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   const requests = metrics.counter('gateway_requests_total', 'Answers by endpoint and status', ['endpoint', 'status']);
-  const durations = metrics.histogram('gateway_request_duration_seconds', 'Time from request to answer, by endpoint', ['endpoint']);
+  const durations = metrics.histogram('gateway_request_duration_seconds', 'Time from request to answer, by endpoint', [
+    'endpoint',
+  ]);
   const refusals = metrics.counter('gateway_refusals_total', 'Answers other than success, by error code', ['code']);
-  const shed = metrics.counter('gateway_shed_requests_total', 'Requests refused because of overload or a wrong clock, by reason', ['reason']);
-  const replies = metrics.histogram('gateway_reply_wait_seconds', 'Time from publishing a message to its reply, or to giving up', ['message']);
+  const shed = metrics.counter(
+    'gateway_shed_requests_total',
+    'Requests refused because of overload or a wrong clock, by reason',
+    ['reason'],
+  );
+  const replies = metrics.histogram(
+    'gateway_reply_wait_seconds',
+    'Time from publishing a message to its reply, or to giving up',
+    ['message'],
+  );
   const late = metrics.counter('gateway_late_replies_total', 'Replies that came when nobody waited any more');
-  const forged = metrics.counter('gateway_forged_key_states_total', 'States of API keys that did not count, because accounts has not signed them');
-  const cuts = metrics.counter('gateway_cut_connections_total', 'Connections closed because their address, or all addresses together, had too many');
-  const activities = metrics.counter('gateway_security_activity_total', 'What a SIEM is told of: refused credentials and permissions, sign-ins, API keys, exports', ['action', 'outcome']);
+  const forged = metrics.counter(
+    'gateway_forged_key_states_total',
+    'States of API keys that did not count, because accounts has not signed them',
+  );
+  const cuts = metrics.counter(
+    'gateway_cut_connections_total',
+    'Connections closed because their address, or all addresses together, had too many',
+  );
+  const activities = metrics.counter(
+    'gateway_security_activity_total',
+    'What a SIEM is told of: refused credentials and permissions, sign-ins, API keys, exports',
+    ['action', 'outcome'],
+  );
   // There from the start: an increase from nothing to the first one is none to Prometheus.
-  for (const action of ['create_api_key', 'rotate_api_key', 'revoke_api_key', 'export', 'sign_in']) activities.inc({ action, outcome: 'success' }, 0);
+  for (const action of ['create_api_key', 'rotate_api_key', 'revoke_api_key', 'export', 'sign_in'])
+    activities.inc({ action, outcome: 'success' }, 0);
   let destinationRefusals = 0;
-  metrics.gauge('gateway_destination_refusals', 'Payments refused because of one destination, the most of any, in the last full minute', () => destinationRefusals);
+  metrics.gauge(
+    'gateway_destination_refusals',
+    'Payments refused because of one destination, the most of any, in the last full minute',
+    () => destinationRefusals,
+  );
   const requestOf = memo((key: string) => {
     const [endpoint = '', status = ''] = key.split('\0');
     return requests.labels(endpoint, status);
@@ -75,9 +103,24 @@ export interface GatewayState {
 export function measureGateway(metrics: Metrics, { requester, publisher, consumerLag, forwarder }: GatewayState): void {
   metrics.gauge('gateway_pending_replies', 'Requests that wait for a reply', () => requester.pending());
   metrics.gauge('gateway_queued_messages', 'Messages that wait to be sent', () => publisher.queued());
-  metrics.gauges('gateway_breaker_open', '1 while this gateway does not ask that service, because it does not reply', ['target'], () =>
-    forwarder.breakers().map(({ service, state }) => ({ labels: { target: service }, value: Number(state === 'open') })));
+  metrics.gauges(
+    'gateway_breaker_open',
+    '1 while this gateway does not ask that service, because it does not reply',
+    ['target'],
+    () =>
+      forwarder
+        .breakers()
+        .map(({ service, state }) => ({ labels: { target: service }, value: Number(state === 'open') })),
+  );
   // Here and not in the consumers: it must be seen where they are gone.
-  metrics.gauges('consumer_lag_messages', "Messages that a group of the bank's own has not committed, the same in every gateway", ['group', 'topic', 'partition'], async () =>
-    (await consumerLag()).map(({ group, topic, partition, lag }) => ({ labels: { group, topic, partition: String(partition) }, value: lag })));
+  metrics.gauges(
+    'consumer_lag_messages',
+    "Messages that a group of the bank's own has not committed, the same in every gateway",
+    ['group', 'topic', 'partition'],
+    async () =>
+      (await consumerLag()).map(({ group, topic, partition, lag }) => ({
+        labels: { group, topic, partition: String(partition) },
+        value: lag,
+      })),
+  );
 }

@@ -28,10 +28,17 @@ export function createRecentRequests(nowMs: () => number = () => performance.now
     read(): Operations['requests'] {
       const now = secondNow();
       const known = slots.filter(({ second, count }) => count > 0 && second < now && second >= now - windowSeconds);
-      const sum = (field: 'count' | 'server_errors' | 'total_s') => known.reduce((total, slot) => total + slot[field], 0);
+      const sum = (field: 'count' | 'server_errors' | 'total_s') =>
+        known.reduce((total, slot) => total + slot[field], 0);
       const count = sum('count');
       const ms = (seconds: number) => Math.round(seconds * 10_000) / 10;
-      return { window_seconds: windowSeconds, count, server_errors: sum('server_errors'), mean_ms: count === 0 ? null : ms(sum('total_s') / count), slowest_ms: count === 0 ? null : ms(Math.max(...known.map(({ slowest_s }) => slowest_s))) };
+      return {
+        window_seconds: windowSeconds,
+        count,
+        server_errors: sum('server_errors'),
+        mean_ms: count === 0 ? null : ms(sum('total_s') / count),
+        slowest_ms: count === 0 ? null : ms(Math.max(...known.map(({ slowest_s }) => slowest_s))),
+      };
     },
   };
 }

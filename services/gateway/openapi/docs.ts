@@ -1,18 +1,29 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifySwaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
+import { asyncApiDocument } from '#libs/contracts/asyncapi.ts';
+import { eventSchemaFiles } from '#libs/contracts/event-schemas.ts';
 import { openApiDocument } from './openapi.ts';
 
 // The plugin's own policy upgrades to https, which a local start does not speak.
-const contentPolicy = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'";
+const contentPolicy =
+  "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'";
 
 const logo =
   '<svg xmlns="http://www.w3.org/2000/svg" width="170" height="40"><text x="0" y="27" font-family="sans-serif" font-size="22" font-weight="600" fill="#fff">Core Banking</text></svg>';
 
-/** /docs for people, /docs/json and /openapi.json for programs. Without credentials: they hold no data. */
+/**
+ * /docs for people, /docs/json and /openapi.json for programs; /docs/asyncapi.json and
+ * /docs/events/<type>.schema.json for consumers of events. Without credentials: they hold no data.
+ */
 export async function addDocs(app: FastifyInstance, apiVersion: string): Promise<void> {
   const document = openApiDocument(apiVersion);
-  const text = JSON.stringify(document);
+  const files: Record<string, string> = {
+    '/openapi.json': JSON.stringify(document),
+    '/docs/asyncapi.json': JSON.stringify(asyncApiDocument(apiVersion)),
+  };
+  for (const [name, schema] of Object.entries(eventSchemaFiles()))
+    files[`/docs/events/${name}`] = JSON.stringify(schema);
   await app.register(async (docs) => {
     docs.addHook('onRoute', (route) => {
       route.config = { ...route.config, public: true };
@@ -25,6 +36,9 @@ export async function addDocs(app: FastifyInstance, apiVersion: string): Promise
       theme: { title: 'Core Banking API' },
       logo: { type: 'image/svg+xml', content: logo, href: '/docs' },
     });
-    docs.get('/openapi.json', async (_request, reply) => reply.header('content-type', 'application/json; charset=utf-8').send(text));
+    for (const [path, text] of Object.entries(files))
+      docs.get(path, async (_request, reply) =>
+        reply.header('content-type', 'application/json; charset=utf-8').send(text),
+      );
   });
 }

@@ -1,19 +1,24 @@
 import { writeFileSync } from 'node:fs';
-import { endpoints, neededScopes } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import { endpoints, neededScopes } from '#libs/contracts/endpoints.ts';
 import { errorCodeSchema } from '#libs/contracts/errors.ts';
-import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 import type { Json } from './openapi-schemas.ts';
+import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 
 /**
- * Writes clients/typescript/operations.ts, what the client knows of the bank: the endpoints table and the schemas of OpenAPI as plain TypeScript, so
- * that the package needs neither this project nor zod. `npm run generate` calls it; a test tells when it was forgotten.
+ * Writes clients/typescript/operations.ts, what the client knows of the bank: the endpoints table
+ * and the schemas of OpenAPI as plain TypeScript, so that the package needs neither this project
+ * nor zod. `npm run generate` calls it; a test tells when it was forgotten.
  */
 
 const longestLine = 140;
 
 /** Types by the schema that they are made from, so that one resource within another is called by its name. */
-const named = new Map([...Object.entries(componentSchemas()), ['ErrorCode', jsonSchema(errorCodeSchema, 'output')] as const].map(([name, schema]) => [JSON.stringify(schema), name === 'Error' ? 'ErrorBody' : name]));
+const named = new Map(
+  [...Object.entries(componentSchemas()), ['ErrorCode', jsonSchema(errorCodeSchema, 'output')] as const].map(
+    ([name, schema]) => [JSON.stringify(schema), name === 'Error' ? 'ErrorBody' : name],
+  ),
+);
 
 export function operationsSource(): string {
   const table = Object.entries(endpoints) as [EndpointName, Endpoint][];
@@ -24,22 +29,26 @@ import type { Pages } from './pages.ts';
 
 /** How an operation is asked for, and where its answer holds the resource. */
 export interface Operation {
-  method: 'GET' | 'POST' | 'PATCH';
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
   /** A list, or one resource of which each page holds a part. */
   paged?: 'items' | 'document';
+  /** A list that goes on: answered with the cursor to ask on with. */
+  feed?: true;
   /** The body is the resource itself. */
   bare?: true;
+  /** The body is a file of this type. */
+  file?: 'application/pdf';
 }
 
 export const operations = {
-${table.map(([name, endpoint]) => `  ${callName(name)}: ${operation(endpoint)},`).join('\n')}
+${table.flatMap(([name, endpoint]) => [`  ${callName(name)}: ${operation(endpoint)},`, ...fileOperation(name, endpoint)]).join('\n')}
 } as const satisfies Record<string, Operation>;
 
 ${resources.join('\n\n')}
 
 export interface Calls {
-${table.map(([name, endpoint]) => call(name, endpoint)).join('\n')}
+${table.flatMap(([name, endpoint]) => [call(name, endpoint), ...fileCall(name, endpoint)]).join('\n')}
 }
 `;
 }
@@ -48,19 +57,39 @@ const callName = (name: string) => name.replace(/_(\w)/g, (_, letter: string) =>
 
 function operation({ method, path, shape }: Endpoint): string {
   const paged = shape === 'page' ? ", paged: 'items'" : shape === 'document' ? ", paged: 'document'" : '';
-  return `{ method: '${method}', path: '${path}'${paged}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
+  return `{ method: '${method}', path: '${path}'${paged}${shape === 'feed' ? ', feed: true' : ''}${shape === 'bare' || shape === 'health' ? ', bare: true' : ''} }`;
+}
+
+/** What is answered as a file too has a call of its own for that. */
+function fileOperation(name: EndpointName, { method, path, pdf }: Endpoint): string[] {
+  return pdf ? [`  ${callName(name)}Pdf: { method: '${method}', path: '${path}', file: 'application/pdf' },`] : [];
+}
+
+function fileCall(name: EndpointName, endpoint: Endpoint): string[] {
+  if (!endpoint.pdf) return [];
+  const { type, optional } = input(endpoint);
+  return [
+    `  /** ${endpoint.summary}, as a PDF file. */\n  ${callName(name)}Pdf(input${optional ? '?' : ''}: ${type}, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>>;`,
+  ];
 }
 
 /** An interface where the schema is one object, else a type. */
 function declaration(name: string, schema: Json): string {
   if (schema['type'] === 'object') return `export interface ${name} ${multiline(schema, '')}`;
-  const options = optionsOf(schema).map((option) => (option['type'] === 'object' ? multiline(option, '  ') : typeOf(option, '  ')));
+  const options = optionsOf(schema).map((option) =>
+    option['type'] === 'object' ? multiline(option, '  ') : typeOf(option, '  '),
+  );
   return `export type ${name} =\n${options.map((option) => `  | ${option}`).join('\n')};`;
 }
 
 /** What a union is of; of anything else, itself. */
 function optionsOf(schema: Json): Json[] {
-  const { anyOf, oneOf, enum: values, type } = schema as { anyOf?: Json[]; oneOf?: Json[]; enum?: unknown[]; type?: string | string[] };
+  const {
+    anyOf,
+    oneOf,
+    enum: values,
+    type,
+  } = schema as { anyOf?: Json[]; oneOf?: Json[]; enum?: unknown[]; type?: string | string[] };
   if (values !== undefined) return values.map((value) => ({ const: value }));
   return anyOf ?? oneOf ?? (Array.isArray(type) ? type.map((one) => ({ ...schema, type: one })) : [schema]);
 }
@@ -68,9 +97,18 @@ function optionsOf(schema: Json): Json[] {
 function call(name: EndpointName, endpoint: Endpoint): string {
   const { summary, description, shape } = endpoint;
   const needed = neededScopes(endpoint).join(' and ');
-  const text = [`${summary}.`, ...(description === undefined ? [] : [description]), needed === '' ? 'Any authenticated caller.' : `Scope: ${needed}.`].join(' ');
+  const text = [
+    `${summary}.`,
+    ...(description === undefined ? [] : [description]),
+    needed === '' ? 'Any authenticated caller.' : `Scope: ${needed}.`,
+  ].join(' ');
   const result = typeOf(schemaRef(endpoint.result), '  ');
-  const answer = shape === 'page' || shape === 'document' ? `Pages<${result}>` : `Promise<${result}${shape === 'list' ? '[]' : ''}>`;
+  const answer =
+    shape === 'page' || shape === 'document'
+      ? `Pages<${result}>`
+      : shape === 'feed'
+        ? `Promise<{ data: ${result}[]; cursor: string }>`
+        : `Promise<${result}${shape === 'list' ? '[]' : ''}>`;
   const { type, optional } = input(endpoint);
   return `  /** ${text} */\n  ${callName(name)}(input${optional ? '?' : ''}: ${type}, options?: CallOptions): ${answer};`;
 }
@@ -78,11 +116,16 @@ function call(name: EndpointName, endpoint: Endpoint): string {
 /** What a call takes: names in the path, and the fields of query or body. */
 function input({ path, query, body }: Endpoint): { type: string; optional: boolean } {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
-  const inPath: Json = { type: 'object', properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])), required: names };
+  const inPath: Json = {
+    type: 'object',
+    properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+    required: names,
+  };
   const rest = jsonSchema(body ?? query, 'input');
   const properties = { ...(inPath['properties'] as Json), ...(rest['properties'] as Json | undefined) };
   const required = [...names, ...((rest['required'] as string[] | undefined) ?? [])];
-  if (rest['oneOf'] === undefined) return { type: typeOf({ type: 'object', properties, required }, '  '), optional: required.length === 0 };
+  if (rest['oneOf'] === undefined)
+    return { type: typeOf({ type: 'object', properties, required }, '  '), optional: required.length === 0 };
   const union = typeOf(rest, '  ');
   return { type: names.length === 0 ? union : `${typeOf(inPath, '  ')} & (${union})`, optional: false };
 }
@@ -91,33 +134,61 @@ function input({ path, query, body }: Endpoint): { type: string; optional: boole
 function typeOf(schema: Json, indent: string): string {
   const name = named.get(JSON.stringify(schema));
   if (name !== undefined) return name;
-  const { $ref, const: constant, type, items, properties, additionalProperties } = schema as { $ref?: string; const?: unknown; type?: string; items?: Json; properties?: Json; additionalProperties?: Json };
+  const {
+    $ref,
+    const: constant,
+    type,
+    items,
+    properties,
+    additionalProperties,
+  } = schema as {
+    $ref?: string;
+    const?: unknown;
+    type?: string;
+    items?: Json;
+    properties?: Json;
+    additionalProperties?: Json;
+  };
   const options = optionsOf(schema);
   if (options.length > 1) return options.map((option) => typeOf(option, indent)).join(' | ');
   if ($ref !== undefined) return $ref.replace(/^.*\//, '');
   if (constant !== undefined || options[0]?.['const'] !== undefined) return literal(constant ?? options[0]?.['const']);
-  if (type === 'array' && items !== undefined) return optionsOf(items).length > 1 && !named.has(JSON.stringify(items)) ? `(${typeOf(items, indent)})[]` : `${typeOf(items, indent)}[]`;
+  if (type === 'array' && items !== undefined)
+    return optionsOf(items).length > 1 && !named.has(JSON.stringify(items))
+      ? `(${typeOf(items, indent)})[]`
+      : `${typeOf(items, indent)}[]`;
   if (type === 'integer' || type === 'number') return 'number';
   if (type === 'string' || type === 'boolean' || type === 'null') return type;
   if (type === 'object' && properties !== undefined) return object(schema, indent);
-  if (type === 'object') return `Record<string, ${additionalProperties === undefined ? 'unknown' : typeOf(additionalProperties, indent)}>`;
+  if (type === 'object')
+    return `Record<string, ${additionalProperties === undefined ? 'unknown' : typeOf(additionalProperties, indent)}>`;
   if (Object.keys(schema).length === 0) return 'unknown';
   throw new TypeError(`no TypeScript for ${JSON.stringify(schema)}`);
 }
 
 const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : String(value));
 
-function fields({ properties = {}, required = [] }: { properties?: Record<string, Json>; required?: string[] }, indent: string): string[] {
-  return Object.entries(properties).map(([name, field]) => `${name}${required.includes(name) ? '' : '?'}: ${typeOf(field, indent)}`);
+function fields(
+  { properties = {}, required = [] }: { properties?: Record<string, Json>; required?: string[] },
+  indent: string,
+): string[] {
+  return Object.entries(properties).map(
+    ([name, field]) => `${name}${required.includes(name) ? '' : '?'}: ${typeOf(field, indent)}`,
+  );
 }
 
 function object(schema: Json, indent: string): string {
   const line = `{ ${fields(schema, indent).join('; ')} }`;
-  return line.length + indent.length <= longestLine && !line.includes('\n') ? line.replace('{  }', 'Record<never, never>') : multiline(schema, indent);
+  return line.length + indent.length <= longestLine && !line.includes('\n')
+    ? line.replace('{  }', 'Record<never, never>')
+    : multiline(schema, indent);
 }
 
 function multiline(schema: Json, indent: string): string {
-  return `{\n${fields(schema, `${indent}  `).map((field) => `${indent}  ${field};\n`).join('')}${indent}}`;
+  return `{\n${fields(schema, `${indent}  `)
+    .map((field) => `${indent}  ${field};\n`)
+    .join('')}${indent}}`;
 }
 
-if (import.meta.main) writeFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), operationsSource());
+if (import.meta.main)
+  writeFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), operationsSource());

@@ -1,6 +1,6 @@
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
-import { refusal } from '#libs/contracts/errors.ts';
 import type { ErrorCode, Refusal } from '#libs/contracts/errors.ts';
+import { refusal } from '#libs/contracts/errors.ts';
 import { exampleIds } from './openapi-answers.ts';
 import type { Json } from './openapi-schemas.ts';
 
@@ -14,6 +14,10 @@ const examples: Record<string, string> = {
   key_id: exampleIds.key,
   dead_letter_id: exampleIds.deadLetter,
   approval_id: exampleIds.approval,
+  hold_id: exampleIds.hold,
+  batch_id: exampleIds.batch,
+  webhook_id: exampleIds.webhook,
+  delivery_id: exampleIds.delivery,
   accountNumber: 'SAV-1234567897',
 };
 
@@ -24,26 +28,139 @@ export function exampleOf(name: string): string {
 
 const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
   create_client: {
-    Retail: { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001' },
-    USSD: { client_type: 'Retail', first_name: 'Ada', last_name: 'Lovelace', email: 'ada@example.com', contact_number: '+254700000001', ussd_phone_number: '+254700000001', ussd_status: 'active' },
-    Corporate: { client_type: 'Corporate', company_name: 'Analytical Engines', registration_number: 'C-1842', email: 'office@example.com', contact_number: '+254700000002' },
+    Retail: {
+      client_type: 'Retail',
+      first_name: 'Ada',
+      last_name: 'Lovelace',
+      email: 'ada@example.com',
+      contact_number: '+254700000001',
+    },
+    USSD: {
+      client_type: 'Retail',
+      first_name: 'Ada',
+      last_name: 'Lovelace',
+      email: 'ada@example.com',
+      contact_number: '+254700000001',
+      ussd_phone_number: '+254700000001',
+      ussd_status: 'active',
+    },
+    Corporate: {
+      client_type: 'Corporate',
+      company_name: 'Analytical Engines',
+      registration_number: 'C-1842',
+      email: 'office@example.com',
+      contact_number: '+254700000002',
+    },
   },
-  update_client: { address: { address: '12 St James Square' } },
-  open_account: { savings: { client_id: client, account_type: 'Savings', currency: 'USD', initial_deposit: 100.5 } },
-  change_account_status: { freeze: { status: 'Frozen', reason: 'fraud', note: 'reported by the owner' }, activate: { status: 'Active' } },
+  update_client: {
+    address: { address: '12 St James Square' },
+    name: { last_name: 'King' },
+    names: { external_id: 'crm-A17', metadata: { segment: 'student' } },
+    'no metadata': { metadata: null },
+  },
+  erase_client: { erase: {} },
+  open_account: {
+    savings: { client_id: client, account_type: 'Savings', currency: 'USD', initial_deposit: 100.5 },
+    names: {
+      client_id: client,
+      account_type: 'Savings',
+      currency: 'USD',
+      external_id: 'core-4711',
+      metadata: { branch: 'Nairobi 3' },
+    },
+    moving_in: { client_id: client, account_type: 'Savings', currency: 'USD', account_number: 'SAV-00042' },
+  },
+  change_account_status: {
+    freeze: { status: 'Frozen', reason: 'fraud', note: 'reported by the owner' },
+    activate: { status: 'Active' },
+  },
   create_transaction: {
-    deposit: { account_id: account, transaction_type: 'Deposit', amount: 25, currency: 'USD', description: 'Cash', reference: 'R-1' },
+    deposit: {
+      account_id: account,
+      transaction_type: 'Deposit',
+      amount: 25,
+      currency: 'USD',
+      description: 'Cash',
+      reference: 'R-1',
+    },
     withdrawal: { account_id: account, transaction_type: 'Withdrawal', amount: 10.75 },
   },
-  create_transfer: { transfer: { from_account_id: account, to_account_id: exampleIds.otherAccount, amount: 10, currency: 'USD', description: 'Rent' } },
+  create_transfer: {
+    transfer: {
+      from_account_id: account,
+      to_account_id: exampleIds.otherAccount,
+      amount: 10,
+      currency: 'USD',
+      description: 'Rent',
+    },
+    names: {
+      from_account_id: account,
+      to_account_id: exampleIds.otherAccount,
+      amount: 10,
+      external_id: 'order-1842',
+      metadata: { channel: 'app' },
+    },
+  },
+  create_batch: {
+    independent: {
+      mode: 'independent',
+      items: [
+        {
+          transaction: {
+            account_id: account,
+            transaction_type: 'Deposit',
+            amount: 25,
+            currency: 'USD',
+            reference: 'R-1',
+          },
+        },
+        {
+          transfer: {
+            from_account_id: account,
+            to_account_id: exampleIds.otherAccount,
+            amount: 10,
+            currency: 'USD',
+            description: 'Rent',
+          },
+        },
+      ],
+    },
+    atomic: {
+      mode: 'atomic',
+      items: [{ transfer: { from_account_id: account, to_account_id: exampleIds.otherAccount, amount: 10 } }],
+    },
+  },
   reverse_transaction: { reversal: { reason: 'booked twice' } },
-  create_api_key: { reader: { name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live' } },
+  place_hold: {
+    hotel: { amount: 40, currency: 'USD', description: 'Hotel', reference: 'AUTH-7' },
+    names: {
+      amount: 40,
+      currency: 'USD',
+      description: 'Hotel',
+      reference: 'AUTH-7',
+      external_id: 'booking-7',
+      metadata: { channel: 'app' },
+    },
+  },
+  capture_hold: { cash: {}, transfer: { amount: 32.5, to_account_id: exampleIds.otherAccount, final: false } },
+  release_hold: { release: {} },
+  create_api_key: {
+    reader: { name: 'reporting', scopes: ['accounts:read', 'transactions:read'], environment: 'live' },
+  },
   rotate_api_key: { hour: { overlap_seconds: 3600 } },
   revoke_api_key: { revoke: {} },
   redrive_dead_letter: { redrive: {}, renewed: { renew_deadline: true } },
   verify_books: { verify: {} },
   drop_dead_letter: { drop: { reason: 'a test message' } },
   approve_request: { approve: {}, reason: { reason: 'seen the receipt' } },
+  create_webhook: {
+    transactions: { url: 'https://receiver.example/bank', event_types: ['transaction.*'], description: 'Bookkeeping' },
+  },
+  update_webhook: { pause: { status: 'Paused' } },
+  rotate_webhook_secret: { day: { overlap_seconds: 86400 } },
+  test_webhook: { test: {} },
+  replay_webhook: { january: { from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z' } },
+  redeliver: { redeliver: {} },
   reject_request: { reject: { reason: 'the customer keeps the money' } },
 };
 
@@ -69,7 +186,11 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   invalid_amount: violation('amount', 'invalid_amount', 'must be greater than 0'),
   invalid_amount_precision: violation('amount', 'invalid_amount_precision', 'has more decimal places than USD has'),
   amount_too_large: violation('amount', 'amount_too_large', 'exceeds 10^15 - 1 minor units'),
-  unsupported_currency: violation('currency', 'unsupported_currency', 'must be an ISO 4217 currency code in upper case'),
+  unsupported_currency: violation(
+    'currency',
+    'unsupported_currency',
+    'must be an ISO 4217 currency code in upper case',
+  ),
   insufficient_funds: [`account ${account} has too little balance for this withdrawal`, { details: transaction }],
   inactive_account: [`account ${account} is Frozen`, { details: transaction }],
   invalid_account_type: ['a Deposit is not possible on a Loan account', { details: transaction }],
@@ -77,31 +198,79 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   currency_mismatch: [`account ${account} is held in USD, not in KES`, { details: transaction }],
   same_account: ['to_account_id must differ from from_account_id', { details: transaction }],
   destination_refused: ['the destination account cannot take this payment', { details: transaction }],
-  amount_exceeds_outstanding: [`the amount exceeds the outstanding principal of loan account ${account}`, { details: transaction }],
-  balance_limit_exceeded: [`the balance of account ${account} would exceed 10^15 - 1 minor units`, { details: transaction }],
+  amount_exceeds_outstanding: [
+    `the amount exceeds the outstanding principal of loan account ${account}`,
+    { details: transaction },
+  ],
+  amount_exceeds_hold: [`hold ${exampleIds.hold} holds less than that`, { details: transaction }],
+  hold_not_active: [`hold ${exampleIds.hold} is Released`, { details: transaction }],
+  balance_limit_exceeded: [
+    `the balance of account ${account} would exceed 10^15 - 1 minor units`,
+    { details: transaction },
+  ],
   invalid_transaction_type: violation('transaction_type', 'invalid_transaction_type', 'must be Deposit or Withdrawal'),
   invalid_status_transition: [`dead letter ${exampleIds.deadLetter} is dropped already`],
   duplicate_ussd_phone: ['another client has this USSD phone number active'],
+  duplicate_external_id: ['another client has this external_id'],
   not_reversible: [`transaction ${exampleIds.transaction} is Failed`],
-  already_reversed: [`transaction ${exampleIds.transaction} was reversed by txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f`, { details: { reversal_transaction_id: 'txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f' } }],
+  already_reversed: [
+    `transaction ${exampleIds.transaction} was reversed by txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f`,
+    { details: { reversal_transaction_id: 'txn_2195f0c2a1b27c3d8e4f5a6b7c8d9e0f' } },
+  ],
+  erasure_refused: [
+    `client ${client} cannot be erased: 1 of their accounts must be kept`,
+    {
+      details: {
+        accounts: [{ account_id: account, reasons: ['within_retention'], kept_until: '2036-01-02T03:04:05.678Z' }],
+      },
+    },
+  ],
   approval_required: [`account ${account} is frozen: a second person must approve this`],
+  batch_refused: [
+    `1 of 2 items were refused, and nothing was booked; items[1].transfer: Insufficient Funds: source account ${account} has too little balance for this transfer`,
+    {
+      errors: [
+        {
+          field: 'items[1].transfer',
+          code: 'insufficient_funds',
+          message: `Insufficient Funds: source account ${account} has too little balance for this transfer`,
+        },
+      ],
+      details: { batch_id: exampleIds.batch },
+    },
+  ],
+  missing_idempotency_key: ['a batch needs an Idempotency-Key'],
   missing_credentials: ['credentials are required: Authorization: Bearer <token>, or x-api-key'],
   invalid_credentials: ['the credentials are not valid'],
   ambiguous_credentials: ['send either Authorization or x-api-key, not both'],
   insufficient_scope: ['the scope accounts:read is required'],
   own_approval: ['a second person must decide: nobody approves or rejects what they asked for'],
   client_not_found: [`client ${client} not found`],
-  account_not_found: [`account_id ${account}: account not found`, { details: { field: 'account_id', account_id: account, ...transaction } }],
+  account_not_found: [
+    `account_id ${account}: account not found`,
+    { details: { field: 'account_id', account_id: account, ...transaction } },
+  ],
   transaction_not_found: [`transaction ${exampleIds.transaction} not found`],
   transfer_not_found: [`transfer ${exampleIds.transfer} not found`],
+  hold_not_found: [`hold ${exampleIds.hold} not found`],
   api_key_not_found: [`API key ${exampleIds.key} not found`],
   dead_letter_not_found: [`dead letter ${exampleIds.deadLetter} not found`],
+  batch_not_found: [`batch ${exampleIds.batch} not found`],
+  webhook_not_found: [`webhook ${exampleIds.webhook} not found`],
+  delivery_not_found: [`delivery ${exampleIds.delivery} not found`],
   approval_not_found: [`approval ${exampleIds.approval} not found`],
   route_not_found: ['there is no such path'],
   method_not_allowed: ['DELETE is not allowed here, only GET, HEAD, POST'],
-  deadline_exceeded: ['the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key'],
-  approval_decided: [`approval ${exampleIds.approval} is Rejected already`, { details: { approval_id: exampleIds.approval, status: 'Rejected' } }],
+  deadline_exceeded: [
+    'the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key',
+  ],
+  approval_decided: [
+    `approval ${exampleIds.approval} is Rejected already`,
+    { details: { approval_id: exampleIds.approval, status: 'Rejected' } },
+  ],
+  client_erased: [`client ${client} was erased: nothing of them can be changed any more`],
   dead_letter_expired: [`the bytes of ${exampleIds.deadLetter} are no longer kept: it can only be dropped`],
+  version_mismatch: [`client ${client} has changed: it has no version that If-Match names`],
   request_timeout: ['the request did not arrive in time'],
   body_too_large: ['the body must not exceed 64 KiB'],
   unsupported_media_type: ['the Content-Type must be application/json'],
@@ -110,7 +279,10 @@ const errors: Record<ErrorCode, [message: string, rest?: Details]> = {
   headers_too_large: ['the request line and headers must not exceed 80 KiB'],
   internal_error: ['an unexpected error occurred'],
   service_unavailable: ['the service cannot answer now; nothing was executed, the request can be repeated'],
-  outcome_unknown: [`the outcome of ${exampleIds.transaction} is not known yet: repeat the request with the same Idempotency-Key`, { details: transaction }],
+  outcome_unknown: [
+    `the outcome of ${exampleIds.transaction} is not known yet: repeat the request with the same Idempotency-Key`,
+    { details: transaction },
+  ],
 };
 
 /** An error body with that code. */

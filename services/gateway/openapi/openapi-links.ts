@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { Json } from './openapi-schemas.ts';
 
 /** Path parameters that are not called what the field is called. */
@@ -18,7 +18,9 @@ export function links(name: EndpointName): { links?: Json } {
   const found = Object.entries(endpoints).flatMap(([target, { path, summary }]) => {
     const [, parameter = ''] = /:(\w+)/.exec(path) ?? [];
     const field = fieldOf[parameter] ?? parameter;
-    return fields.includes(field) ? [[target, { operationId: target, parameters: { [parameter]: `${data}/${field}` }, description: summary }]] : [];
+    return fields.includes(field)
+      ? [[target, { operationId: target, parameters: { [parameter]: `${data}/${field}` }, description: summary }]]
+      : [];
   });
   return { links: Object.fromEntries(found) as Json };
 }

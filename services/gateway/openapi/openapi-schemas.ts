@@ -3,13 +3,19 @@ import * as administration from '#libs/contracts/administration.ts';
 import { approvalSchema } from '#libs/contracts/approvals.ts';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { capturedHoldSchema, holdSchema } from '#libs/contracts/holds.ts';
 import * as resources from '#libs/contracts/resources.ts';
+import * as webhooks from '#libs/contracts/webhooks.ts';
 
 export type Json = Record<string, unknown>;
 
 /** The JSON Schema of what goes in (`input`: before normalisation) or comes out. */
 export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: ({ jsonSchema: made }) => adjust(made as Json, io) }) as Json;
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: 'any',
+    override: ({ jsonSchema: made }) => adjust(made as Json, io),
+  }) as Json;
   return rest;
 }
 
@@ -25,11 +31,16 @@ function adjust(made: Json, io: 'input' | 'output'): void {
     delete made['money'];
     delete made['pattern'];
   }
+  // What zod says of every integer, and no bound of ours. None is negative; the schemas that events
+  // were released with do not say so.
+  if (made['minimum'] === Number.MIN_SAFE_INTEGER) made['minimum'] = 0;
+  if (made['maximum'] === Number.MAX_SAFE_INTEGER) delete made['maximum'];
   if (made['format'] === 'date-time') delete made['pattern'];
   if (made['type'] === 'integer' && typeof made['default'] === 'string') made['default'] = Number(made['default']);
   if (io === 'output' && made['additionalProperties'] === false) delete made['additionalProperties'];
   const { properties, required } = made as { properties?: Record<string, Json>; required?: string[] };
-  if (io === 'input' && properties && required) made['required'] = required.filter((name) => properties[name]?.['default'] === undefined);
+  if (io === 'input' && properties && required)
+    made['required'] = required.filter((name) => properties[name]?.['default'] === undefined);
 }
 
 const withSecret = endpoints.create_api_key.result;
@@ -41,7 +52,12 @@ const named = new Map<z.ZodType, string>([
   [resources.accountBalanceSchema, 'AccountBalance'],
   [resources.transactionSchema, 'Transaction'],
   [resources.transferSchema, 'Transfer'],
+  [holdSchema, 'Hold'],
+  [capturedHoldSchema, 'CapturedHold'],
+  [resources.batchSchema, 'Batch'],
   [resources.entrySchema, 'Entry'],
+  [resources.entryLineSchema, 'EntryLine'],
+  [resources.balanceAtSchema, 'BalanceAt'],
   [resources.statementSchema, 'Statement'],
   [resources.statusTransitionSchema, 'StatusTransition'],
   [resources.apiKeySchema, 'ApiKey'],
@@ -56,6 +72,10 @@ const named = new Map<z.ZodType, string>([
   [administration.verificationSchema, 'Verification'],
   [administration.deadLetterSchema, 'DeadLetter'],
   [administration.deadLetterContentSchema, 'DeadLetterContent'],
+  [webhooks.webhookSchema, 'Webhook'],
+  [webhooks.webhookWithSecretSchema, 'WebhookWithSecret'],
+  [webhooks.deliverySchema, 'Delivery'],
+  [webhooks.cloudEventSchema, 'CloudEvent'],
   [approvalSchema, 'Approval'],
   [endpoints.get_approval.result, 'ApprovalWithKey'],
   [errorBodySchema, 'Error'],

@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
 import { endpoints } from '#libs/contracts/endpoints.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
+import { fieldMeanings } from '#libs/contracts/field-meanings.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
+import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { operationsSource } from './generate-client.ts';
 import { openApiDocument } from './openapi.ts';
-import { ids, ok, samples, testApp } from '../test/test-app.ts';
 
 const document = JSON.parse(JSON.stringify(openApiDocument(packageJson.version)));
 
@@ -16,7 +18,9 @@ test('docs/openapi.json is what the endpoints table says now (npm run generate)'
 });
 
 test('so is what the TypeScript client knows', () => {
-  expect(readFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), 'utf8')).toBe(operationsSource());
+  expect(readFileSync(new URL('../../../clients/typescript/operations.ts', import.meta.url), 'utf8')).toBe(
+    operationsSource(),
+  );
 });
 
 test('every endpoint is there, with its scope and its errors', () => {
@@ -36,29 +40,116 @@ test('every operation has examples of what goes in and what comes out, and every
   const check = (place: string[], content: { examples?: Record<string, { value?: unknown; $ref?: string }> } = {}) => {
     const examples = Object.entries(content.examples ?? {});
     if (examples.length === 0) wrong.push(`${place.join(' ')}: no example`);
-    const pointer = [...place, 'content', 'application/json', 'schema'].map((key) => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/');
+    const pointer = [...place, 'content', 'application/json', 'schema']
+      .map((key) => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1')))
+      .join('/');
     const validate = ajv.compile({ $ref: `openapi#/${pointer}` });
     for (const [title, { value, $ref }] of examples) {
       const example = $ref === undefined ? value : document.components.examples[$ref.replace(/^.*\//, '')].value;
       if (!validate(example)) wrong.push(`${place.join(' ')} ${title}: ${ajv.errorsText(validate.errors)}`);
     }
   };
-  const operations = Object.entries<Record<string, { requestBody?: { content: Record<string, object> }; responses: Record<string, { $ref?: string; content?: Record<string, object> }> }>>(document.paths);
+  const operations = Object.entries<
+    Record<
+      string,
+      {
+        requestBody?: { content: Record<string, object> };
+        responses: Record<string, { $ref?: string; content?: Record<string, object> }>;
+      }
+    >
+  >(document.paths);
   for (const [path, methods] of operations) {
     for (const [method, { requestBody, responses }] of Object.entries(methods)) {
       if (requestBody) check(['paths', path, method, 'requestBody'], requestBody.content['application/json']);
-      for (const [status, { $ref, content }] of Object.entries(responses)) if ($ref === undefined) check(['paths', path, method, 'responses', status], content?.['application/json']);
+      for (const [status, { $ref, content }] of Object.entries(responses))
+        if ($ref === undefined) check(['paths', path, method, 'responses', status], content?.['application/json']);
     }
   }
-  for (const [name, { content }] of Object.entries<{ content: Record<string, object> }>(document.components.responses)) check(['components', 'responses', name], content['application/json']);
+  for (const [name, { content }] of Object.entries<{ content: Record<string, object> }>(document.components.responses))
+    check(['components', 'responses', name], content['application/json']);
   expect(wrong).toEqual([]);
 });
 
 test('every code that callers can meet belongs to an operation', () => {
-  const told = new Set(Object.values<object>(document.paths).flatMap((methods) => Object.values(methods)).flatMap(({ responses }) => [...JSON.stringify(responses).matchAll(/examples\/(\w+)|responses\/(\w+)/g)].map(([, one, other]) => one ?? other)));
+  const told = new Set(
+    Object.values<object>(document.paths)
+      .flatMap((methods) => Object.values(methods))
+      .flatMap(({ responses }) =>
+        [...JSON.stringify(responses).matchAll(/examples\/(\w+)|responses\/(\w+)/g)].map(
+          ([, one, other]) => one ?? other,
+        ),
+      ),
+  );
   told.add('missing_credentials').add('invalid_credentials').add('ambiguous_credentials');
-  // No operation: other paths and methods; and what only an import of accounts could give.
-  expect(Object.keys(errorCodes).filter((code) => !told.has(code))).toEqual(['duplicate_account_number', 'route_not_found', 'method_not_allowed']);
+  // No operation: other paths and methods.
+  expect(Object.keys(errorCodes).filter((code) => !told.has(code))).toEqual(['route_not_found', 'method_not_allowed']);
+});
+
+/**
+ * Every schema of the document, with where it is; parts that narrow or condition what is described
+ * beside them are left out.
+ */
+function schemasOf(value: unknown, place = ''): [string, Record<string, unknown>][] {
+  if (typeof value !== 'object' || value === null) return [];
+  return [
+    [place, value as Record<string, unknown>] as [string, Record<string, unknown>],
+    ...Object.entries(value).flatMap(([key, part]) =>
+      ['examples', 'example', 'if', 'then', 'allOf'].includes(key) ? [] : schemasOf(part, `${place}/${key}`),
+    ),
+  ];
+}
+
+test('every property, parameter and header says what it means', () => {
+  const silent = schemasOf(document).flatMap(([place, { properties, parameters }]) => [
+    ...Object.entries((properties ?? {}) as Record<string, { description?: string }>)
+      .filter(([, { description }]) => !description)
+      .map(([name]) => `${place}: ${name}`),
+    ...(Array.isArray(parameters) ? parameters : [])
+      .filter(({ $ref, description }) => $ref === undefined && !description)
+      .map(({ name }) => `${place}: ${name}`),
+  ]);
+  expect(silent).toEqual([]);
+  const components = [...Object.values(document.components.headers), ...Object.values(document.components.parameters)];
+  expect(components.filter((component) => !(component as { description?: string }).description)).toEqual([]);
+});
+
+test('headers are described once', () => {
+  const own = schemasOf(document.paths).flatMap(([place, { headers }]) =>
+    Object.entries((headers ?? {}) as Record<string, { $ref?: string }>)
+      .filter(([, { $ref }]) => $ref === undefined)
+      .map(([name]) => `${place}: ${name}`),
+  );
+  expect(own).toEqual([]);
+});
+
+test('no integer has the bounds of a double for its own', () => {
+  const unbounded = schemasOf(document)
+    .filter(([, { type, minimum, maximum }]) => {
+      const isOf = (kind: unknown) => (Array.isArray(kind) ? kind.includes('integer') : kind === 'integer');
+      return isOf(type) && (typeof minimum !== 'number' || minimum < 0 || maximum === Number.MAX_SAFE_INTEGER);
+    })
+    .map(([place]) => place);
+  expect(unbounded).toEqual([]);
+});
+
+test('what is said of fields is used', () => {
+  const said = new Set(schemasOf(document).map(([, { description }]) => description));
+  const idle = Object.entries(fieldMeanings).filter(([, meaning]) => !said.has(meaning));
+  expect(idle.map(([name]) => name)).toEqual([]);
+});
+
+test('Redocly has nothing to say of the document', async () => {
+  const config = await createConfig({
+    extends: ['recommended'],
+    // A body of several fields and a condition: its lint takes the fields for unknown ones where the condition is met.
+    rules: { 'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: true } },
+  });
+  const problems = await lintFromString({
+    source: JSON.stringify(document),
+    absoluteRef: 'openapi.json',
+    config,
+  });
+  expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
 });
 
 test('every reference leads somewhere', () => {
@@ -72,17 +163,32 @@ test('money is a number, going in and coming out', () => {
   const schema = (path: string) => document.paths[path].post.requestBody.content['application/json'].schema.properties;
   expect(schema('/transactions').amount).toMatchObject({ type: 'number', exclusiveMinimum: 0 });
   expect(schema('/accounts').initial_deposit).toMatchObject({ type: 'number', minimum: 0, default: 0 });
-  expect(document.components.schemas.Account.properties.balance).toEqual({ type: 'number' });
+  expect(document.components.schemas.Account.properties.balance).toMatchObject({ type: 'number' });
   expect(document.components.schemas.Error.properties.code.enum).toEqual(Object.keys(errorCodes));
 });
 
 test('the request examples are taken by the endpoints themselves', async () => {
   const { app, keyHeader } = await testApp(() => ok(samples.client));
-  const headers = keyHeader();
-  for (const [path, operations] of Object.entries<Record<string, { requestBody?: { content: Record<string, { examples: Record<string, { value: object }> }> } }>>(document.paths)) {
+  const headers = { ...keyHeader(), 'idempotency-key': 'k' };
+  for (const [path, operations] of Object.entries<
+    Record<string, { requestBody?: { content: Record<string, { examples: Record<string, { value: object }> }> } }>
+  >(document.paths)) {
     for (const [method, { requestBody }] of Object.entries(operations)) {
       for (const { value } of Object.values(requestBody?.content['application/json']?.examples ?? {})) {
-        const url = path.replace(/\{(\w+)_id\}/g, (_all, kind: string) => ({ client: ids.client, account: ids.account, transaction: ids.transaction, dead_letter: `dlt_${'1'.repeat(32)}`, approval: `apr_${'1'.repeat(32)}` })[kind] ?? `key_${'1'.repeat(32)}`);
+        const url = path.replace(
+          /\{(\w+)_id\}/g,
+          (_all, kind: string) =>
+            ({
+              client: ids.client,
+              account: ids.account,
+              transaction: ids.transaction,
+              hold: ids.hold,
+              dead_letter: `dlt_${'1'.repeat(32)}`,
+              approval: `apr_${'1'.repeat(32)}`,
+              webhook: `whk_${'1'.repeat(32)}`,
+              delivery: `dlv_${'1'.repeat(32)}`,
+            })[kind] ?? `key_${'1'.repeat(32)}`,
+        );
         const response = await app.inject({ method: method.toUpperCase() as 'POST', url, headers, payload: value });
         expect([201, 200, 504], `${method} ${path} ${response.body}`).toContain(response.statusCode);
       }
@@ -94,42 +200,129 @@ test('the request examples are taken by the endpoints themselves', async () => {
 test('the docs keep no credential that was typed there', async () => {
   const { app } = await testApp(undefined, { routes: ['docs'] });
   const { statusCode, body } = await app.inject({ url: '/docs/static/swagger-initializer.js' });
-  expect([statusCode, body.includes('SwaggerUIBundle'), /persistAuthorization"?\s*:\s*true/.test(body)]).toEqual([200, true, false]);
+  expect([statusCode, body.includes('SwaggerUIBundle'), /persistAuthorization"?\s*:\s*true/.test(body)]).toEqual([
+    200,
+    true,
+    false,
+  ]);
   await app.close();
 });
 
 test('the docs need no credentials, what lies beside them does', async () => {
   const { app } = await testApp(undefined, { routes: ['api', 'docs'] });
   const get = async (url: string) => (await app.inject({ method: 'GET', url })).statusCode;
-  expect([await get('/docs'), await get('/docs/json'), await get('/openapi.json'), await get('/docs/static/swagger-ui.css')]).toEqual([200, 200, 200, 200]);
-  expect([await get('/docs/nothing'), await get('/docsx'), await get('/openapi.yaml'), await get('/docs/../clients'), await get('/docs/%2e%2e/clients')]).toEqual([401, 401, 401, 401, 401]);
+  expect([
+    await get('/docs'),
+    await get('/docs/json'),
+    await get('/openapi.json'),
+    await get('/docs/static/swagger-ui.css'),
+  ]).toEqual([200, 200, 200, 200]);
+  expect([
+    await get('/docs/nothing'),
+    await get('/docsx'),
+    await get('/openapi.yaml'),
+    await get('/docs/../clients'),
+    await get('/docs/%2e%2e/clients'),
+  ]).toEqual([401, 401, 401, 401, 401]);
   expect((await app.inject({ method: 'GET', url: '/openapi.json' })).json().openapi).toBe('3.1.0');
+  // For consumers of events: the document and the schemas as they are in docs/.
+  for (const [url, file] of [
+    ['/docs/asyncapi.json', 'asyncapi.json'],
+    ['/docs/events/corebanking.balance.v1.schema.json', 'events/corebanking.balance.v1.schema.json'],
+  ] as const) {
+    const served = (await app.inject({ method: 'GET', url })).json();
+    const written = JSON.parse(readFileSync(new URL(`../../../docs/${file}`, import.meta.url), 'utf8'));
+    expect({ ...served, info: undefined }).toEqual({ ...written, info: undefined });
+  }
+  expect(await get('/docs/events/nothing.schema.json')).toBe(401);
   await app.close();
 });
 
 test('a creation links to what can be asked about its resource', () => {
-  const targets = (path: string, status: string) => Object.values<{ operationId: string; parameters: object }>(document.paths[path].post.responses[status].links).map(({ operationId, parameters }) => [operationId, parameters]);
-  expect(targets('/clients', '201')).toEqual([['get_client', { client_id: '$response.body#/data/client_id' }], ['update_client', { client_id: '$response.body#/data/client_id' }]]);
-  expect(targets('/transactions', '202')).toContainEqual(['get_transaction', { transaction_id: '$response.body#/transaction_id' }]);
-  expect(targets('/accounts', '201')).toContainEqual(['get_balance_by_number', { accountNumber: '$response.body#/data/account_number' }]);
+  const targets = (path: string, status: string) =>
+    Object.values<{ operationId: string; parameters: object }>(document.paths[path].post.responses[status].links).map(
+      ({ operationId, parameters }) => [operationId, parameters],
+    );
+  expect(targets('/clients', '201')).toEqual([
+    ['get_client', { client_id: '$response.body#/data/client_id' }],
+    ['update_client', { client_id: '$response.body#/data/client_id' }],
+    ['erase_client', { client_id: '$response.body#/data/client_id' }],
+  ]);
+  expect(targets('/transactions', '202')).toContainEqual([
+    'get_transaction',
+    { transaction_id: '$response.body#/transaction_id' },
+  ]);
+  expect(targets('/accounts', '201')).toContainEqual([
+    'get_balance_by_number',
+    { accountNumber: '$response.body#/data/account_number' },
+  ]);
 });
 
 test('the patterns of texts and phones say what the fields take', () => {
-  const { first_name, contact_number, email } = document.paths['/clients'].post.requestBody.content['application/json'].schema.oneOf[0].properties;
+  const { first_name, contact_number, email } =
+    document.paths['/clients'].post.requestBody.content['application/json'].schema.oneOf[0].properties;
   const fits = (schema: { pattern: string }, value: string) => new RegExp(schema.pattern, 'u').test(value);
-  const taken = (changes: object) => endpoints.create_client.body.safeParse({ client_type: 'Retail', first_name: 'A', last_name: 'B', email: 'a@b.cc', contact_number: '+254700000001', ...changes }).success;
-  for (const name of ['x', ' x ', '中', '', ' ', '\u00a0', '\ufeff', 'a\u0000', 'a\u0085b', '\u2028x', '\u3000']) expect([name, fits(first_name, name)]).toEqual([name, taken({ first_name: name })]);
-  for (const phone of ['+254700000001', '00254700000001', '0', '00123456', '001234567', '0712345', '071234', '000000000', '00-0000-000', '1234567', '123456', '+1234567890123456', '+123456789012345', ' +254 7-00 000001 ', '++254700000001', '+00254700000001', '7 1 2 3 4 5 6', '']) {
+  const taken = (changes: object) =>
+    endpoints.create_client.body.safeParse({
+      client_type: 'Retail',
+      first_name: 'A',
+      last_name: 'B',
+      email: 'a@b.cc',
+      contact_number: '+254700000001',
+      ...changes,
+    }).success;
+  for (const name of ['x', ' x ', '中', '', ' ', '\u00a0', '\ufeff', 'a\u0000', 'a\u0085b', '\u2028x', '\u3000'])
+    expect([name, fits(first_name, name)]).toEqual([name, taken({ first_name: name })]);
+  for (const phone of [
+    '+254700000001',
+    '00254700000001',
+    '0',
+    '00123456',
+    '001234567',
+    '0712345',
+    '071234',
+    '000000000',
+    '00-0000-000',
+    '1234567',
+    '123456',
+    '+1234567890123456',
+    '+123456789012345',
+    ' +254 7-00 000001 ',
+    '++254700000001',
+    '+00254700000001',
+    '7 1 2 3 4 5 6',
+    '',
+  ]) {
     expect([phone, fits(contact_number, phone)]).toEqual([phone, taken({ contact_number: phone })]);
   }
-  for (const address of ['a@b.cc', 'a@b', 'a b@c.dd', '.a@b.cc', "o'x@b.cc", `${'a'.repeat(64)}@b.cc`, `${'a'.repeat(65)}@b.cc`, `a@${'b'.repeat(63)}.cc`, `a@${'b'.repeat(64)}.cc`, 'a@b-.cc', 'a@b-c.dd']) expect([address, fits(email, address)]).toEqual([address, taken({ email: address })]);
+  for (const address of [
+    'a@b.cc',
+    'a@b',
+    'a b@c.dd',
+    '.a@b.cc',
+    "o'x@b.cc",
+    `${'a'.repeat(64)}@b.cc`,
+    `${'a'.repeat(65)}@b.cc`,
+    `a@${'b'.repeat(63)}.cc`,
+    `a@${'b'.repeat(64)}.cc`,
+    'a@b-.cc',
+    'a@b-c.dd',
+  ])
+    expect([address, fits(email, address)]).toEqual([address, taken({ email: address })]);
   expect(['a@b-.cc', `${'a'.repeat(65)}@b.cc`].some((address) => fits(email, address))).toBe(false);
 });
 
 test('rules over several fields are conditions', () => {
-  const schema = (path: string, method = 'post') => document.paths[path][method].requestBody.content['application/json'].schema;
-  const freeze = { if: { properties: { status: { const: 'Frozen' } }, required: ['status'] }, then: { properties: { reason: { type: 'string' } }, required: ['reason'] } };
+  const schema = (path: string, method = 'post') =>
+    document.paths[path][method].requestBody.content['application/json'].schema;
+  const freeze = {
+    if: { properties: { status: { const: 'Frozen' } }, required: ['status'] },
+    then: { properties: { reason: { type: 'string' } }, required: ['reason'] },
+  };
   expect(schema('/accounts/{account_id}/status-transitions')).toMatchObject(freeze);
-  expect(schema('/clients').oneOf[0].then).toEqual({ properties: { ussd_phone_number: { type: 'string' } }, required: ['ussd_phone_number'] });
+  expect(schema('/clients').oneOf[0].then).toEqual({
+    properties: { ussd_phone_number: { type: 'string' } },
+    required: ['ussd_phone_number'],
+  });
   expect(schema('/clients/{client_id}', 'patch').minProperties).toBe(1);
 });

@@ -1,15 +1,16 @@
-import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
+import { approvalSchema } from '#libs/contracts/approvals.ts';
 import type { Endpoint, EndpointName } from '#libs/contracts/endpoints.ts';
+import { endpoints, isPaged, neededScopes } from '#libs/contracts/endpoints.ts';
+import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { errorCodes } from '#libs/contracts/errors.ts';
 import { isSearchable } from '#libs/contracts/searches.ts';
-import type { ErrorCode } from '#libs/contracts/errors.ts';
-import { textWithoutNul } from '#libs/contracts/fields.ts';
-import { approvalSchema } from '#libs/contracts/approvals.ts';
-import { answerExamples, waitingExample } from './openapi-answers.ts';
+import { textWithoutNul } from '#libs/contracts/texts.ts';
+import { answerExamples, exampleCursor, waitingExample } from './openapi-answers.ts';
 import { errorExample, exampleOf, requestExamples } from './openapi-examples.ts';
 import { links } from './openapi-links.ts';
-import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
+import { explained, meaningOf } from './openapi-meanings.ts';
 import type { Json } from './openapi-schemas.ts';
+import { componentSchemas, jsonSchema, schemaRef } from './openapi-schemas.ts';
 
 /** The OpenAPI 3.1 document: nothing in it is written twice, it is the endpoints table in other words. */
 
@@ -20,7 +21,38 @@ Amounts are JSON numbers with at most the decimal places of their currency. Time
 same everywhere. Lists are newest first; the \`Link\` header (rel="next") names the next page. A POST with an
 \`Idempotency-Key\` can be repeated: it is done once, and every repeat gets the first outcome.`;
 
+const tags: Record<Endpoint['tag'], string> = {
+  Health: 'Whether the service runs',
+  Clients: 'People and organisations that have accounts',
+  Accounts: 'Accounts, their status, balances, entries and statements',
+  Transactions: 'Deposits, withdrawals, and what was booked on an account',
+  Transfers: 'Money from one account to another',
+  Holds: 'Money of an account that is set aside for later',
+  Batches: 'Many postings in one request',
+  Events: 'What happened, to be asked for again and again',
+  Webhooks: 'What happened, sent to a URL',
+  Administration: 'What staff and operators need: API keys, audit, approvals, dead letters, verification',
+};
+
+/** Components of those sections that something refers to. */
+function used(document: Json): Json {
+  const { components, ...rest } = document as { components: Record<string, Record<string, Json>> };
+  const text = JSON.stringify(document);
+  const kept = Object.entries(components).map(([section, all]) => [
+    section,
+    section === 'securitySchemes'
+      ? all
+      : Object.fromEntries(Object.entries(all).filter(([name]) => text.includes(`"#/components/${section}/${name}"`))),
+  ]);
+  return { ...rest, components: Object.fromEntries(kept) };
+}
+
 export function openApiDocument(version: string): Json {
+  // What only an unused response refers to is unused too.
+  return used(used(wholeDocument(version)));
+}
+
+function wholeDocument(version: string): Json {
   const paths: Record<string, Json> = {};
   for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
     const path = endpoint.path.replace(/:(\w+)/g, '{$1}');
@@ -28,113 +60,240 @@ export function openApiDocument(version: string): Json {
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Core Banking', version, description },
+    info: {
+      title: 'Core Banking',
+      version,
+      description,
+      license: { name: 'UNLICENSED', identifier: 'LicenseRef-UNLICENSED' },
+    },
     servers: [{ url: '/' }],
     security: [{ bearer: [] }, { api_key: [] }],
-    tags: [...new Set(Object.values(endpoints).map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
     components: {
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'A JWT of the identity provider; `scope` holds the permissions' },
-        api_key: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'An API key: `cbk_<live|test>_<id>_<secret>`' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'A JWT of the identity provider; `scope` holds the permissions',
+        },
+        api_key: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'x-api-key',
+          description: 'An API key: `cbk_<live|test>_<id>_<secret>`',
+        },
       },
-      schemas: componentSchemas(),
+      schemas: Object.fromEntries(
+        Object.entries(componentSchemas()).map(([name, schema]) => [name, explained(schema, name)]),
+      ),
       headers: headerComponents,
       parameters: headerParameters,
       responses: responseComponents(),
-      examples: Object.fromEntries((Object.keys(errorCodes) as ErrorCode[]).map((code) => [code, { value: errorExample(code) }])),
+      examples: Object.fromEntries(
+        (Object.keys(errorCodes) as ErrorCode[]).map((code) => [code, { value: errorExample(code) }]),
+      ),
     },
   };
 }
 
 const text = { type: 'string' };
-const count = { type: 'integer' };
+const count = { type: 'integer', minimum: 0 };
 const headerComponents: Record<string, Json> = {
   RequestId: { description: "The caller's X-Request-Id, or a new one", required: true, schema: text },
   Location: { description: 'Path of the resource', required: true, schema: text },
+  ETag: { description: 'The version of the resource, for If-Match', required: true, schema: text },
   Link: { description: 'The next page, rel="next"; absent on the last one', schema: text },
   RetryAfter: { description: 'Seconds to wait', required: true, schema: count },
+  RetryAfterIfPending: { description: 'Seconds to wait, where the outcome is under way', schema: count },
   Replayed: { description: 'true where this answers a repeat', schema: { type: 'string', const: 'true' } },
   Challenge: { description: 'How to authenticate', required: true, schema: text },
   RateLimitLimit: { description: 'Requests a minute of this caller; absent where there is no limit', schema: count },
   RateLimitRemaining: { description: 'How many of them are left', schema: count },
   RateLimitReset: { description: 'Seconds until they start over', schema: count },
 };
+const idempotencyKey: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  schema: { type: 'string', maxLength: 255, pattern: '^[!-~]([ -~]*[!-~])?$' },
+  description: 'Makes the request repeatable: one key, one outcome',
+};
 const headerParameters: Record<string, Json> = {
-  RequestId: { name: 'X-Request-Id', in: 'header', schema: text, description: 'Taken over into logs, events and answers when it has 1 to 128 printable ASCII characters, else replaced' },
-  IdempotencyKey: { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 255, pattern: '^[!-~]([ -~]*[!-~])?$' }, description: 'Makes the request repeatable: one key, one outcome' },
+  RequestId: {
+    name: 'X-Request-Id',
+    in: 'header',
+    schema: text,
+    description:
+      'Taken over into logs, events and answers when it has 1 to 128 printable ASCII characters, else replaced',
+  },
+  IfMatch: {
+    name: 'If-Match',
+    in: 'header',
+    schema: text,
+    description: 'The ETag of the version that may be changed, or several; any other version is 412',
+  },
+  IdempotencyKey: idempotencyKey,
+  RequiredIdempotencyKey: { ...idempotencyKey, required: true },
 };
 const parameter = (name: keyof typeof headerParameters): Json => ({ $ref: `#/components/parameters/${name}` });
 const header = (name: keyof typeof headerComponents): Json => ({ $ref: `#/components/headers/${name}` });
 
 /** The headers of an answer to somebody who is known. */
 function knownCallersHeaders(): Record<string, Json> {
-  return { 'X-Request-Id': header('RequestId'), 'RateLimit-Limit': header('RateLimitLimit'), 'RateLimit-Remaining': header('RateLimitRemaining'), 'RateLimit-Reset': header('RateLimitReset') };
+  return {
+    'X-Request-Id': header('RequestId'),
+    'RateLimit-Limit': header('RateLimitLimit'),
+    'RateLimit-Remaining': header('RateLimitRemaining'),
+    'RateLimit-Reset': header('RateLimitReset'),
+  };
 }
 
 function operation(name: EndpointName, endpoint: Endpoint): Json {
-  const { tag, summary, description, method, body } = endpoint;
-  const needed = neededScopes(endpoint).map((scope) => `\`${scope}\``).join(' and ');
+  const { tag, summary, description, method, body, versioned } = endpoint;
+  const needed = neededScopes(endpoint)
+    .map((scope) => `\`${scope}\``)
+    .join(' and ');
   return {
     operationId: name,
     tags: [tag],
     summary,
-    description: [needed === '' ? 'Any authenticated caller.' : `Scope: ${needed}.`, ...(description === undefined ? [] : [description])].join(' '),
-    parameters: [...pathParameters(endpoint), ...queryParameters(endpoint), parameter('RequestId'), ...(method === 'POST' ? [parameter('IdempotencyKey')] : [])],
+    description: [
+      needed === '' ? 'Any authenticated caller.' : `Scope: ${needed}.`,
+      ...(description === undefined ? [] : [description]),
+    ].join(' '),
+    parameters: [
+      ...pathParameters(endpoint),
+      ...queryParameters(name, endpoint),
+      parameter('RequestId'),
+      ...(method === 'POST' ? [parameter(endpoint.needsKey ? 'RequiredIdempotencyKey' : 'IdempotencyKey')] : []),
+      ...(method === 'PATCH' && versioned ? [parameter('IfMatch')] : []),
+    ],
     ...(body ? { requestBody: requestBody(name, endpoint) } : {}),
     responses: { ...successes(name, endpoint), ...errors(endpoint) },
   };
 }
 
 function pathParameters({ path }: Endpoint): Json[] {
-  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({ name, in: 'path', required: true, schema: text, example: exampleOf(name) }));
+  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: text,
+    description: meaningOf(name, ''),
+    example: exampleOf(name),
+  }));
 }
 
-function queryParameters({ query }: Endpoint): Json[] {
+function queryParameters(operation: EndpointName, { query }: Endpoint): Json[] {
   const schema = jsonSchema(query, 'input') as { properties?: Record<string, Json>; required?: string[] };
-  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({ name, in: 'query', required: schema.required?.includes(name) ?? false, schema: withoutNul(property) }));
+  return Object.entries(schema.properties ?? {}).map(([name, { description: said, ...property }]) => ({
+    name,
+    in: 'query',
+    required: schema.required?.includes(name) ?? false,
+    description: meaningOf(name, operation, said),
+    schema: withoutNul(property),
+  }));
 }
 
 /** No parameter takes a NUL; those that take any other text have no pattern that says so. */
 function withoutNul(property: Json): Json {
-  const isFree = property['type'] === 'string' && ['pattern', 'enum', 'const', 'format'].every((rule) => property[rule] === undefined);
+  const isFree =
+    property['type'] === 'string' &&
+    ['pattern', 'enum', 'const', 'format'].every((rule) => property[rule] === undefined);
   return isFree ? { ...property, pattern: textWithoutNul } : property;
 }
 
 function requestBody(name: EndpointName, { body }: Endpoint): Json {
   if (!body) return {};
-  return { required: !body.safeParse({}).success, content: { 'application/json': { schema: jsonSchema(body, 'input'), examples: requestExamples(name) } } };
+  return {
+    required: !body.safeParse({}).success,
+    content: {
+      'application/json': { schema: explained(jsonSchema(body, 'input'), name), examples: requestExamples(name) },
+    },
+  };
 }
 
+const successStatus = { type: 'string', const: 'success', description: 'Always success' };
+const described = (data: Json): Json => ({ ...data, description: 'What was asked for, or made' });
+
 /** The body of a success, around the resource. */
-function envelope({ result, shape, message }: Endpoint): Json {
-  const item = schemaRef(result);
+function envelope(name: EndpointName, { result, shape, message }: Endpoint): Json {
+  const item = explained(schemaRef(result), name);
   if (shape === 'bare' || shape === 'health') return item;
   const data = shape === 'one' || shape === 'document' ? item : { type: 'array', items: item };
-  const complete = message !== null && isSearchable(message) ? { complete: { type: 'boolean', description: 'Only where the list is one that no index confines: false where its page ends because no more rows were looked at; the Link goes on from there' } } : {};
-  return { type: 'object', properties: { status: { type: 'string', const: 'success' }, data, ...complete }, required: ['status', 'data'] };
+  if (shape === 'feed')
+    return {
+      type: 'object',
+      properties: {
+        status: successStatus,
+        data: described(data),
+        cursor: { type: 'string', description: 'Where to go on: give it as `after`' },
+      },
+      required: ['status', 'data', 'cursor'],
+    };
+  const complete =
+    message !== null && isSearchable(message)
+      ? {
+          complete: {
+            type: 'boolean',
+            description:
+              'Only where the list is one that no index confines: false where its page ends because no more rows were looked at; the Link goes on from there',
+          },
+        }
+      : {};
+  return {
+    type: 'object',
+    properties: { status: successStatus, data: described(data), ...complete },
+    required: ['status', 'data'],
+  };
 }
 
 /** The body around each example; of a list, around all of them. */
 function bodyExamples(name: EndpointName, { shape }: Endpoint, changes: Json = {}): Record<string, Json> {
-  const items = Object.entries(answerExamples(name)).map(([title, resource]) => [title, { ...resource, ...changes }] as const);
-  if (shape === 'page' || shape === 'list') return { items: { value: { status: 'success', data: items.map(([, item]) => item) } } };
-  return Object.fromEntries(items.map(([title, data]) => [title, { value: shape === 'one' || shape === 'document' ? { status: 'success', data } : data }]));
+  const items = Object.entries(answerExamples(name)).map(
+    ([title, resource]) => [title, { ...resource, ...changes }] as const,
+  );
+  const cursor = shape === 'feed' ? { cursor: exampleCursor } : {};
+  if (shape === 'page' || shape === 'list' || shape === 'feed')
+    return { items: { value: { status: 'success', data: items.map(([, item]) => item), ...cursor } } };
+  return Object.fromEntries(
+    items.map(([title, data]) => [
+      title,
+      { value: shape === 'one' || shape === 'document' ? { status: 'success', data } : data },
+    ]),
+  );
 }
 
 function successes(name: EndpointName, endpoint: Endpoint): Record<string, Json> {
-  const { method, success, pending, approval } = endpoint;
-  const schema = envelope(endpoint);
+  const { method, success, pending, approval, versioned } = endpoint;
+  const schema = envelope(name, endpoint);
   const content = { 'application/json': { schema, examples: bodyExamples(name, endpoint) } };
+  const file = endpoint.pdf ? { 'application/pdf': { schema: { type: 'string', format: 'binary' } } } : {};
   const headers = knownCallersHeaders();
   if (success === 201) headers['Location'] = header('Location');
-  if (isPaged(endpoint)) headers['Link'] = header('Link');
+  if (versioned) headers['ETag'] = header('ETag');
+  if (isPaged(endpoint) || endpoint.shape === 'feed') headers['Link'] = header('Link');
   if (method === 'POST') headers['Idempotent-Replayed'] = header('Replayed');
-  const answers: Record<string, Json> = { [success]: { description: success === 201 ? 'Created' : endpoint.summary, headers, content, ...links(name) } };
+  const answers: Record<string, Json> = {
+    [success]: {
+      description: success === 201 ? 'Created' : endpoint.summary,
+      headers,
+      content: { ...content, ...file },
+      ...links(name),
+    },
+  };
   if (pending) {
     const waiting = { ...knownCallersHeaders(), Location: header('Location'), 'Retry-After': header('RetryAfter') };
-    const unfinished = { 'application/json': { schema, examples: bodyExamples(name, endpoint, { status: 'Pending' }) } };
-    answers['202'] = { description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`, headers: waiting, content: unfinished, ...links(name) };
+    const unfinished = {
+      'application/json': { schema, examples: bodyExamples(name, endpoint, { status: 'Pending' }) },
+    };
+    answers['202'] = {
+      description: `Accepted, outcome not known yet: ${name} is under way; ask again at Location`,
+      headers: waiting,
+      content: unfinished,
+      ...links(name),
+    };
   }
   if (approval) answers['202'] = withApproval(answers['202']);
   return answers;
@@ -144,21 +303,54 @@ const awaitsApproval = 'A second person must approve it (FOUR_EYES): nothing has
 
 /** 202 with an Approval, besides what else it may hold. */
 function withApproval(pending: Json | undefined): Json {
-  const approvalBody = { type: 'object', properties: { status: { type: 'string', const: 'success' }, data: schemaRef(approvalSchema) }, required: ['status', 'data'] };
+  const approvalBody = {
+    type: 'object',
+    properties: { status: successStatus, data: described(schemaRef(approvalSchema)) },
+    required: ['status', 'data'],
+  };
   const examples = { approval: { value: { status: 'success', data: waitingExample } } };
   const headers = { ...knownCallersHeaders(), Location: header('Location'), 'Idempotent-Replayed': header('Replayed') };
-  if (!pending) return { description: awaitsApproval, headers, content: { 'application/json': { schema: approvalBody, examples } } };
-  const { description, content, headers: own, ...rest } = pending as { description: string; headers: Record<string, Json>; content: { 'application/json': { schema: Json; examples: Json } } };
+  if (!pending)
+    return {
+      description: awaitsApproval,
+      headers,
+      content: { 'application/json': { schema: approvalBody, examples } },
+    };
+  const {
+    description,
+    content,
+    headers: own,
+    ...rest
+  } = pending as {
+    description: string;
+    headers: Record<string, Json>;
+    content: { 'application/json': { schema: Json; examples: Json } };
+  };
   const { schema, examples: ofPending } = content['application/json'];
-  const both = { 'application/json': { schema: { anyOf: [schema, approvalBody] }, examples: { ...ofPending, ...examples } } };
+  const both = {
+    'application/json': { schema: { anyOf: [schema, approvalBody] }, examples: { ...ofPending, ...examples } },
+  };
   // Nobody is told when to ask again where a person decides.
   const { 'Retry-After': _later, ...common } = own;
-  const retryAfter = { ...headerComponents['RetryAfter'], required: false, description: 'Seconds to wait, where the outcome is under way' };
-  return { ...rest, description: `${description}. Or: ${awaitsApproval}`, headers: { ...headers, ...common, 'Retry-After': retryAfter }, content: both };
+  return {
+    ...rest,
+    description: `${description}. Or: ${awaitsApproval}`,
+    headers: { ...headers, ...common, 'Retry-After': header('RetryAfterIfPending') },
+    content: both,
+  };
 }
 
 const everywhere: ErrorCode[] = [
-  'validation_failed', 'unknown_parameter', 'missing_credentials', 'invalid_credentials', 'ambiguous_credentials', 'request_timeout', 'rate_limited', 'headers_too_large', 'internal_error', 'service_unavailable',
+  'validation_failed',
+  'unknown_parameter',
+  'missing_credentials',
+  'invalid_credentials',
+  'ambiguous_credentials',
+  'request_timeout',
+  'rate_limited',
+  'headers_too_large',
+  'internal_error',
+  'service_unavailable',
 ];
 const withBody: ErrorCode[] = ['malformed_json', 'unknown_field', 'body_too_large', 'unsupported_media_type'];
 
@@ -166,10 +358,17 @@ const withBody: ErrorCode[] = ['malformed_json', 'unknown_field', 'body_too_larg
 function errors(endpoint: Endpoint): Record<string, Json> {
   const codes = new Set<ErrorCode>([...everywhere, ...endpoint.errors]);
   if (endpoint.scope !== null) codes.add('insufficient_scope');
-  if (endpoint.body) withBody.forEach((code) => codes.add(code));
+  // A DELETE takes none, and reads what comes all the same.
+  if (endpoint.method !== 'GET') withBody.forEach((code) => codes.add(code));
   const byStatus = Map.groupBy([...codes], (code) => errorCodes[code].status);
-  const answers = [...byStatus].sort(([left], [right]) => left - right).map(([status, group]) => [String(status), errorResponseRef(status, group)] as const);
-  return Object.fromEntries(endpoint.method === 'POST' ? answers.map(([status, answer]) => [status, status === '400' ? replayable(answer) : answer]) : answers);
+  const answers = [...byStatus]
+    .sort(([left], [right]) => left - right)
+    .map(([status, group]) => [String(status), errorResponseRef(status, group)] as const);
+  return Object.fromEntries(
+    endpoint.method === 'POST'
+      ? answers.map(([status, answer]) => [status, status === '400' ? replayable(answer) : answer])
+      : answers,
+  );
 }
 
 /** Refusals that are kept are replayed too. */
@@ -186,11 +385,18 @@ function errorResponseRef(status: number, codes: ErrorCode[]): Json {
 function responseComponents(): Record<string, Json> {
   const all = Object.keys(errorCodes) as ErrorCode[];
   const single = all.map((code) => [code, errorResponse(errorCodes[code].status, [code])]);
-  return { unauthenticated: errorResponse(401, all.filter((code) => errorCodes[code].status === 401)), ...Object.fromEntries(single) };
+  return {
+    unauthenticated: errorResponse(
+      401,
+      all.filter((code) => errorCodes[code].status === 401),
+    ),
+    ...Object.fromEntries(single),
+  };
 }
 
 function errorResponse(status: number, codes: ErrorCode[]): Json {
-  const headers: Record<string, Json> = status === 401 ? { 'X-Request-Id': header('RequestId') } : knownCallersHeaders();
+  const headers: Record<string, Json> =
+    status === 401 ? { 'X-Request-Id': header('RequestId') } : knownCallersHeaders();
   if (status === 401 || status === 403) headers['WWW-Authenticate'] = header('Challenge');
   if (status === 429 || status === 503) headers['Retry-After'] = header('RetryAfter');
   if (status === 409) headers['Idempotent-Replayed'] = header('Replayed');

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createBreaker, isRefused } from './breaker.ts';
 import type { Breaker } from './breaker.ts';
+import { createBreaker, isRefused } from './breaker.ts';
 
 const silence = new Error('no reply');
 let breaker: Breaker<string>;

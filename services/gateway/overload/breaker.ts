@@ -16,9 +16,10 @@ const silentMs = 3_000;
 const halfOpenAfterMs = 1_000;
 
 /**
- * A circuit breaker that opens when a service stays silent. Opossum opens by the share of requests that fail, but here a
- * request fails only after seconds of waiting, so that share says nothing of the service: one reply shows that it is there.
- * A refusal is a reply like any other. Open, it tries one request after a second; any reply closes it.
+ * A circuit breaker that opens when a service stays silent. Opossum opens by the share of requests
+ * that fail, but here a request fails only after seconds of waiting, so that share says nothing of
+ * the service: one reply shows that it is there. A refusal is a reply like any other. Open, it
+ * tries one request after a second; any reply closes it.
  */
 export function createBreaker<Reply>({ name, logger, isSilence }: BreakerOptions): Breaker<Reply> {
   const circuit: Breaker<Reply> = new CircuitBreaker((request: () => Promise<Reply>) => request(), {

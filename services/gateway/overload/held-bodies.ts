@@ -13,8 +13,12 @@ export const maxHeldBytes = 32 * 1024 * 1024;
 /** Of one caller, so that no caller can take the room of the others. */
 const maxPerCaller = maxHeldBytes / 16;
 
-const tooManyOfCaller = new Refused(refusal('rate_limited', 'too many request bodies of this caller at once; nothing was executed'));
-const tooMany = new Refused(refusal('service_unavailable', 'too many requests at once; nothing was executed, the request can be repeated'));
+const tooManyOfCaller = new Refused(
+  refusal('rate_limited', 'too many request bodies of this caller at once; nothing was executed'),
+);
+const tooMany = new Refused(
+  refusal('service_unavailable', 'too many requests at once; nothing was executed, the request can be repeated'),
+);
 
 export function createHeldBodies(onShed: () => void): HeldBodies {
   const byCaller = new Map<string, number>();

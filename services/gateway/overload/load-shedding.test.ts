@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { Queue } from './load-shedding.ts';
 
 /**
- * A queue before a service that answers `perSecond` requests, in batches of `batchMs`; time is simulated in steps of 10 ms.
+ * A queue before a service that answers `perSecond` requests, in batches of `batchMs`; time is
+ * simulated in steps of 10 ms.
  * `offer` gives how many requests come in a step, also by how many wait already (a closed loop).
  */
 function simulate(service: (atMs: number) => number, batchMs = 20) {
@@ -53,14 +54,17 @@ const perStep = (perSecond: number) => {
   };
 };
 
-test.each([100, 300, 1_500, 3_000])('five times the capacity of %i/s: all of the capacity is used, and nobody waits for long', (capacity) => {
-  const { run } = simulate(() => capacity);
-  run(5_000, perStep(5 * capacity));
-  const { offered, refused, answered, longestMs } = run(10_000, perStep(5 * capacity));
-  expect(answered).toBeGreaterThan(0.95 * 10 * capacity);
-  expect(refused / offered).toBeCloseTo(0.8, 1);
-  expect(longestMs).toBeLessThan(4_000);
-});
+test.each([100, 300, 1_500, 3_000])(
+  'five times the capacity of %i/s: all of the capacity is used, and nobody waits for long',
+  (capacity) => {
+    const { run } = simulate(() => capacity);
+    run(5_000, perStep(5 * capacity));
+    const { offered, refused, answered, longestMs } = run(10_000, perStep(5 * capacity));
+    expect(answered).toBeGreaterThan(0.95 * 10 * capacity);
+    expect(refused / offered).toBeCloseTo(0.8, 1);
+    expect(longestMs).toBeLessThan(4_000);
+  },
+);
 
 test.each([20, 100, 400])('with batches of %i ms, too', (batchMs) => {
   const { run } = simulate(() => 1_000, batchMs);
@@ -87,11 +91,13 @@ test('a burst after quiet hours is not judged by the quiet', () => {
   const { run } = simulate(() => 1_500);
   run(5_000, perStep(10));
   let burst = 1_500;
-  expect(run(3_000, () => {
-    const coming = burst;
-    burst = 0;
-    return coming;
-  })).toMatchObject({ refused: 0, answered: 1_500 });
+  expect(
+    run(3_000, () => {
+      const coming = burst;
+      burst = 0;
+      return coming;
+    }),
+  ).toMatchObject({ refused: 0, answered: 1_500 });
 });
 
 test('a short pause of the service refuses nobody', () => {
@@ -138,4 +144,3 @@ test('a few slow requests are no overload', () => {
   const { run } = simulate(() => 5);
   expect(run(10_000, (waiting) => 50 - waiting).refused).toBe(0);
 });
-

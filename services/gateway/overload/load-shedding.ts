@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import { endpoints } from '#libs/contracts/endpoints.ts';
 import type { EndpointName } from '#libs/contracts/endpoints.ts';
+import { endpoints } from '#libs/contracts/endpoints.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { TopicName } from '#libs/contracts/topics.ts';
@@ -8,9 +8,15 @@ import type { Clock } from '#libs/service/clock.ts';
 import { Refused } from '../http/errors.ts';
 import type { GatewayMetrics } from '../observe/gateway-metrics.ts';
 
-/** Refuses requests while more come than can be answered, so that those which are taken are answered soon (decision 12). */
+/**
+ * Refuses requests while more come than can be answered, so that those which are taken are answered
+ * soon (decision 12).
+ */
 export interface LoadShedding {
-  /** The refusal of a request that is not to be taken now; undefined: take it. Nothing of the request is looked at yet. */
+  /**
+   * The refusal of a request that is not to be taken now; undefined: take it. Nothing of the
+   * request is looked at yet.
+   */
   refuse(request: FastifyRequest): Refused | undefined;
   /** A message to this topic is on its way; call what it returns when the wait for its reply is over. */
   enter(topic: TopicName): (isAnswered: boolean) => void;
@@ -22,7 +28,10 @@ export interface LoadShedding {
 const maxWaitMs = 500;
 /** So many must have waited for so long: a slow query, or a reply that was lost, is no overload. */
 const enough = 100;
-/** A service that has not replied for so long has stopped, which says nothing of its speed: that is the breaker's business. */
+/**
+ * A service that has not replied for so long has stopped, which says nothing of its speed: that is
+ * the breaker's business.
+ */
 const silenceMs = 1_000;
 
 /** The requests that wait for the replies to one topic. All times are in ms of a monotonic clock. */
@@ -64,7 +73,8 @@ function topicsOf(name: EndpointName): TopicName[] {
 }
 
 // Made once: under overload every microsecond of a refusal counts.
-const unavailable = (why: string) => new Refused(refusal('service_unavailable', `${why}; nothing was executed, the request can be repeated`));
+const unavailable = (why: string) =>
+  new Refused(refusal('service_unavailable', `${why}; nothing was executed, the request can be repeated`));
 const overloaded = unavailable('too many requests at once');
 const wrongClock = unavailable("this gateway's clock is not right");
 
@@ -75,7 +85,11 @@ export interface LoadSheddingOptions {
   now?: () => number;
 }
 
-export function createLoadShedding({ clock, metrics, now = () => performance.now() }: LoadSheddingOptions): LoadShedding {
+export function createLoadShedding({
+  clock,
+  metrics,
+  now = () => performance.now(),
+}: LoadSheddingOptions): LoadShedding {
   const queues = new Map<TopicName, Queue>();
   const queueOf = (topic: TopicName): Queue => {
     const queue = queues.get(topic) ?? new Queue();
@@ -86,7 +100,9 @@ export function createLoadShedding({ clock, metrics, now = () => performance.now
   const reasonFor = (endpoint: EndpointName | undefined, isWrite: boolean) => {
     if (isWrite && !clock.check().ok) return 'clock';
     const at = now();
-    return endpoint !== undefined && asked.get(endpoint)?.some((queue) => queue.isTooLong(at)) === true ? 'queue' : undefined;
+    return endpoint !== undefined && asked.get(endpoint)?.some((queue) => queue.isTooLong(at)) === true
+      ? 'queue'
+      : undefined;
   };
 
   return {

@@ -10,7 +10,11 @@ export class Searches {
   /** Rejects with a Refused (rate_limited) where the caller has enough of them under way. */
   async run<T>(actor: string, search: () => Promise<T>): Promise<T> {
     const count = this.#underWay.get(actor) ?? 0;
-    if (count >= maxPerCaller) throw refuse('rate_limited', `more than ${maxPerCaller} lists at a time that no index confines; give an account, or wait for one of them`);
+    if (count >= maxPerCaller)
+      throw refuse(
+        'rate_limited',
+        `more than ${maxPerCaller} lists at a time that no index confines; give an account, or wait for one of them`,
+      );
     this.#underWay.set(actor, count + 1);
     try {
       return await search();

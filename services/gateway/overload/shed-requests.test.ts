@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { errorBodySchema } from '#libs/contracts/errors.ts';
+import { ids, ok, samples, testApp } from '../test/test-app.ts';
 import { createHeldBodies, maxHeldBytes } from './held-bodies.ts';
 import { createLoadShedding } from './load-shedding.ts';
-import { ids, ok, samples, testApp } from '../test/test-app.ts';
 
 const metrics = { shed: () => undefined };
 const rightClock = { now: Date.now, check: () => ({ ok: true }) };
@@ -22,7 +22,12 @@ function overloaded() {
 test('overload: 503 with Retry-After before anything is looked at, nothing is sent, and other services are asked', async () => {
   const { app, sent, keyHeader } = await testApp(reply, { loadShedding: overloaded() });
   const requests = [
-    { method: 'POST', url: '/transactions', headers: { ...keyHeader(), 'content-type': 'application/json' }, payload: deposit },
+    {
+      method: 'POST',
+      url: '/transactions',
+      headers: { ...keyHeader(), 'content-type': 'application/json' },
+      payload: deposit,
+    },
     { method: 'POST', url: '/transactions', headers: { 'content-type': 'text/plain' }, payload: 'x'.repeat(70_000) },
     { method: 'POST', url: '/transfers', headers: { authorization: 'Bearer x.y.z' } },
   ] as const;
@@ -30,7 +35,10 @@ test('overload: 503 with Retry-After before anything is looked at, nothing is se
     const response = await app.inject(request);
     expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '1']);
     const requestId = response.headers['x-request-id'];
-    expect(errorBodySchema.parse(response.json())).toMatchObject({ code: 'service_unavailable', request_id: requestId });
+    expect(errorBodySchema.parse(response.json())).toMatchObject({
+      code: 'service_unavailable',
+      request_id: requestId,
+    });
   }
   expect(sent).toEqual([]);
   const read = await app.inject({ method: 'GET', url: `/clients/${ids.client}`, headers: keyHeader() });
@@ -42,7 +50,12 @@ test('with a wrong clock writes are 503, reads go on, and a preflight is answere
   const { app, sent, keyHeader } = await testApp(reply, { clock });
   const headers = { ...keyHeader(), 'content-type': 'application/json' };
   const write = await app.inject({ method: 'POST', url: '/transactions', headers, payload: deposit });
-  expect([write.statusCode, write.json().code, write.headers['retry-after'], sent.length]).toEqual([503, 'service_unavailable', '1', 0]);
+  expect([write.statusCode, write.json().code, write.headers['retry-after'], sent.length]).toEqual([
+    503,
+    'service_unavailable',
+    '1',
+    0,
+  ]);
   expect(write.json().message).toContain('clock');
   const read = await app.inject({ method: 'GET', url: `/clients/${ids.client}`, headers: keyHeader() });
   expect(read.statusCode).toBe(200);

@@ -5,34 +5,47 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { ErrorCode } from '#libs/contracts/errors.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import type { EventData } from '#libs/contracts/events.ts';
-import { messageOfType } from '#libs/contracts/messages.ts';
 import type { MessageName } from '#libs/contracts/messages.ts';
+import { messageOfType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { createSecretKeys } from '#libs/contracts/webhook-secret.ts';
 import type { OutgoingMessage } from '#libs/kafka/publish/publish.ts';
 import { RequestError } from '#libs/kafka/request-reply/request-reply.ts';
 import { createMetrics } from '#libs/service/metrics.ts';
 import { createApiKeys } from '../access/api-keys.ts';
-import { createApp } from '../http/app.ts';
-import type { AppDependencies } from '../http/app.ts';
+import { createAuditRecords } from '../access/audit-records.ts';
 import { createCursors } from '../api/cursor.ts';
 import { createForwarder } from '../api/forward.ts';
+import type { AppDependencies } from '../http/app.ts';
+import { createApp } from '../http/app.ts';
 import { createGatewayMetrics } from '../observe/gateway-metrics.ts';
-import { createLoadShedding } from '../overload/load-shedding.ts';
 import type { LoadShedding } from '../overload/load-shedding.ts';
-import { createAuditRecords } from '../access/audit-records.ts';
+import { createLoadShedding } from '../overload/load-shedding.ts';
 
 /** What a service would reply: a body, or why there is none. */
 export type Answer = ReplyBody | RequestError['stage'] | 'malformed';
-export type Service = (message: { name: MessageName; data: Record<string, unknown>; headers: Record<string, string>; topic: string; partition: number }) => Answer | Promise<Answer>;
+export type Service = (message: {
+  name: MessageName;
+  data: Record<string, unknown>;
+  headers: Record<string, string>;
+  topic: string;
+  partition: number;
+}) => Answer | Promise<Answer>;
 
 export const ok = (data: unknown): ReplyBody => ({ ok: true, data });
-export const refused = (code: ErrorCode, message = 'refused', details?: Record<string, unknown>): ReplyBody => ({ ok: false, refusal: refusal(code, message, { details }) });
+export const refused = (code: ErrorCode, message = 'refused', details?: Record<string, unknown>): ReplyBody => ({
+  ok: false,
+  refusal: refusal(code, message, { details }),
+});
 
 const pepper = 'a pepper of sixteen';
 const silent = pino({ level: 'silent' });
 
 /** The app with services that are a function in this process. Everything else is what runs in production. */
-export async function testApp(service: Service = () => 'no_reply', options: Partial<AppDependencies> & { loadShedding?: LoadShedding } = {}) {
+export async function testApp(
+  service: Service = () => 'no_reply',
+  options: Partial<AppDependencies> & { loadShedding?: LoadShedding } = {},
+) {
   const sent: OutgoingMessage[] = [];
   const recorded: OutgoingMessage[] = [];
   const waits: number[] = [];
@@ -44,15 +57,34 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     const name = messageOfType(message.headers['ce_type'] ?? '');
     if (name === undefined) throw new Error('a message of an unknown type was sent');
     const data = JSON.parse(String(message.value)) as Record<string, unknown>;
-    const answer = await service({ name, data, headers: message.headers, topic: message.topic, partition: message.partition ?? -1 });
+    const answer = await service({
+      name,
+      data,
+      headers: message.headers,
+      topic: message.topic,
+      partition: message.partition ?? -1,
+    });
     if (answer === 'malformed') return { headers: {}, value: Buffer.from('{"ok":true,"data":{"unexpected":1}}') };
     if (typeof answer === 'string') throw new RequestError(answer, answer);
     return { headers: {}, value: Buffer.from(JSON.stringify(answer)) };
   };
-  const apiKeys = createApiKeys({ pepper, environments: ['live', 'test'], logger: silent, onUse: () => undefined, now: Date.now });
+  const apiKeys = createApiKeys({
+    pepper,
+    environments: ['live', 'test'],
+    logger: silent,
+    onUse: () => undefined,
+    now: Date.now,
+  });
   const clock = { now: Date.now, check: () => ({ ok: true }), ...options.clock };
   const loadShedding = options.loadShedding ?? createLoadShedding({ clock, metrics });
-  const forwarder = createForwarder({ request, loadShedding, now: clock.now, prefix: 'test.', logger: silent, metrics });
+  const forwarder = createForwarder({
+    request,
+    loadShedding,
+    now: clock.now,
+    prefix: 'test.',
+    logger: silent,
+    metrics,
+  });
   const auditRecords = createAuditRecords({ publisher, prefix: 'test.', logger: silent, now: Date.now, metrics });
   const app = await createApp({
     loadShedding,
@@ -61,11 +93,20 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
     apiKeys,
     auditRecords,
     pepper,
+    secretKeys: createSecretKeys(['a key for secrets of webhooks, of tests']),
     keyMaxLifetimeMs: 365 * 24 * 60 * 60 * 1000,
-    cursors: createCursors('a secret of sixteen'),
-    idempotencySecret: 'a secret of sixteen',
+    cursors: createCursors(() => ({ first: 'a secret of sixteen', all: ['a secret of sixteen'] })),
+    idempotencySecrets: { secrets: ['a secret of sixteen'] },
     apiVersion: '1.2.3',
-    tokens: { issuer: 'https://issuer.example', audience: 'core-banking', algorithms: ['RS256'], keySet: undefined, wholeBankClients: ['*'], maxLifetimeS: 3600 },
+    letterhead: { name: 'Bank of Nairobi', address: ['1 Kenyatta Avenue'], timeZone: 'Africa/Nairobi' },
+    tokens: {
+      issuer: 'https://issuer.example',
+      audience: 'core-banking',
+      algorithms: ['RS256'],
+      keySet: undefined,
+      wholeBankClients: ['*'],
+      maxLifetimeS: 3600,
+    },
     rateLimitPerMinute: 0,
     authFailuresPerMinute: 0,
     trustProxy: [],
@@ -80,8 +121,19 @@ export async function testApp(service: Service = () => 'no_reply', options: Part
   });
   app.addHook('onClose', async () => forwarder.stop());
 
-  const takeKey = (state: Partial<EventData<'corebanking.api_key.v1'>> & { key_id: string; secret_hash: string }): void => {
-    const full = { family_id: state.key_id, scopes: [...scopes], environment: 'live', client_id: null, expires_at: '2999-01-01T00:00:00.000Z', revoked_at: null, version: 1, ...state };
+  const takeKey = (
+    state: Partial<EventData<'corebanking.api_key.v1'>> & { key_id: string; secret_hash: string },
+  ): void => {
+    const full = {
+      family_id: state.key_id,
+      scopes: [...scopes],
+      environment: 'live',
+      client_id: null,
+      expires_at: '2999-01-01T00:00:00.000Z',
+      revoked_at: null,
+      version: 1,
+      ...state,
+    };
     apiKeys.take(state.key_id, Buffer.from(JSON.stringify(full)));
   };
   let keys = 0;
@@ -101,25 +153,87 @@ export const ids = {
   other: `acc_${'b'.repeat(32)}`,
   transaction: `txn_${'a'.repeat(32)}`,
   transfer: `trf_${'a'.repeat(32)}`,
+  hold: `hld_${'a'.repeat(32)}`,
 };
 
 const time = '2026-01-02T03:04:05.678Z';
 export const samples = {
-  client: { client_id: ids.client, client_type: 'Corporate', company_name: 'x', registration_number: 'y', email: 'a@b.cc', contact_number: '+254700000001', address: null, created_at: time, updated_at: time },
-  master: { account_id: ids.account, client_id: ids.client, account_number: 'SAV-1', account_type: 'Savings', currency: 'USD', status: 'Active', created_at: time, updated_at: time },
+  client: {
+    client_id: ids.client,
+    client_type: 'Corporate',
+    company_name: 'x',
+    registration_number: 'y',
+    email: 'a@b.cc',
+    contact_number: '+254700000001',
+    address: null,
+    created_at: time,
+    updated_at: time,
+  },
+  master: {
+    account_id: ids.account,
+    client_id: ids.client,
+    account_number: 'SAV-1',
+    account_type: 'Savings',
+    currency: 'USD',
+    status: 'Active',
+    created_at: time,
+    updated_at: time,
+  },
   ledger: { account_id: ids.account, account_number: 'SAV-1', currency: 'USD', status: 'Frozen', balance: '10.50' },
-  transaction: { transaction_id: ids.transaction, account_id: ids.account, transaction_type: 'Deposit', amount: '25.00', currency: 'USD', description: null, reference: null, status: 'Completed', created_at: time, direction: 'credit' },
-  transfer: { transfer_id: ids.transfer, from_account_id: ids.account, to_account_id: ids.other, amount: '5.00', currency: 'USD', description: null, status: 'Completed', created_at: time },
-  key: { name: 'x', scopes: ['accounts:read'], environment: 'live', client_id: null, status: 'active', created_at: time, created_by: 'x', expires_at: '2999-01-01T00:00:00.000Z', last_used_at: null, revoked_at: null, rotated_from: null },
+  transaction: {
+    transaction_id: ids.transaction,
+    account_id: ids.account,
+    transaction_type: 'Deposit',
+    amount: '25.00',
+    currency: 'USD',
+    description: null,
+    reference: null,
+    status: 'Completed',
+    created_at: time,
+    direction: 'credit',
+  },
+  transfer: {
+    transfer_id: ids.transfer,
+    from_account_id: ids.account,
+    to_account_id: ids.other,
+    amount: '5.00',
+    currency: 'USD',
+    description: null,
+    status: 'Completed',
+    created_at: time,
+  },
+  key: {
+    name: 'x',
+    scopes: ['accounts:read'],
+    environment: 'live',
+    client_id: null,
+    status: 'active',
+    created_at: time,
+    created_by: 'x',
+    expires_at: '2999-01-01T00:00:00.000Z',
+    last_used_at: null,
+    revoked_at: null,
+    rotated_from: null,
+  },
 };
 
 /** The app, and a caller with all scopes. */
 async function testCaller(service: Service) {
   const made = await testApp(service);
   const key = made.keyHeader();
-  const call = async (method: 'GET' | 'POST' | 'PATCH', url: string, body?: unknown, headers: Record<string, string> = {}) => {
+  const call = async (
+    method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+    url: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ) => {
     const payload = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
-    const response = await made.app.inject({ method, url, headers: { ...key, ...(payload === undefined ? {} : { 'content-type': 'application/json' }), ...headers }, payload });
+    const response = await made.app.inject({
+      method,
+      url,
+      headers: { ...key, ...(payload === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      payload,
+    });
     return { status: response.statusCode, body: response.json(), headers: response.headers };
   };
   return { ...made, call };

@@ -3,18 +3,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { auditId } from '#libs/contracts/ids.ts';
 import { messageType } from '#libs/contracts/messages.ts';
-import { topicName, type TopicName, topics } from '#libs/contracts/topics.ts';
+import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/received-message.ts';
 import { createPublisher } from '#libs/kafka/publish/publish.ts';
 import { anyTopic, FaultProxy, logger, testKafka, unique, until } from '#libs/kafka/test/test-kit.ts';
 import { ensureTopics } from '#libs/kafka/topics.ts';
-import { createPool } from '#libs/postgres/pool.ts';
 import { createRelay } from '#libs/postgres/outbox/relay.ts';
+import { createPool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { createAuditSender, insertAudits } from './audit-sender.ts';
-import { freshBits, startLedger } from '../test/harness.ts';
 import type { LedgerHarness } from '../test/harness.ts';
+import { freshBits, startLedger } from '../test/harness.ts';
+import { createAuditSender, insertAudits } from './audit-sender.ts';
 
 const kafka = testKafka();
 const prefix = `${unique('audits')}.`;
@@ -29,7 +29,12 @@ beforeAll(async () => {
   proxy = await new FaultProxy().open();
   ledger = await startLedger();
   const names = ['ledger.audit', 'transactions', 'balances'] as const;
-  const topicOf = (name: TopicName) => ({ name: topicName(prefix, name), partitions: topics[name].partitions, replication_factor: 1, config: {} });
+  const topicOf = (name: TopicName) => ({
+    name: topicName(prefix, name),
+    partitions: topics[name].partitions,
+    replication_factor: 1,
+    config: {},
+  });
   await ensureTopics(kafka, names.map(topicOf));
   await Promise.all([startSender(), startSender(), startRelay()]);
 }, 120_000);
@@ -63,14 +68,28 @@ async function startRelay(): Promise<void> {
   const publisher = createPublisher(kafka, { logger, name: 'events', topics: anyTopic() });
   stops.push(() => publisher.stop());
   await publisher.start();
-  const relay = createRelay({ pool, publisher, schema: 'ledger', topicName: (name) => topicName(prefix, name as TopicName), source: 'ledger', logger });
+  const relay = createRelay({
+    pool,
+    publisher,
+    schema: 'ledger',
+    topicName: (name) => topicName(prefix, name as TopicName),
+    source: 'ledger',
+    logger,
+  });
   stops.push(() => relay.stop());
   relay.start();
 }
 
 const record = (n: number): AuditRecord => ({
-  audit_id: auditId(`txn_${freshBits()}`), created_at: '2026-01-02T03:04:05.678Z', actor: `jwt:test|${n % 3}`,
-  action: 'reverse_transaction', resource_id: `txn_${n}`, outcome: 'success', request_id: `req-${n}`, details: { n }, address: null,
+  audit_id: auditId(`txn_${freshBits()}`),
+  created_at: '2026-01-02T03:04:05.678Z',
+  actor: `jwt:test|${n % 3}`,
+  action: 'reverse_transaction',
+  resource_id: `txn_${n}`,
+  outcome: 'success',
+  request_id: `req-${n}`,
+  details: { n },
+  address: null,
 });
 
 async function keep(count: number): Promise<AuditRecord[]> {
@@ -80,7 +99,8 @@ async function keep(count: number): Promise<AuditRecord[]> {
 }
 
 const kept = async () => (await ledger.owner.query('select from audit_outbox')).rowCount;
-const unpublished = async () => (await ledger.owner.query('select from outbox_batches where published_at is null')).rowCount;
+const unpublished = async () =>
+  (await ledger.owner.query('select from outbox_batches where published_at is null')).rowCount;
 
 async function sent(topic: TopicName): Promise<ReceivedMessage[]> {
   const read: ReceivedMessage[] = [];

@@ -25,15 +25,16 @@ const publishTimeoutMs = 3000;
 /** Keeps audit records, in the transaction that does what they say, until accounts gets them. */
 export async function insertAudits(client: Queries, records: readonly AuditRecord[]): Promise<void> {
   if (records.length === 0) return;
-  await client.query('insert into audit_outbox (audit_id, record) select * from unnest($1::text[], $2::text[]) on conflict do nothing', [
-    textArray(records.map(({ audit_id }) => audit_id)),
-    textArray(records.map((record) => JSON.stringify(record))),
-  ]);
+  await client.query(
+    'insert into audit_outbox (audit_id, record) select * from unnest($1::text[], $2::text[]) on conflict do nothing',
+    [textArray(records.map(({ audit_id }) => audit_id)), textArray(records.map((record) => JSON.stringify(record)))],
+  );
 }
 
 /**
- * Sends the ledger's audit records to accounts, by a table and a topic of their own: no event waits behind them. They need
- * no order, so every ledger sends what no other one is sending; accounts knows repeats by audit_id.
+ * Sends the ledger's audit records to accounts, by a table and a topic of their own: no event waits
+ * behind them. They need no order, so every ledger sends what no other one is sending; accounts
+ * knows repeats by audit_id.
  */
 export function createAuditSender({ pool, publisher, prefix, logger, pollMs = 1000 }: AuditSenderOptions) {
   const stopping = new AbortController();
@@ -75,6 +76,14 @@ async function sendSome(pool: Pool, publisher: AuditSenderOptions['publisher'], 
 function messageOf(record: AuditRecord, prefix: string): OutgoingMessage {
   const { audit_id, actor, created_at: time, request_id } = record;
   const type = messageType('record_audit');
-  const headers = toHeaders({ message_id: audit_id, type, source: source.ledger, time, subject: actor, request_id, actor });
+  const headers = toHeaders({
+    message_id: audit_id,
+    type,
+    source: source.ledger,
+    time,
+    subject: actor,
+    request_id,
+    actor,
+  });
   return { topic: topicName(prefix, 'ledger.audit'), key: actor, value: JSON.stringify(record), headers };
 }

@@ -1,15 +1,26 @@
 import type { AuditRecord } from '#libs/contracts/administration.ts';
 import { auditId } from '#libs/contracts/ids.ts';
-import type { Command, Decision } from '../domain/decision.ts';
+import type { Command, CommandName, Decision } from '../domain/decision.ts';
+
+const ofStaff = new Set<CommandName>([
+  'create_transaction',
+  'create_transfer',
+  'create_batch',
+  'place_hold',
+  'capture_hold',
+  'release_hold',
+]);
 
 /**
- * The audit record of a posting that auditors ask about, kept for accounts by the transaction that posts it
- * (audit-sender.ts): a reversal by anyone, a deposit, withdrawal or transfer by a member of staff in person. Undefined for all
- * others, for repeats, and for refusals that are not kept. Openings and changes of status are recorded by accounts.
+ * The audit record of a posting that auditors ask about, kept for accounts by the transaction that
+ * posts it (audit-sender.ts): a reversal by anyone, a deposit, withdrawal or transfer, their batch
+ * besides, and what is done with holds, by a member of staff in person. Undefined for all others,
+ * for repeats, and for refusals that are not kept. Openings and changes of status are recorded by
+ * accounts.
  */
 export function auditOf(command: Command, decision: Decision, now: string): AuditRecord | undefined {
   const { name, context } = command;
-  const isAudited = name === 'reverse_transaction' || ((name === 'create_transaction' || name === 'create_transfer') && context.staff === 'true');
+  const isAudited = name === 'reverse_transaction' || (ofStaff.has(name) && context.staff === 'true');
   const isFresh = decision.transactions.length > 0 || decision.keep !== undefined;
   if (!isAudited || !isFresh) return undefined;
   return {
@@ -17,17 +28,44 @@ export function auditOf(command: Command, decision: Decision, now: string): Audi
     created_at: now,
     actor: context.actor || 'system',
     action: name,
-    resource_id: context.message_id,
+    resource_id:
+      name === 'release_hold'
+        ? command.data.hold_id
+        : name === 'create_batch'
+          ? command.data.batch_id
+          : context.message_id,
     outcome: decision.reply.ok ? 'success' : decision.reply.refusal.code,
     request_id: context.request_id,
-    details: { ...factsOf(command), ...(context.approved_by === undefined ? {} : { approved_by: context.approved_by }) },
+    details: {
+      ...factsOf(command),
+      ...(context.approved_by === undefined ? {} : { approved_by: context.approved_by }),
+    },
     address: context.address ?? null,
   };
 }
 
 function factsOf({ name, data }: Command): Record<string, unknown> {
-  if (name === 'reverse_transaction') return { reverses_transaction_id: data.reverses_transaction_id, reason: data.reason };
-  if (name === 'create_transfer') return { from_account_id: data.from_account_id, to_account_id: data.to_account_id, amount: data.amount, currency: data.currency };
-  if (name === 'create_transaction') return { account_id: data.account_id, transaction_type: data.transaction_type, amount: data.amount, currency: data.currency };
+  // Its reason is free text, and stands in the reversal's description.
+  if (name === 'reverse_transaction') return { reverses_transaction_id: data.reverses_transaction_id };
+  if (name === 'create_transfer')
+    return {
+      from_account_id: data.from_account_id,
+      to_account_id: data.to_account_id,
+      amount: data.amount,
+      currency: data.currency,
+    };
+  if (name === 'create_batch') return { mode: data.mode, items: data.count };
+  if (name === 'create_transaction')
+    return {
+      account_id: data.account_id,
+      transaction_type: data.transaction_type,
+      amount: data.amount,
+      currency: data.currency,
+    };
+  if (name === 'place_hold')
+    return { account_id: data.account_id, amount: data.amount, currency: data.currency, expires_at: data.expires_at };
+  if (name === 'capture_hold')
+    return { hold_id: data.hold_id, amount: data.amount, to_account_id: data.to_account_id, final: data.final };
+  if (name === 'release_hold') return { hold_id: data.hold_id };
   return {};
 }

@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { decodeRequest, notAuthentic, type Reader } from '#libs/contracts/exchange.ts';
 import { isId } from '#libs/contracts/ids.ts';
-import { messageOfType, type MessageName } from '#libs/contracts/messages.ts';
+import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
 import type { Request } from '#libs/service/query-consumer.ts';
 import type { Replies, Unreadable } from '#libs/service/replies.ts';
+import type { Command, SingleCommand, SingleName } from '../domain/decision.ts';
 import { recordDeadLettered } from './dead-lettered.ts';
 import { type BatchTimes, runBatch } from './engine.ts';
-import type { Command, CommandName } from '../domain/decision.ts';
 
 export interface CommandDependencies extends Reader {
   pool: Pool;
@@ -40,30 +40,48 @@ export interface DecidedBatch {
   times: BatchTimes;
 }
 
+type Handle = (messages: ReceivedMessage[]) => Promise<void>;
+
 const commandNames: readonly MessageName[] = [
   'create_transaction',
   'create_transfer',
   'reverse_transaction',
+  'place_hold',
+  'capture_hold',
+  'release_hold',
   'open_ledger_account',
   'change_ledger_account_status',
-] satisfies CommandName[];
+] satisfies SingleName[];
 
 /** Queries that may come behind commands, to be answered after them. */
-const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer'];
+const queriesBehind: readonly MessageName[] = ['get_transaction', 'get_transfer', 'get_batch'];
 
-/** Executes what waits of all partitions as one batch. */
+/** Executes the single commands that wait, of all partitions, as one batch. */
 export function ledgerCommands(deps: CommandDependencies): CommandConsumer {
-  const { logger, answerQueries, pace } = deps;
-  const consumer = createCommandConsumer({ decode: (message) => decode(message, deps), execute: (batch) => execute(batch, deps), replies: recording(deps), logger });
+  const { logger, pace } = deps;
+  const consumer = createCommandConsumer({
+    decode: (message) => decode(message, deps),
+    execute: (batch) => execute(batch, deps),
+    replies: recording(deps),
+    logger,
+  });
+  const handle = queriesLast(consumer.handle, deps);
   return {
     ...consumer,
     async handle(messages) {
       const begun = performance.now();
-      await consumer.handle(messages.filter((message) => !isQuery(message)));
-      await answerQueries(messages.filter(isQuery));
+      await handle(messages);
       const waitMs = pauseMs(messages.length, performance.now() - begun, pace);
       if (waitMs > 0) await sleep(waitMs);
     },
+  };
+}
+
+/** Executes commands, and answers the queries that came with them behind these. */
+export function queriesLast(execute: Handle, { answerQueries }: Pick<CommandDependencies, 'answerQueries'>): Handle {
+  return async (messages) => {
+    await execute(messages.filter((message) => !isQuery(message)));
+    await answerQueries(messages.filter(isQuery));
   };
 }
 
@@ -72,20 +90,24 @@ function isQuery({ headers }: ReceivedMessage): boolean {
   return name !== undefined && queriesBehind.includes(name);
 }
 
-/** A posting is recorded before it is dead-lettered: to whoever asks for its id afterwards it must not be unknown. A forged one says nothing of its id. */
-function recording({ pool, replies }: CommandDependencies): Replies {
+/**
+ * A posting is recorded before it is dead-lettered: to whoever asks for its id afterwards it must
+ * not be unknown. A forged one says nothing of its id.
+ */
+export function recording({ pool, replies }: Pick<CommandDependencies, 'pool' | 'replies'>): Replies {
   return {
     ...replies,
     async deadLetter(message, why) {
-      if (why.code !== notAuthentic.code) await recordDeadLettered(pool, message.headers);
+      if (why.code !== notAuthentic.code) await recordDeadLettered(pool, message);
       await replies.deadLetter(message, why);
     },
   };
 }
 
 /**
- * How many ms to wait before more is asked for, behind a batch of `size` that began `sinceMs` ago: what comes meanwhile is
- * decided as one batch. Not behind a single command: who sends one after another would wait each time, for nobody.
+ * How many ms to wait before more is asked for, behind a batch of `size` that began `sinceMs` ago:
+ * what comes meanwhile is decided as one batch. Not behind a single command: who sends one after
+ * another would wait each time, for nobody.
  */
 export function pauseMs(size: number, sinceMs: number, { full, ms }: Pace = { full: 0, ms: 0 }): number {
   return size > 1 && size < full ? Math.max(0, ms - sinceMs) : 0;
@@ -103,23 +125,34 @@ async function execute(batch: Item<Request>[], deps: CommandDependencies) {
   };
 }
 
-/** The slot of Teller and Vault is named by the lowest partition held; of the batch, where a rebalance has just taken them all. */
-function slotOf(batch: Item<Request>[], { partitions }: CommandDependencies): number {
+/**
+ * The slot of Teller and Vault is named by the lowest partition held; of the batch, where a
+ * rebalance has just taken them all.
+ */
+export function slotOf(batch: Item<unknown>[], { partitions }: Pick<CommandDependencies, 'partitions'>): number {
   const held = partitions();
   return Math.min(...(held.length > 0 ? held : batch.map(({ message }) => message.partition)));
 }
 
 function decode(message: ReceivedMessage, reader: Reader): Request | Unreadable {
   const decoded = decodeRequest(message, (name) => commandNames.includes(name), reader);
-  if (decoded.kind === 'bad' || ownIdsAreSound(decoded as Command & Request)) return decoded;
-  return { kind: 'bad', code: 'invalid_data', reason: 'an id that the sender makes is malformed', address: decoded.address };
+  return decoded.kind === 'bad' || ownIdsAreSound(decoded as SingleCommand & Request) ? decoded : unsound(decoded);
+}
+
+export function unsound({ address }: Request): Unreadable {
+  return { kind: 'bad', code: 'invalid_data', reason: 'an id that the sender makes is malformed', address };
+}
+
+export function isSound({ message_id, fingerprint }: MessageContext): boolean {
+  return /[0-9a-f]{32}$/.test(message_id) && (fingerprint === undefined || /^[0-9a-f]{32}$/.test(fingerprint));
 }
 
 /** The ids that the gateway makes; those that a caller gave may be anything, and are unknown then. */
-function ownIdsAreSound({ name, data, context }: Command): boolean {
-  const sound = /[0-9a-f]{32}$/.test(context.message_id) && (context.fingerprint === undefined || /^[0-9a-f]{32}$/.test(context.fingerprint));
-  if (!sound) return false;
+function ownIdsAreSound({ name, data, context }: SingleCommand): boolean {
+  if (!isSound(context)) return false;
   if (name === 'create_transfer') return isId('transfer', data.transfer_id);
+  if (name === 'place_hold') return isId('hold', data.hold_id);
+  if (name === 'release_hold') return true;
   if (name === 'open_ledger_account') return isId('account', data.account_id) && isId('client', data.client_id);
   if (name === 'change_ledger_account_status') return isId('transition', data.transition_id);
   return isId('transaction', data.transaction_id);

@@ -1,18 +1,50 @@
+import { parseJson } from '#libs/contracts/exchange.ts';
 import { idBits } from '#libs/contracts/ids.ts';
-import { type MessageName, messageOfType } from '#libs/contracts/messages.ts';
+import { type MessageName, messageOfType, messages } from '#libs/contracts/messages.ts';
+import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
+import { batchCommand } from '../domain/batches.ts';
 
 /**
- * Which postings were dead-lettered: nothing is decided about them until somebody redrives or drops them, but a query for what
- * they were to create must not answer that it is unknown, because their callers may have been told 202.
+ * Which postings were dead-lettered: nothing is decided about them until somebody redrives or drops
+ * them, but a query for what they were to create must not answer that it is unknown, because their
+ * callers may have been told 202.
  */
 
 /** Those whose outcome always has a record under the command's own id. */
-const postings: readonly (MessageName | undefined)[] = ['create_transaction', 'create_transfer'];
+const postings: readonly (MessageName | undefined)[] = ['create_transaction', 'create_transfer', 'create_batch'];
+
+interface Dead {
+  headers: Record<string, string>;
+  value: Buffer | null;
+}
 
 /** Before the message goes to the dead letters. */
-export async function recordDeadLettered(pool: Pool, headers: Record<string, string>): Promise<void> {
+export async function recordDeadLettered(pool: Pool, { headers, value }: Dead): Promise<void> {
   const { ce_id = '', ce_type = '' } = headers;
-  if (!/_[0-9a-f]{32}$/.test(ce_id) || !postings.includes(messageOfType(ce_type))) return;
-  await pool.query('insert into dead_lettered_commands (command_id) values ($1) on conflict do nothing', [idBits(ce_id)]);
+  const name = messageOfType(ce_type);
+  if (!/_[0-9a-f]{32}$/.test(ce_id) || !postings.includes(name)) return;
+  const ids = [idBits(ce_id), ...(name === 'create_batch' ? itemIds(value) : [])];
+  await pool.query('insert into dead_lettered_commands (command_id) select unnest($1::uuid[]) on conflict do nothing', [
+    uuidArray(ids),
+  ]);
+}
+
+/**
+ * Of a message that can be read, and still could not be executed. Those of its items that are
+ * decided have their records.
+ */
+function itemIds(value: Buffer | null): string[] {
+  const parsed = messages.create_batch.data.safeParse(parseJson(value));
+  if (!parsed.success) return [];
+  const { items } = batchCommand(parsed.data, {
+    message_id: '',
+    type: '',
+    source: '',
+    time: '',
+    subject: '',
+    request_id: '',
+    actor: '',
+  });
+  return items.map(({ command }) => idBits(command.context.message_id));
 }

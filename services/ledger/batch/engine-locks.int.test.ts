@@ -2,20 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { idBits } from '#libs/contracts/ids.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
+import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool, type Queries } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
-import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { isPoison } from '#libs/service/poison.ts';
 import type { Command } from '../domain/decision.ts';
-import { runBatch } from './engine.ts';
+import type { AccountState } from '../domain/records.ts';
 import { grants, ledgerSchema, migrationsDir } from '../migrate.ts';
 import { getLedgerAccounts } from '../queries/queries.ts';
-import type { AccountState } from '../domain/records.ts';
 import { systemAccountId } from '../rows.ts';
 import { accountOf, cash, opening, transfer } from '../test/test-kit.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
+import { runBatch } from './engine.ts';
 
-/** What a batch sees and leaves while another connection stands in its way: every interleaving is made, none is hoped for. */
+/**
+ * What a batch sees and leaves while another connection stands in its way: every interleaving is
+ * made, none is hoped for.
+ */
 let database: TestDatabase;
 let owner: Pool;
 let one: Pool;
@@ -25,9 +28,32 @@ let scanning: Pool;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  await migrate({ owner_url: database.url, schema: ledgerSchema, role: `${database.name}_ledger`, role_password: 'test-password', dir: migrationsDir, grants }, silent);
+  await migrate(
+    {
+      owner_url: database.url,
+      schema: ledgerSchema,
+      role: `${database.name}_ledger`,
+      role_password: 'test-password',
+      dir: migrationsDir,
+      grants,
+    },
+    silent,
+  );
   const pool = (name: string, options: Record<string, string> = {}) =>
-    createPool({ url: database.url, application_name: name, schema: ledgerSchema, max: 4, connection_timeout_ms: 30_000, lock_timeout_ms: 30_000, statement_timeout_ms: 30_000, idle_in_transaction_session_timeout_ms: 60_000, options }, silent);
+    createPool(
+      {
+        url: database.url,
+        application_name: name,
+        schema: ledgerSchema,
+        max: 4,
+        connection_timeout_ms: 30_000,
+        lock_timeout_ms: 30_000,
+        statement_timeout_ms: 30_000,
+        idle_in_transaction_session_timeout_ms: 60_000,
+        options,
+      },
+      silent,
+    );
   [owner, one, two] = [pool('owner'), pool('one'), pool('two')];
   scanning = pool('scanning', { enable_indexscan: 'off', enable_bitmapscan: 'off', enable_indexonlyscan: 'off' });
 });
@@ -57,15 +83,24 @@ async function balance({ account_id }: AccountState, pool = one): Promise<string
 /** True as soon as so many transactions wait for a lock; false where they do not within a good while. */
 async function areWaiting(count: number): Promise<boolean> {
   for (let i = 0; i < 200; i++) {
-    const { rowCount } = await owner.query("select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'");
+    const { rowCount } = await owner.query(
+      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
     if (rowCount === count) return true;
     await sleep(20);
   }
   return false;
 }
 
-/** Begins a batch while another connection holds the account's row and acts; `release` commits that and lets the batch go on. */
-async function whileHeld(account: AccountState, commands: Command[], { act = async (_: Queries): Promise<unknown> => undefined, pool = one } = {}) {
+/**
+ * Begins a batch while another connection holds the account's row and acts; `release` commits that
+ * and lets the batch go on.
+ */
+async function whileHeld(
+  account: AccountState,
+  commands: Command[],
+  { act = async (_: Queries): Promise<unknown> => undefined, pool = one } = {},
+) {
   const holder = await owner.connect();
   await holder.query('begin');
   await holder.query('select from accounts where account_id = $1 for no key update', [idBits(account.account_id)]);
@@ -85,8 +120,13 @@ async function whileHeld(account: AccountState, commands: Command[], { act = asy
 describe('a batch', () => {
   it('waits for who holds the account, and decides on what he commits', async () => {
     const a = await open('50');
-    const freeze = (holder: Queries) => holder.query("update accounts set status = 'Frozen', status_version = 2 where account_id = $1", [idBits(a.account_id)]);
-    const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1'), cash('Deposit', a, '1')], { act: freeze });
+    const freeze = (holder: Queries) =>
+      holder.query("update accounts set status = 'Frozen', status_version = 2 where account_id = $1", [
+        idBits(a.account_id),
+      ]);
+    const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1'), cash('Deposit', a, '1')], {
+      act: freeze,
+    });
     await release();
     expect([isWaiting, await batch]).toEqual([true, ['inactive_account', 'inactive_account']]);
     expect(await balance(a)).toBe('50.00');
@@ -95,10 +135,15 @@ describe('a batch', () => {
   it('books at the time at which it got the account, not at that at which it asked for it', async () => {
     const a = await open('50');
     const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1')]);
-    const { rows } = await owner.query<{ time: string }>("select clock_timestamp() + interval '5 milliseconds' as time, pg_sleep(0.01)");
+    const { rows } = await owner.query<{ time: string }>(
+      "select clock_timestamp() + interval '5 milliseconds' as time, pg_sleep(0.01)",
+    );
     await release();
     expect([isWaiting, await batch]).toEqual([true, ['done']]);
-    const { rows: entries } = await owner.query<{ created_at: string }>('select created_at from v_entries where account_id = $1 order by sequence', [a.account_id]);
+    const { rows: entries } = await owner.query<{ created_at: string }>(
+      'select created_at from v_entries where account_id = $1 order by sequence',
+      [a.account_id],
+    );
     expect(Date.parse(entries.at(-1)?.created_at ?? '')).toBeGreaterThan(Date.parse(rows[0]?.time ?? ''));
   });
 
@@ -109,13 +154,42 @@ describe('a batch', () => {
     const rival = book([command], two);
     const isRivalWaiting = await areWaiting(2);
     await release();
-    expect([isWaiting, isRivalWaiting, (await Promise.all([batch, rival])).flat().sort()]).toEqual([true, true, ['done', 'replayed']]);
+    expect([isWaiting, isRivalWaiting, (await Promise.all([batch, rival])).flat().sort()]).toEqual([
+      true,
+      true,
+      ['done', 'replayed'],
+    ]);
     expect(await balance(a)).toBe('49.00');
+  });
+
+  it('recognises a command that a rival commits under another account, after both have looked for it', async () => {
+    const [a, b, id] = [await open('50'), await open('50'), 5_000];
+    await owner.query(`create function pause() returns trigger language plpgsql as $$ begin
+        if current_setting('application_name') = 'two' then perform pg_advisory_xact_lock(1); end if; return null; end $$;
+      create trigger pause before insert on transactions for each statement execute function pause()`);
+    const holder = await owner.connect();
+    await holder.query('begin; select pg_advisory_xact_lock(1)');
+    const late = runBatch(two, [cash('Withdrawal', a, '1', { fingerprint: '1'.repeat(32) }, id)], 1);
+    const isWaiting = await areWaiting(1);
+    const first = await book([cash('Withdrawal', b, '2', { fingerprint: '2'.repeat(32) }, id)]);
+    await holder.query('commit');
+    holder.release();
+    const [reply] = (await late).replies;
+    await owner.query('drop trigger pause on transactions; drop function pause()');
+    expect([isWaiting, first, reply]).toEqual([
+      true,
+      ['done'],
+      expect.objectContaining({ ok: false, refusal: expect.objectContaining({ code: 'idempotency_key_reused' }) }),
+    ]);
+    expect([await balance(a), await balance(b)]).toEqual(['50.00', '48.00']);
   });
 
   it('that waits too long for the account is to be tried again: the lock is what failed, not the statements behind it', async () => {
     const a = await open('50');
-    const impatient = createPool({ url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, lock_timeout_ms: 200 }, silent);
+    const impatient = createPool(
+      { url: database.url, application_name: 'impatient', schema: ledgerSchema, max: 1, lock_timeout_ms: 200 },
+      silent,
+    );
     const { batch, isWaiting, release } = await whileHeld(a, [cash('Withdrawal', a, '1')], { pool: impatient });
     const error = await batch.catch((reason: unknown) => reason);
     await release();
@@ -127,22 +201,41 @@ describe('a batch', () => {
   it('locks accounts in id order, whatever order they lie in: while it waits for the first it holds no other', async () => {
     const [high, low] = [await open('50', 9000), await open('0', 8000)];
     const { batch, isWaiting, release } = await whileHeld(low, [transfer(high, low, '1')], { pool: scanning });
-    const free = await owner.query('select from accounts where account_id = $1 for no key update skip locked', [idBits(high.account_id)]);
+    const free = await owner.query('select from accounts where account_id = $1 for no key update skip locked', [
+      idBits(high.account_id),
+    ]);
     await release();
     expect([isWaiting, free.rowCount, await batch]).toEqual([true, 1, ['done']]);
   });
 
   it('never locks a slot of Teller or Vault that a caller names as an account: it is an unknown one', async () => {
-    const slots = [0, 1].map((slot) => ['TLR', 'VLT'].map((prefix) => ({ ...accountOf(0, 'Savings'), account_id: systemAccountId(`${prefix}-USD/${slot}`) })));
+    const slots = [0, 1].map((slot) =>
+      ['TLR', 'VLT'].map((prefix) => ({
+        ...accountOf(0, 'Savings'),
+        account_id: systemAccountId(`${prefix}-USD/${slot}`),
+      })),
+    );
     const [a, b] = [await open('100'), await open('100')];
     for (const slot of [0, 1]) await runBatch(one, [cash('Deposit', a, '1')], slot);
-    const rounds = Array.from({ length: 40 }, () => [a, b].map((account, slot) => {
-      const others = slots[1 - slot] ?? [];
-      return [cash('Deposit', account, '1'), ...others.map((named) => transfer(account, named, '1')), ...others.map((named) => cash('Deposit', named, '1'))];
-    }));
+    const rounds = Array.from({ length: 40 }, () =>
+      [a, b].map((account, slot) => {
+        const others = slots[1 - slot] ?? [];
+        return [
+          cash('Deposit', account, '1'),
+          ...others.map((named) => transfer(account, named, '1')),
+          ...others.map((named) => cash('Deposit', named, '1')),
+        ];
+      }),
+    );
     // Each writer names the other's slots: locked as accounts, before its own, they would be waited for in a circle.
-    const decided = await Promise.allSettled(rounds.flatMap((batches) => batches.map((commands, slot) => runBatch(slot === 0 ? one : two, commands, slot))));
-    const codes = decided.map((each) => (each.status === 'fulfilled' ? each.value.replies.map((reply) => (reply.ok ? 'done' : reply.refusal.code)) : [String(each.reason)]));
+    const decided = await Promise.allSettled(
+      rounds.flatMap((batches) => batches.map((commands, slot) => runBatch(slot === 0 ? one : two, commands, slot))),
+    );
+    const codes = decided.map((each) =>
+      each.status === 'fulfilled'
+        ? each.value.replies.map((reply) => (reply.ok ? 'done' : reply.refusal.code))
+        : [String(each.reason)],
+    );
     expect(codes).toEqual(decided.map(() => ['done', ...Array.from({ length: 4 }, () => 'account_not_found')]));
     const vault = slots[0]?.[1] as AccountState;
     const { batch, isWaiting, release } = await whileHeld(vault, [transfer(a, vault, '1')]);
@@ -161,7 +254,8 @@ describe('a batch', () => {
   it('leaves no event of what was rolled back', async () => {
     const a = await open('50');
     const command = cash('Withdrawal', a, '1');
-    const events = async () => (await readOutbox(owner)).filter(({ topic, key }) => topic === 'transactions' && key === a.account_id).length;
+    const events = async () =>
+      (await readOutbox(owner)).filter(({ topic, key }) => topic === 'transactions' && key === a.account_id).length;
     await owner.query(`create function lose() returns trigger language plpgsql as $$ begin raise exception 'lost at commit'; end $$;
       create constraint trigger lose after insert on transactions deferrable initially deferred for each row execute function lose()`);
     await expect(book([command])).rejects.toThrow('lost at commit');

@@ -4,14 +4,14 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import type { AccountType } from '#libs/contracts/resources.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
+import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
 import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
-import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
-import { runBatch } from './engine.ts';
-import { grants, ledgerSchema, migrationsDir } from '../migrate.ts';
 import type { Command } from '../domain/decision.ts';
+import { grants, ledgerSchema, migrationsDir } from '../migrate.ts';
 import { answerQuery, type Query } from '../queries/queries.ts';
 import { verifyBooks } from '../verify/verify-books.ts';
+import { runBatch } from './engine.ts';
 
 let database: TestDatabase;
 let owner: Pool;
@@ -21,11 +21,15 @@ let two: Pool;
 beforeAll(async () => {
   database = await createTestDatabase();
   const role = `${database.name}_ledger`;
-  await migrate({ owner_url: database.url, schema: ledgerSchema, role, role_password: 'test-password', dir: migrationsDir, grants }, silent);
+  await migrate(
+    { owner_url: database.url, schema: ledgerSchema, role, role_password: 'test-password', dir: migrationsDir, grants },
+    silent,
+  );
   const url = new URL(database.url);
   url.username = role;
   url.password = 'test-password';
-  const pool = (target: string, name: string) => createPool({ url: target, application_name: name, schema: ledgerSchema, max: 4 }, silent);
+  const pool = (target: string, name: string) =>
+    createPool({ url: target, application_name: name, schema: ledgerSchema, max: 4 }, silent);
   owner = pool(database.url, 'owner');
   one = pool(url.href, 'ledger one');
   two = pool(url.href, 'ledger two');
@@ -39,29 +43,76 @@ afterAll(async () => {
 const fresh = () => `${randomBytes(15).toString('hex')}00`;
 
 function contextOf(bits: string, rest: Partial<MessageContext> = {}): MessageContext {
-  return { message_id: idOf('transaction', bits), type: '', source: '', time: new Date().toISOString(), subject: '', request_id: 'req-1', actor: 'test', ...rest };
+  return {
+    message_id: idOf('transaction', bits),
+    type: '',
+    source: '',
+    time: new Date().toISOString(),
+    subject: '',
+    request_id: 'req-1',
+    actor: 'test',
+    ...rest,
+  };
 }
 function opening(type: AccountType, amount: string, currency = 'USD'): { command: Command; id: string } {
   const bits = fresh();
   const id = idOf('account', bits);
-  const data = { account_id: id, client_id: idOf('client', fresh()), account_number: `N-${bits}`, account_type: type, currency, status: 'Active' as const, initial_deposit: amount };
+  const data = {
+    account_id: id,
+    client_id: idOf('client', fresh()),
+    account_number: `N-${bits}`,
+    account_type: type,
+    currency,
+    status: 'Active' as const,
+    initial_deposit: amount,
+  };
   return { id, command: { name: 'open_ledger_account', data, context: contextOf(bits, { message_id: id }) } };
 }
-function cash(type: 'Deposit' | 'Withdrawal', account: string, amount: string, bits = fresh(), rest: Partial<MessageContext> = {}): Command {
+function cash(
+  type: 'Deposit' | 'Withdrawal',
+  account: string,
+  amount: string,
+  bits = fresh(),
+  rest: Partial<MessageContext> = {},
+): Command {
   return {
     name: 'create_transaction',
-    data: { transaction_id: idOf('transaction', bits), account_id: account, transaction_type: type, amount, currency: null, description: 'd"\\', reference: null },
+    data: {
+      transaction_id: idOf('transaction', bits),
+      account_id: account,
+      transaction_type: type,
+      amount,
+      currency: null,
+      description: 'd"\\',
+      reference: null,
+    },
     context: contextOf(bits, rest),
   };
 }
 function transfer(from: string, to: string, amount: string, bits = fresh()): Command {
-  return { name: 'create_transfer', data: { transfer_id: idOf('transfer', bits), from_account_id: from, to_account_id: to, amount, currency: null, description: null }, context: contextOf(bits) };
+  return {
+    name: 'create_transfer',
+    data: {
+      transfer_id: idOf('transfer', bits),
+      from_account_id: from,
+      to_account_id: to,
+      amount,
+      currency: null,
+      description: null,
+    },
+    context: contextOf(bits),
+  };
 }
 function reversal(id: string, bits = fresh()): Command {
-  return { name: 'reverse_transaction', data: { transaction_id: idOf('transaction', bits), reverses_transaction_id: id, reason: 'mistake' }, context: contextOf(bits) };
+  return {
+    name: 'reverse_transaction',
+    data: { transaction_id: idOf('transaction', bits), reverses_transaction_id: id, reason: 'mistake' },
+    context: contextOf(bits),
+  };
 }
 
-const codes = (replies: ReplyBody[]) => replies.map((reply) => (reply.ok ? (reply.replayed ? 'replayed' : 'done') : reply.refusal.code));
+const codes = (replies: ReplyBody[]) =>
+  replies.map((reply) => (reply.ok ? (reply.replayed ? 'replayed' : 'done') : reply.refusal.code));
 
 async function open(type: AccountType, amount: string, currency = 'USD'): Promise<string> {
   const { id, command } = opening(type, amount, currency);
@@ -71,8 +122,12 @@ async function open(type: AccountType, amount: string, currency = 'USD'): Promis
 }
 
 async function balance(id: string): Promise<string> {
-  const reply = await answerQuery(one, { name: 'get_ledger_accounts', data: { account_ids: [id] }, context: contextOf(fresh()) });
-  return reply.ok ? (reply.data as { balance: string }[])[0]?.balance ?? 'none' : 'error';
+  const reply = await answerQuery(one, {
+    name: 'get_ledger_accounts',
+    data: { account_ids: [id] },
+    context: contextOf(fresh()),
+  });
+  return reply.ok ? ((reply.data as { balance: string }[])[0]?.balance ?? 'none') : 'error';
 }
 
 describe('a batch', () => {
@@ -83,15 +138,26 @@ describe('a batch', () => {
     const moved = fresh();
     const { replies } = await runBatch(
       one,
-      [a.command, b.command, loan.command, cash('Deposit', b.id, '10.5'), transfer(a.id, b.id, '25', moved), transfer(b.id, loan.id, '5'), cash('Withdrawal', a.id, '1000'), reversal(idOf('transaction', moved))],
+      [
+        a.command,
+        b.command,
+        loan.command,
+        cash('Deposit', b.id, '10.5'),
+        transfer(a.id, b.id, '25', moved),
+        transfer(b.id, loan.id, '5'),
+        cash('Withdrawal', a.id, '1000'),
+        reversal(idOf('transaction', moved)),
+      ],
       3,
     );
     expect(codes(replies)).toEqual(['done', 'done', 'done', 'done', 'done', 'done', 'insufficient_funds', 'done']);
     expect([await balance(a.id), await balance(b.id), await balance(loan.id)]).toEqual(['100.00', '5.50', '35.00']);
-    // 2 openings + deposit + 2 × (2 legs + transfer) + failed + 2 reversing legs, 3 balances
+    // 2 openings + deposit + 2 × (2 legs + transfer) + failed + 2 reversing legs and their transfer, 3 balances
     const events = await readOutbox(owner);
-    expect(events).toHaveLength(2 + 1 + 6 + 1 + 2 + 3);
-    const audits = (await owner.query<{ record: string }>('select record from audit_outbox')).rows.map(({ record }) => JSON.parse(record));
+    expect(events).toHaveLength(2 + 1 + 6 + 1 + 3 + 3);
+    const audits = (await owner.query<{ record: string }>('select record from audit_outbox')).rows.map(({ record }) =>
+      JSON.parse(record),
+    );
     expect(audits).toMatchObject([{ action: 'reverse_transaction', outcome: 'success' }]);
     expect(events.filter(({ topic }) => topic === 'balances')).toHaveLength(3);
     expect(await verifyBooks(owner)).toEqual([]);
@@ -113,10 +179,25 @@ describe('a batch', () => {
     const bits = Array.from({ length: 20 }, fresh);
     const commands = () => bits.map((id, i) => (i % 2 ? transfer(a, b, '1', id) : transfer(b, a, '1', id)));
     const unknownTwice = fresh(); // nothing to lock: only the unique index tells the rivals apart
-    const rivals = await Promise.all([one, two, one, two].map((pool, slot) => runBatch(pool, [...commands(), cash('Deposit', a, '1', unknownTwice), cash('Deposit', b, '2', `${unknownTwice.slice(0, 30)}7f`)], slot)));
+    const rivals = await Promise.all(
+      [one, two, one, two].map((pool, slot) =>
+        runBatch(
+          pool,
+          [
+            ...commands(),
+            cash('Deposit', a, '1', unknownTwice),
+            cash('Deposit', b, '2', `${unknownTwice.slice(0, 30)}7f`),
+          ],
+          slot,
+        ),
+      ),
+    );
     const done = rivals.flatMap(({ replies }) => codes(replies)).filter((code) => code === 'done');
     expect(done.length).toBe(21);
-    const { rows } = await owner.query('select count(*)::int as n from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) id))', [[...bits, unknownTwice]]);
+    const { rows } = await owner.query(
+      'select count(*)::int as n from transactions where id_key(transaction_id) = any(array(select id_key(id) from unnest($1::uuid[]) id))',
+      [[...bits, unknownTwice]],
+    );
     expect(rows[0]).toEqual({ n: 21 });
     expect(await verifyBooks(owner)).toEqual([]);
   });
@@ -125,16 +206,26 @@ describe('a batch', () => {
     const rich = await open('Savings', '100');
     const later = opening('Savings', '100');
     const bits = Array.from({ length: 3 }, fresh) as [string, string, string];
-    const commands = [cash('Deposit', later.id, '60', bits[0]), transfer(rich, later.id, '60', bits[1]), transfer(later.id, rich, '60', bits[2])];
+    const commands = [
+      cash('Deposit', later.id, '60', bits[0]),
+      transfer(rich, later.id, '60', bits[1]),
+      transfer(later.id, rich, '60', bits[2]),
+    ];
     expect(codes((await runBatch(one, commands, 0)).replies)).toEqual(Array(3).fill('account_not_found'));
     await runBatch(one, [later.command], 0);
     const again = (await runBatch(two, commands, 1)).replies;
     expect(again).toMatchObject(Array(3).fill({ ok: false, replayed: true, refusal: { code: 'account_not_found' } }));
     expect([await balance(rich), await balance(later.id)]).toEqual(['100.00', '100.00']);
     const ask = (query: object) => answerQuery(one, { ...query, context: contextOf(fresh()) } as Query);
-    const failed = { ok: true, data: { status: 'Failed', failure_code: 'account_not_found', amount: '60', currency: null } };
-    expect(await ask({ name: 'get_transaction', data: { transaction_id: idOf('transaction', bits[0]) } })).toMatchObject({ ...failed, data: { ...failed.data, account_id: later.id } });
-    for (const id of bits.slice(1)) expect(await ask({ name: 'get_transfer', data: { transfer_id: idOf('transfer', id) } })).toMatchObject(failed);
+    const failed = {
+      ok: true,
+      data: { status: 'Failed', failure_code: 'account_not_found', amount: '60', currency: null },
+    };
+    expect(
+      await ask({ name: 'get_transaction', data: { transaction_id: idOf('transaction', bits[0]) } }),
+    ).toMatchObject({ ...failed, data: { ...failed.data, account_id: later.id } });
+    for (const id of bits.slice(1))
+      expect(await ask({ name: 'get_transfer', data: { transfer_id: idOf('transfer', id) } })).toMatchObject(failed);
     for (const account_id of [undefined, rich, later.id]) {
       for (const name of ['list_transactions', 'list_transfers']) {
         const page = await ask({ name, data: { account_id, limit: 500, order: 'desc' } });
@@ -157,18 +248,30 @@ describe('a batch', () => {
       if (reversing.name === 'reverse_transaction') reversing.data.reverses_transaction_id = idOf('transaction', id);
       return { withdrawal: cash('Withdrawal', a, '1', id), reversing };
     });
-    const outcomes = await Promise.all(race.map(async ({ withdrawal, reversing }) => {
-      const [, ...rivals] = await Promise.all([runBatch(one, [withdrawal], 0), runBatch(one, [reversing], 0), runBatch(two, [reversing], 1)]);
-      const [first, second] = rivals.map(({ replies: [reply] }) => (reply?.ok ? 'done' : reply?.refusal.code));
-      return first === second;
-    }));
+    const outcomes = await Promise.all(
+      race.map(async ({ withdrawal, reversing }) => {
+        const [, ...rivals] = await Promise.all([
+          runBatch(one, [withdrawal], 0),
+          runBatch(one, [reversing], 0),
+          runBatch(two, [reversing], 1),
+        ]);
+        const [first, second] = rivals.map(({ replies: [reply] }) => (reply?.ok ? 'done' : reply?.refusal.code));
+        return first === second;
+      }),
+    );
     expect(outcomes).toEqual(race.map(() => true));
     expect(await verifyBooks(owner)).toEqual([]);
   });
 
   it('lets exactly 50 of 100 rival withdrawals of 10 from 500 through', async () => {
     const a = await open('Savings', '500');
-    const batches = Array.from({ length: 20 }, (_, i) => runBatch(i % 2 ? one : two, Array.from({ length: 5 }, () => cash('Withdrawal', a, '10')), i % 2));
+    const batches = Array.from({ length: 20 }, (_, i) =>
+      runBatch(
+        i % 2 ? one : two,
+        Array.from({ length: 5 }, () => cash('Withdrawal', a, '10')),
+        i % 2,
+      ),
+    );
     const all = (await Promise.all(batches)).flatMap(({ replies }) => codes(replies));
     expect(all.filter((code) => code === 'done')).toHaveLength(50);
     expect(all.filter((code) => code === 'insufficient_funds')).toHaveLength(50);
@@ -178,27 +281,47 @@ describe('a batch', () => {
 
   it('leaves nothing behind when its connection is cut in the middle', async () => {
     const a = await open('Savings', '0');
-    const cut = setInterval(() => void owner.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ledger two' and datname = current_database()"), 3);
+    const cut = setInterval(
+      () =>
+        void owner.query(
+          "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ledger two' and datname = current_database()",
+        ),
+      3,
+    );
     const ids = Array.from({ length: 200 }, fresh);
-    const outcomes = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => runBatch(two, ids.slice(i * 10, i * 10 + 10).map((id) => cash('Deposit', a, '1', id)), 1)));
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, i) =>
+        runBatch(
+          two,
+          ids.slice(i * 10, i * 10 + 10).map((id) => cash('Deposit', a, '1', id)),
+          1,
+        ),
+      ),
+    );
     clearInterval(cut);
     expect(outcomes.some((o) => o.status === 'rejected')).toBe(true);
-    for (let i = 0; i < 20; i++) await runBatch(one, ids.slice(i * 10, i * 10 + 10).map((id) => cash('Deposit', a, '1', id)), 0);
+    for (let i = 0; i < 20; i++)
+      await runBatch(
+        one,
+        ids.slice(i * 10, i * 10 + 10).map((id) => cash('Deposit', a, '1', id)),
+        0,
+      );
     expect(await balance(a)).toBe('200.00');
     expect(await verifyBooks(owner)).toEqual([]);
   });
 });
 
 describe('constraints of the database', () => {
-  const refused = (sql: string, values: unknown[] = []) => owner.query(sql, values).then(
-    () => 'accepted',
-    (error: { constraint?: string; code?: string }) => error.constraint ?? error.code,
-  );
+  const refused = (sql: string, values: unknown[] = []) =>
+    owner.query(sql, values).then(
+      () => 'accepted',
+      (error: { constraint?: string; code?: string }) => error.constraint ?? error.code,
+    );
 
   it('refuse to change or delete what is booked, to the owner too', async () => {
     await open('Savings', '1');
     for (const table of ['entries', 'transactions']) {
-      expect(await refused(`update ${table} set account_id = account_id`)).toBe('23001');
+      expect(await refused(`update ${table} set created_at = created_at + interval '1 second'`)).toBe('23001');
       expect(await refused(`delete from ${table}`)).toBe('23001');
       expect(await refused(`truncate ${table}`)).toBe('23001');
     }
@@ -207,9 +330,17 @@ describe('constraints of the database', () => {
   it('refuse an unbalanced operation, a negative customer balance, and entries that contradict the account', async () => {
     const id = idBits(await open('Savings', '1'));
     const entry = (side: string, direction: string, amount: number) =>
-      refused(`insert into entries values ($1, 2, $2, $2, $3, $4, $5, 'USD', 99, now())`, [id, fresh(), direction, side, amount]);
+      refused(`insert into entries values ($1, 2, $2, $2, $3, $4, $5, 'USD', 99, now())`, [
+        id,
+        fresh(),
+        direction,
+        side,
+        amount,
+      ]);
     expect(await entry('CR', 'credit', 5)).toBe('entries_balance');
-    expect(await refused('update accounts set balance_minor = -1 where account_id = $1', [id])).toBe('customer_balance_not_negative');
+    expect(await refused('update accounts set balance_minor = -1 where account_id = $1', [id])).toBe(
+      'customer_balance_not_negative',
+    );
     const operation = fresh();
     const balanced = `insert into entries select $1::uuid, 2 + n, $2::uuid, $2::uuid, case n when 0 then 'credit' else 'debit' end, case n when 0 then 'CR' else 'DR' end, 5, 'USD', 99, now() from generate_series(0, 1) n`;
     expect(await refused(balanced, [id, operation])).toBe('entries_follow_account');
@@ -219,20 +350,41 @@ describe('constraints of the database', () => {
 describe('lists', () => {
   it('page by keyset, newest first, whatever the filter', async () => {
     const [a, b] = [await open('Savings', '1000'), await open('Savings', '0')];
-    await runBatch(one, Array.from({ length: 25 }, (_, i) => transfer(a, b, `${i + 1}`)), 0);
+    await runBatch(
+      one,
+      Array.from({ length: 25 }, (_, i) => transfer(a, b, `${i + 1}`)),
+      0,
+    );
     const seen: string[] = [];
     let after: { at: string; id: string } | undefined;
     do {
-      const reply = await answerQuery(one, { name: 'list_transactions', data: { account_id: b, limit: 10, order: 'desc', after, min_amount: '5', max_amount: '20.999' }, context: contextOf(fresh()) });
+      const reply = await answerQuery(one, {
+        name: 'list_transactions',
+        data: { account_id: b, limit: 10, order: 'desc', after, min_amount: '5', max_amount: '20.999' },
+        context: contextOf(fresh()),
+      });
       if (!reply.ok) throw new Error('refused');
-      const page = reply.data as { items: { transaction_id: string; created_at: string; transfer_id: string }[]; next?: { at: string; id: string } };
+      const page = reply.data as {
+        items: { transaction_id: string; created_at: string; transfer_id: string }[];
+        next?: { at: string; id: string };
+      };
       seen.push(...page.items.map((t) => t.transaction_id));
       after = page.next;
     } while (after);
     expect(new Set(seen).size).toBe(16);
-    const transfers = await answerQuery(one, { name: 'list_transfers', data: { account_id: a, limit: 500, order: 'asc' }, context: contextOf(fresh()) });
+    const transfers = await answerQuery(one, {
+      name: 'list_transfers',
+      data: { account_id: a, limit: 500, order: 'asc' },
+      context: contextOf(fresh()),
+    });
     expect(transfers.ok && (transfers.data as { items: unknown[] }).items.length).toBe(25);
-    const entries = await answerQuery(one, { name: 'list_entries', data: { account_id: a, limit: 5, order: 'desc' }, context: contextOf(fresh()) });
-    expect(entries.ok && (entries.data as { items: { sequence: number }[] }).items.map((e) => e.sequence)).toEqual([26, 25, 24, 23, 22]);
+    const entries = await answerQuery(one, {
+      name: 'list_entries',
+      data: { account_id: a, limit: 5, order: 'desc' },
+      context: contextOf(fresh()),
+    });
+    expect(entries.ok && (entries.data as { items: { sequence: number }[] }).items.map((e) => e.sequence)).toEqual([
+      26, 25, 24, 23, 22,
+    ]);
   });
 });

@@ -1,5 +1,6 @@
-import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { unknownRepeat } from '#libs/contracts/errors.ts';
+import { commandKey, idKey } from '#libs/contracts/ids.ts';
 import { uniqueViolation } from '#libs/postgres/errors.ts';
 import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -8,11 +9,12 @@ import { Defect } from '#libs/service/poison.ts';
 import { auditOf } from '../audit/audit.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
 import { type SystemKind, systemAccountNumber } from '../domain/chart.ts';
-import type { Books, Command, Decision } from '../domain/decision.ts';
+import type { Books, Command, Decision, SingleCommand } from '../domain/decision.ts';
 import { decide, recordId } from '../domain/posting.ts';
 import type { AccountState, TransactionRecord } from '../domain/records.ts';
 import { readReversals, readTransactions } from '../rows.ts';
-import { balanceEvent, eventsOf } from './events.ts';
+import { balanceEvent, eventsOf, holdEvent } from './events.ts';
+import { accountsOfHolds, openHolds, writeHeld } from './hold-books.ts';
 import {
   createSystemAccounts,
   insertAccounts,
@@ -28,9 +30,10 @@ import {
 } from './store.ts';
 
 /**
- * The batch: what waits is decided and written in one transaction, so that a posting costs per batch. In order:
- * lock the touched accounts (customers by id, then this writer's slots by id: no two writers can wait for each other);
- * read, in a statement that begins after the locks were got, which commands are known; decide; write the postings by one
+ * The batch: what waits is decided and written in one transaction, so that a posting costs per
+ * batch. In order: lock the touched accounts (customers by id, then this writer's slots by id: no
+ * two writers can wait for each other); read, in a statement that begins after the locks were got,
+ * which commands are known; end the holds whose time is over; decide; write the postings by one
  * statement and, while the database executes it, make the events, which another one writes.
  *
  * Exactly once: two writers of the same command either lock the same account, and the later one then sees the record of
@@ -80,50 +83,109 @@ async function runOnce(client: Queries, commands: Command[], slot: number): Prom
 /** What the pure decision throws, whatever it is, is a defect of ours that this command met. */
 function decideOne(command: Command, books: Books): Decision {
   try {
-    return decide(command, books);
+    return isUnknownRepeat(command, books)
+      ? { reply: { ok: false, refusal: unknownRepeat }, transactions: [], entries: [] }
+      : decide(command, books);
   } catch (cause) {
     throw new Defect(`${command.name} could not be decided`, { cause });
   }
 }
 
+/**
+ * A command that asks for a repeat alone, where there is nothing to repeat. One whose record is not
+ * read here is none: it is executed under the id that it has, once, as without that question.
+ */
+function isUnknownRepeat(command: Command, { transactions, outcomes }: Books): boolean {
+  const { name, context } = command;
+  if (context.repeat_only === undefined || outcomes.has(commandKey(context.message_id))) return false;
+  if (name === 'create_batch' || name === 'place_hold' || name === 'capture_hold' || name === 'release_hold')
+    return true;
+  const isPosting = name === 'create_transaction' || name === 'create_transfer' || name === 'reverse_transaction';
+  return isPosting && !transactions.has(idKey(recordId(command)));
+}
+
 async function openBooks(client: Queries, commands: Command[], slot: number): Promise<Books> {
-  const reversed = commands.flatMap((c) => (c.name === 'reverse_transaction' ? [c.data.reverses_transaction_id] : []));
+  const singles = commands.flatMap(singlesOf);
+  const holdAccounts = await accountsOfHolds(client, singles);
+  const reversed = singles.flatMap((c) => (c.name === 'reverse_transaction' ? [c.data.reverses_transaction_id] : []));
   const originals = reversed.length === 0 ? [] : await readTransactions(client, reversed);
-  const records = commands.flatMap((c) => (c.name === 'open_ledger_account' || c.name === 'change_ledger_account_status' ? [] : [recordId(c)]));
-  const steps = commands.flatMap((c) => (c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)]));
-  const numbers = commands.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
+  const records = singles.flatMap((c) =>
+    c.name === 'create_transaction' || c.name === 'create_transfer' || c.name === 'reverse_transaction'
+      ? [recordId(c)]
+      : [],
+  );
+  const steps = commands.flatMap((c) =>
+    c.name === 'create_transaction' || c.name === 'create_transfer' ? [] : [commandKey(c.context.message_id)],
+  );
+  const numbers = singles.flatMap((c) => (c.name === 'open_ledger_account' ? [c.data.account_number] : []));
   // Sent together, executed one after the other: each of those behind the locks begins after they were got, and so sees
   // what their former holders committed.
   const [customers, slots, { now, known }, reversals, outcomes, takenNumbers] = await Promise.all([
-    lockAccounts(client, touchedAccounts(commands, originals)),
-    lockSlots(client, commands, originals, slot),
+    lockAccounts(client, touchedAccounts(singles, originals, holdAccounts)),
+    lockSlots(
+      client,
+      cashAccounts(singles, holdAccounts),
+      [...cashCurrencies(singles, originals, [], new Map())],
+      slot,
+    ),
     look(client, records),
     reversed.length === 0 ? new Map<string, string>() : readReversals(client, reversed),
-    steps.length === 0 ? new Map<string, { fingerprint: string | null; outcome: ReplyBody }>() : readOutcomes(client, steps),
+    steps.length === 0
+      ? new Map<string, { fingerprint: string | null; outcome: ReplyBody }>()
+      : readOutcomes(client, steps),
     numbers.length === 0 ? new Set<string>() : readTakenNumbers(client, numbers),
   ]);
   const repeated = known.length === 0 ? [] : await readTransactions(client, known);
   const accounts = new Map(customers.map((account) => [account.account_id, account]));
-  const missing = [...cashCurrencies(commands, originals, accounts)].filter((currency) => !slots.has(systemAccountNumber('Vault', currency, slot)));
+  const missing = [...cashCurrencies(singles, originals, cashAccounts(singles, holdAccounts), accounts)].filter(
+    (currency) => !slots.has(systemAccountNumber('Vault', currency, slot)),
+  );
   if (missing.length > 0) {
     await createSystemAccounts(client, missing, slot);
     for (const [number, account] of await lockSystemAccounts(client, [], missing, slot)) slots.set(number, account);
   }
-  const transactions = new Map<string, TransactionRecord>([...originals, ...repeated].map((record) => [idKey(record.transaction_id), record]));
+  const transactions = new Map<string, TransactionRecord>(
+    [...originals, ...repeated].map((record) => [idKey(record.transaction_id), record]),
+  );
   const system = (kind: SystemKind, currency: string): AccountState => {
     const account = slots.get(systemAccountNumber(kind, currency, slot));
     if (account === undefined) throw new Error(`the slot of ${kind} ${currency} is not locked`);
     return account;
   };
-  return { accounts, moved: new Set(), takenNumbers, system, transactions, reversals, outcomes, now };
+  const books: Books = {
+    accounts,
+    moved: new Set(),
+    takenNumbers,
+    system,
+    transactions,
+    reversals,
+    outcomes,
+    holds: new Map(),
+    changedHolds: new Set(),
+    reheld: new Set(),
+    expired: [],
+    now,
+  };
+  await openHolds(client, books, [...holdAccounts.keys()]);
+  return books;
+}
+
+/** Of a batch of a caller its items. */
+function singlesOf(command: Command): SingleCommand | SingleCommand[] {
+  return command.name === 'create_batch' ? command.items.map((item) => item.command) : command;
 }
 
 /** A transaction that is decided and reversed in one batch brings its accounts itself. */
-function touchedAccounts(commands: Command[], originals: TransactionRecord[]): string[] {
-  const ids = new Set<string>();
+function touchedAccounts(
+  commands: SingleCommand[],
+  originals: TransactionRecord[],
+  holdAccounts: Map<string, string>,
+): string[] {
+  const ids = new Set<string>(holdAccounts.values());
   for (const { name, data } of commands) {
     if (name === 'create_transfer') ids.add(data.from_account_id).add(data.to_account_id);
-    else if (name !== 'reverse_transaction') ids.add(data.account_id);
+    else if (name === 'capture_hold') data.to_account_id !== null && ids.add(data.to_account_id);
+    else if (name !== 'reverse_transaction' && name !== 'release_hold') ids.add(data.account_id);
   }
   for (const original of originals) {
     ids.add(original.account_id);
@@ -133,44 +195,96 @@ function touchedAccounts(commands: Command[], originals: TransactionRecord[]): s
 }
 
 /** The currencies in which cash may move in this batch. */
-function cashCurrencies(commands: Command[], originals: TransactionRecord[], accounts: Map<string, AccountState>): Set<string> {
-  const currencies = new Set<string>();
-  for (const { name, data } of commands) {
-    if (name === 'create_transaction') {
-      const account = accounts.get(data.account_id);
-      if (account) currencies.add(account.currency);
-    } else if (name === 'open_ledger_account') currencies.add(data.currency);
-  }
+function cashCurrencies(
+  commands: SingleCommand[],
+  originals: TransactionRecord[],
+  cashAccounts: string[],
+  accounts: Map<string, AccountState>,
+): Set<string> {
+  const currencies = new Set<string>(cashAccounts.flatMap((id) => accounts.get(id)?.currency ?? []));
+  for (const { name, data } of commands) if (name === 'open_ledger_account') currencies.add(data.currency);
   for (const { currency } of originals) if (currency !== null) currencies.add(currency);
   return currencies;
 }
 
-/** This writer's slots for those currencies, as far as they exist; the accounts' own currencies are looked up behind their locks. */
-async function lockSlots(client: Queries, commands: Command[], originals: TransactionRecord[], slot: number): Promise<Map<string, AccountState>> {
-  const depositors = commands.flatMap(({ name, data }) => (name === 'create_transaction' ? [data.account_id] : []));
-  const currencies = [...cashCurrencies(commands, originals, new Map())];
-  return depositors.length + currencies.length === 0 ? new Map() : lockSystemAccounts(client, depositors, currencies, slot);
+/** Those on which cash may move in this batch. */
+function cashAccounts(commands: SingleCommand[], holdAccounts: Map<string, string>): string[] {
+  return commands.flatMap(({ name, data }) => {
+    if (name === 'create_transaction') return [data.account_id];
+    return name === 'capture_hold' && data.to_account_id === null ? (holdAccounts.get(data.hold_id) ?? []) : [];
+  });
+}
+
+/**
+ * This writer's slots for those currencies, as far as they exist; the accounts' own currencies are
+ * looked up behind their locks.
+ */
+async function lockSlots(
+  client: Queries,
+  cashAccounts: string[],
+  currencies: string[],
+  slot: number,
+): Promise<Map<string, AccountState>> {
+  return cashAccounts.length + currencies.length === 0
+    ? new Map()
+    : lockSystemAccounts(client, cashAccounts, currencies, slot);
+}
+
+interface Decided {
+  command: Command;
+  decision: Decision;
+}
+
+/** Every command with its decision; behind a batch of a caller its items. */
+function decidedOf(commands: readonly Command[], decisions: readonly Decision[]): Decided[] {
+  return commands.flatMap((command, i) => {
+    const own = { command, decision: decisions[i] as Decision };
+    const { parts } = own.decision;
+    return command.name === 'create_batch' && parts
+      ? [
+          own,
+          ...decidedOf(
+            command.items.map((item) => item.command),
+            parts,
+          ),
+        ]
+      : own;
+  });
 }
 
 async function write(client: Queries, commands: Command[], decisions: Decision[], books: Books): Promise<void> {
-  const opened = decisions.flatMap((d) => d.opened ?? []);
-  const restated = [...new Set(decisions.flatMap((d) => d.restated ?? []))];
-  const kept = decisions.flatMap((d, i) => (d.keep && commands[i] ? [keptOutcome(commands[i], d.keep)] : []));
-  const transactions = decisions.flatMap((d) => d.transactions);
-  const entries = decisions.flatMap((d) => d.entries);
-  const moved = [...books.moved];
-  const audits = decisions.flatMap((d, i) => (commands[i] && auditOf(commands[i], d, books.now)) ?? []);
+  const decided = decidedOf(commands, decisions);
+  const all = decided.map(({ decision }) => decision);
+  const opened = all.flatMap((d) => d.opened ?? []);
+  const restated = [...new Set(all.flatMap((d) => d.restated ?? []))];
+  const kept = decided.flatMap(({ command, decision: { keep } }) => (keep ? [keptOutcome(command, keep)] : []));
+  const transactions = all.flatMap((d) => d.transactions);
+  const entries = all.flatMap((d) => d.entries);
+  const moved = [...books.moved.union(books.reheld)];
+  const ofHolds = [...books.expired, ...all.flatMap((d) => d.hold ?? [])];
+  const audits = decided.flatMap(({ command, decision }) => auditOf(command, decision, books.now) ?? []);
   // The database works at these while the events are made.
   const written = Promise.all([
     opened.length > 0 && insertAccounts(client, opened, books.now),
     restated.length > 0 && updateStatuses(client, restated),
     kept.length > 0 && insertOutcomes(client, kept),
-    transactions.length > 0 && writeBatch(client, transactions, entries, moved),
+    (transactions.length > 0 || books.reheld.size > 0) &&
+      writeBatch(client, transactions, entries, moved, books.reheld.size > 0),
+    writeHeld(client, books),
     audits.length > 0 && insertAudits(client, audits),
   ]);
   const published = Promise.try(() => {
-    const shown = new Set([...opened, ...restated, ...moved.filter((account) => account.client_id !== null)]);
-    const events = [...decisions.flatMap((d, i) => eventsOf(d, books.now, commands[i]?.context.traceparent)), ...[...shown].map((account) => balanceEvent(account, books.now))];
+    const shown = new Set([
+      ...opened,
+      ...restated,
+      ...books.moved,
+      ...ofHolds.flatMap(({ hold }) => books.accounts.get(hold.account_id) ?? []),
+    ]);
+    const events = [
+      ...books.expired.map((change) => holdEvent(change, books.accounts, books.now)),
+      ...decided.flatMap(({ command, decision }) => eventsOf(decision, command.context, books.accounts, books.now)),
+      ...[...shown].filter((account) => account.client_id !== null).map((account) => balanceEvent(account, books.now)),
+    ];
     return writeOutbox(client, events);
   });
   await Promise.all([written, published]);

@@ -2,39 +2,90 @@ import { describe, expect, it } from 'vitest';
 import { events as contract, type EventType } from '#libs/contracts/events.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import type { Decision } from '../domain/decision.ts';
-import { balanceEvent, eventsOf } from './events.ts';
 import { decide } from '../domain/posting.ts';
-import { accountOf, bitsOf, booksOf, cash, idIn, now, opening, restate, reversal, transfer } from '../test/test-kit.ts';
+import {
+  accountOf,
+  bitsOf,
+  booksOf,
+  cash,
+  contextOf,
+  idIn,
+  now,
+  opening,
+  restate,
+  reversal,
+  transfer,
+} from '../test/test-kit.ts';
+import { balanceEvent, eventsOf } from './events.ts';
 
 const committedAt = '2026-01-02T03:04:06.000Z';
-const eventsNow = (decision: Decision) => eventsOf(decision, committedAt);
 const payloadOf = ({ payload }: { payload: string | null }) => JSON.parse(payload ?? '') as Record<string, unknown>;
 const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
 const fresh = () => booksOf([{ ...a }, { ...b }]);
+const eventsNow = (decision: Decision, books = fresh(), by = contextOf(0, { actor: 'key:key_1' })) =>
+  eventsOf(decision, by, books.accounts, committedAt);
+const asked = { actor: 'key:key_1', request_channel: 'api_key' };
+const ownership = ({ client_id, account_number }: typeof a) => ({ client_id, account_number });
 
 describe('the event of a transaction', () => {
   it('is complete: a deposit', () => {
     const books = fresh();
-    const command = cash('Deposit', a, '10.5', { request_id: 'r-7', time: '2026-01-01T00:00:00.000Z', idempotency_key: 'k' }, 5);
+    const command = cash(
+      'Deposit',
+      a,
+      '10.5',
+      { request_id: 'r-7', time: '2026-01-01T00:00:00.000Z', idempotency_key: 'k' },
+      5,
+    );
     if (command.name === 'create_transaction') Object.assign(command.data, { description: 'rent', reference: 'R-1' });
     const [event, ...others] = eventsNow(decide(command, books));
     const transaction_id = idOf('transaction', bitsOf(5));
     const operation_id = idOf('operation', bitsOf(5));
     const [teller, vault] = [books.system('Teller', 'USD'), books.system('Vault', 'USD')];
-    const entry = (account: { account_id: string }, sequence: number, direction: string, side: string, balance_after: string) => ({
-      entry_id: `ent_${account.account_id.slice(4)}-${sequence}`, operation_id, transaction_id, account_id: account.account_id, sequence, direction, side,
-      amount: '10.50', currency: 'USD', balance_after, created_at: now,
+    const entry = (account: { account_id: string }, sequence: number, direction: string, side: string) => ({
+      entry_id: `ent_${account.account_id.slice(4)}-${sequence}`,
+      operation_id,
+      transaction_id,
+      account_id: account.account_id,
+      sequence,
+      direction,
+      side,
+      amount: '10.50',
+      currency: 'USD',
+      created_at: now,
     });
     expect(others).toEqual([]);
     expect({ ...event, payload: payloadOf(event as { payload: string }) }).toEqual({
-      id: bitsOf(5), topic: 'transactions', key: a.account_id, type: 'corebanking.transaction.completed.v1', time: committedAt, headers: { 'request-id': 'r-7' },
+      id: bitsOf(5),
+      topic: 'transactions',
+      key: a.account_id,
+      type: 'corebanking.transaction.completed.v1',
+      time: committedAt,
+      headers: { 'request-id': 'r-7' },
       payload: {
         transaction: {
-          transaction_id, account_id: a.account_id, transaction_type: 'Deposit', amount: '10.50', currency: 'USD', description: 'rent', reference: 'R-1', status: 'Completed',
-          created_at: '2026-01-01T00:00:00.000Z', direction: 'credit',
+          transaction_id,
+          account_id: a.account_id,
+          transaction_type: 'Deposit',
+          amount: '10.50',
+          currency: 'USD',
+          description: 'rent',
+          reference: 'R-1',
+          status: 'Completed',
+          created_at: '2026-01-01T00:00:00.000Z',
+          direction: 'credit',
         },
-        sequence: 1, balance_after: '15.50', operation_id,
-        entries: [entry(a, 1, 'credit', 'CR', '15.50'), entry(teller, 1, 'credit', 'DR', '10.50'), entry(teller, 2, 'debit', 'CR', '0.00'), entry(vault, 1, 'credit', 'DR', '10.50')],
+        sequence: 1,
+        balance_after: '15.50',
+        operation_id,
+        entries: [
+          entry(a, 1, 'credit', 'CR'),
+          entry(teller, 1, 'credit', 'DR'),
+          entry(teller, 2, 'debit', 'CR'),
+          entry(vault, 1, 'credit', 'DR'),
+        ],
+        ...ownership(a),
+        ...asked,
       },
     });
   });
@@ -44,68 +95,189 @@ describe('the event of a transaction', () => {
     const [debit, credit, moved, ...others] = eventsNow(decision);
     const transfer_id = idOf('transfer', bitsOf(5));
     expect(others).toEqual([]);
-    expect([debit, credit, moved].map((event) => [event?.topic, event?.key])).toEqual([['transactions', a.account_id], ['transactions', b.account_id], ['transfers', transfer_id]]);
-    expect([debit, credit].map((event) => event?.id)).toEqual(decision.transactions.map((t) => t.transaction_id.slice(4)));
-    expect(payloadOf(debit as never)).toMatchObject({ sequence: 1, balance_after: '2.00', transaction: { transfer_id, direction: 'debit', counterparty_account_id: b.account_id } });
-    expect(payloadOf(credit as never)).toMatchObject({ sequence: 1, balance_after: '3.00', transaction: { transfer_id, direction: 'credit', counterparty_account_id: a.account_id } });
+    expect([debit, credit, moved].map((event) => [event?.topic, event?.key])).toEqual([
+      ['transactions', a.account_id],
+      ['transactions', b.account_id],
+      ['transfers', transfer_id],
+    ]);
+    expect([debit, credit].map((event) => event?.id)).toEqual(
+      decision.transactions.map((t) => t.transaction_id.slice(4)),
+    );
+    expect(payloadOf(debit as never)).toMatchObject({
+      sequence: 1,
+      balance_after: '2.00',
+      transaction: { transfer_id, direction: 'debit', counterparty_account_id: b.account_id },
+    });
+    expect(payloadOf(credit as never)).toMatchObject({
+      sequence: 1,
+      balance_after: '3.00',
+      transaction: { transfer_id, direction: 'credit', counterparty_account_id: a.account_id },
+    });
     expect(payloadOf(debit as never)['entries']).toEqual(payloadOf(credit as never)['entries']);
     expect({ ...moved, id: '', payload: payloadOf(moved as never) }).toEqual({
-      id: '', topic: 'transfers', key: transfer_id, type: 'corebanking.transfer.completed.v1', time: committedAt, headers: { 'request-id': 'r' },
+      id: '',
+      topic: 'transfers',
+      key: transfer_id,
+      type: 'corebanking.transfer.completed.v1',
+      time: committedAt,
+      headers: { 'request-id': 'r' },
       payload: {
-        transfer: { transfer_id, from_account_id: a.account_id, to_account_id: b.account_id, amount: '3.00', currency: 'USD', description: null, status: 'Completed', created_at: now },
+        transfer: {
+          transfer_id,
+          from_account_id: a.account_id,
+          to_account_id: b.account_id,
+          amount: '3.00',
+          currency: 'USD',
+          description: null,
+          status: 'Completed',
+          created_at: now,
+        },
         operation_id: idOf('operation', bitsOf(5)),
+        ...asked,
       },
     });
+    expect([debit, credit].map((event) => payloadOf(event as never))).toMatchObject([ownership(a), ownership(b)]);
   });
 
-  it('of a reversal says what it reverses, and is no transfer', () => {
-    const books = fresh();
-    const done = decide(transfer(a, b, '3', null, 5), books);
-    const undone = eventsNow(decide(reversal(idIn(done)), books));
-    expect(undone.map(({ topic }) => topic)).toEqual(['transactions', 'transactions']);
-    for (const [i, event] of undone.entries()) {
-      const { transaction } = payloadOf(event) as { transaction: Record<string, unknown> };
-      expect(transaction).toMatchObject({ reverses_transaction_id: idIn(done, i), transaction_type: 'Transfer' });
-      expect(transaction).not.toHaveProperty('transfer_id');
-      expect(transaction).not.toHaveProperty('reversed_by_transaction_id');
-    }
-  });
+  it.each([
+    ['source', 0, 'Checking'],
+    ['destination', 1, 'Checking'],
+    ['destination', 1, 'Loan'],
+  ] as const)(
+    'of a reversal that names the leg on the %s: what it reverses, and a transfer back under the key of the first',
+    (_which, leg, type) => {
+      const to = accountOf(2, type, 'USD', 'Active', 900n);
+      const books = booksOf([{ ...a }, to]);
+      const done = decide(transfer(a, to, '3', null, 5), books);
+      const undone = eventsNow(decide(reversal(idIn(done, leg)), books), books);
+      expect(undone.map(({ topic }) => topic)).toEqual(['transactions', 'transactions', 'transfers']);
+      for (const event of undone.slice(0, 2)) {
+        const { transaction } = payloadOf(event) as { transaction: Record<string, unknown> };
+        expect(transaction).toMatchObject({ reverses_transaction_id: expect.stringMatching(/^txn_/), amount: '3.00' });
+        expect(transaction['transfer_id']).toMatch(/^trf_/);
+        expect(transaction).not.toHaveProperty('reversed_by_transaction_id');
+      }
+      const back = undone[2] as (typeof undone)[number];
+      const first = idOf('transfer', bitsOf(5));
+      expect(back).toMatchObject({ key: first, type: 'corebanking.transfer.reversed.v1' });
+      expect(payloadOf(back)).toMatchObject({
+        transfer: {
+          from_account_id: to.account_id,
+          to_account_id: a.account_id,
+          reverses_transfer_id: first,
+          status: 'Completed',
+        },
+        ...asked,
+      });
+    },
+  );
 
   it('of a refusal has the reason, and neither sequence nor entries', () => {
-    const [event, ...others] = eventsNow(decide(transfer(b, a, '3', null, 5), fresh()));
+    const [event, refused, ...others] = eventsNow(decide(transfer(b, a, '3', null, 5), fresh()));
     expect(others).toEqual([]);
-    expect(event).toMatchObject({ type: 'corebanking.transaction.failed.v1', topic: 'transactions', key: b.account_id, id: bitsOf(5), headers: { 'request-id': 'r' } });
+    expect(refused).toMatchObject({
+      type: 'corebanking.transfer.failed.v1',
+      topic: 'transfers',
+      key: idOf('transfer', bitsOf(5)),
+    });
+    expect(payloadOf(refused as never)).toMatchObject({
+      transfer: { from_account_id: b.account_id, status: 'Failed', failure_code: 'insufficient_funds' },
+    });
+    expect(event).toMatchObject({
+      type: 'corebanking.transaction.failed.v1',
+      topic: 'transactions',
+      key: b.account_id,
+      id: bitsOf(5),
+      headers: { 'request-id': 'r' },
+    });
     expect(payloadOf(event as never)).toEqual({
       transaction: {
-        transaction_id: idOf('transaction', bitsOf(5)), account_id: b.account_id, transaction_type: 'Transfer', amount: '3.00', currency: 'USD', description: null, reference: null, status: 'Failed',
-        created_at: now, direction: 'debit', transfer_id: idOf('transfer', bitsOf(5)), counterparty_account_id: a.account_id, failure_code: 'insufficient_funds',
+        transaction_id: idOf('transaction', bitsOf(5)),
+        account_id: b.account_id,
+        transaction_type: 'Transfer',
+        amount: '3.00',
+        currency: 'USD',
+        description: null,
+        reference: null,
+        status: 'Failed',
+        created_at: now,
+        direction: 'debit',
+        transfer_id: idOf('transfer', bitsOf(5)),
+        counterparty_account_id: a.account_id,
+        failure_code: 'insufficient_funds',
       },
+      ...ownership(b),
+      ...asked,
     });
   });
 
   it('of an amount that no currency counts carries it as asked', () => {
     const [event] = eventsNow(decide(cash('Deposit', a, '1.234', { deadline: '2026-01-02T03:04:00.000Z' }), fresh()));
-    expect(payloadOf(event as never)).toMatchObject({ transaction: { amount: '1.234', currency: null, failure_code: 'deadline_exceeded' } });
+    expect(payloadOf(event as never)).toMatchObject({
+      transaction: { amount: '1.234', currency: null, failure_code: 'deadline_exceeded' },
+    });
   });
 
-  it('is none where the account is unknown to who asked, of an amount that its currency does not count, and of a change of status', () => {
+  it('of an account that is unknown to who asked is of a type of its own, and tells nothing of the account', () => {
     const books = fresh();
-    const kept = [cash('Deposit', accountOf(9, 'Savings'), '1'), cash('Deposit', a, '1.234'), cash('Deposit', a, '10000000000000')].map((command) => decide(command, books));
+    const asking = [
+      cash('Deposit', accountOf(9, 'Savings'), '1'),
+      cash('Withdrawal', a, '1', { bound_client_id: b.client_id ?? '' }),
+    ];
+    for (const command of asking) {
+      const [event, ...others] = eventsNow(decide(command, books), books);
+      expect(others).toEqual([]);
+      expect(event?.type).toBe('corebanking.transaction.account_not_found.v1');
+      expect(Object.keys(payloadOf(event as never))).toEqual(['transaction', 'actor', 'request_channel']);
+      expect(contract['corebanking.transaction.account_not_found.v1'].data.parse(payloadOf(event as never))).toEqual(
+        payloadOf(event as never),
+      );
+    }
+    const [unknown, ...others] = eventsNow(decide(transfer(a, accountOf(9, 'Savings'), '1'), books), books);
+    expect([unknown?.type, unknown?.key, others]).toEqual([
+      'corebanking.transaction.account_not_found.v1',
+      a.account_id,
+      [],
+    ]);
+  });
+
+  it('says by which way was asked', () => {
+    const channel = (rest: object) =>
+      payloadOf(eventsNow(decide(cash('Deposit', a, '1'), fresh()), fresh(), contextOf(0, rest))[0] as never);
+    expect(channel({ actor: 'jwt:x|bo' })).toMatchObject({ actor: 'jwt:x|bo', request_channel: 'token' });
+    expect(channel({ actor: 'jwt:x|bo', staff: 'true' })).toMatchObject({ request_channel: 'staff' });
+    expect(channel({ actor: '' })).toMatchObject({ actor: 'system', request_channel: 'system' });
+  });
+
+  it('is none of an amount that its currency does not count, and of a change of status', () => {
+    const books = fresh();
+    const kept = [cash('Deposit', a, '1.234'), cash('Deposit', a, '10000000000000')].map((command) =>
+      decide(command, books),
+    );
     for (const { transactions } of kept) expect(transactions).toHaveLength(1);
-    for (const decision of [...kept, decide(restate(a, 'Frozen'), books), decide(opening(7, 'Savings', '0'), books)]) expect(eventsNow(decision)).toEqual([]);
+    for (const decision of [...kept, decide(restate(a, 'Frozen'), books), decide(opening(7, 'Savings', '0'), books)])
+      expect(eventsNow(decision)).toEqual([]);
   });
 
   it('has the form of the contract, whatever happened', () => {
     const books = fresh();
     const done = decide(transfer(a, b, '3'), books);
-    const decisions = [done, decide(cash('Withdrawal', a, '1'), books), decide(cash('Withdrawal', b, '100'), books), decide(opening(7, 'Loan', '5'), books), decide(reversal(idIn(done)), books), decide(cash('Deposit', a, '1.234'), books)];
-    const all = [...decisions.flatMap(eventsNow), balanceEvent(a, now)];
-    expect(all).toHaveLength(9);
+    const decisions = [
+      done,
+      decide(cash('Withdrawal', a, '1'), books),
+      decide(cash('Withdrawal', b, '100'), books),
+      decide(opening(7, 'Loan', '5'), books),
+      decide(reversal(idIn(done)), books),
+      decide(cash('Deposit', a, '1.234'), books),
+    ];
+    const all = [...decisions.flatMap((decision) => eventsNow(decision, books)), balanceEvent(a, now)];
+    expect(all).toHaveLength(10);
     for (const { type, topic, payload, id } of all) {
       const { topic: own, data } = contract[type as EventType];
       expect(topic).toBe(own);
       expect(id).toMatch(/^[0-9a-f]{32}$/);
       expect(data.strict().parse(JSON.parse(payload ?? ''))).toEqual(JSON.parse(payload ?? ''));
+      expect(JSON.parse(payload ?? '')).toMatchObject(topic === 'balances' ? { client_id: a.client_id } : asked);
     }
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
   });
@@ -121,15 +293,42 @@ describe('a repeat', () => {
 });
 
 describe('the balance of an account', () => {
-  it('is its latest state, by account, with an id per sequence and status', () => {
+  it('is its latest state, by account, with an id per sequence, status and change of its holds', () => {
     const account = { ...accountOf(1, 'Savings', 'JPY', 'Active', 700n), last_sequence: 4n };
     const event = balanceEvent(account, committedAt);
     expect({ ...event, id: '', payload: payloadOf(event) }).toEqual({
-      id: '', topic: 'balances', key: account.account_id, type: 'corebanking.balance.v1', time: committedAt,
-      payload: { account_id: account.account_id, account_number: 'X-1', account_type: 'Savings', currency: 'JPY', status: 'Active', status_version: 1, balance: '700', sequence: 4, updated_at: committedAt },
+      id: '',
+      topic: 'balances',
+      key: account.account_id,
+      type: 'corebanking.balance.v1',
+      time: committedAt,
+      payload: {
+        account_id: account.account_id,
+        client_id: account.client_id,
+        account_number: account.account_number,
+        account_type: 'Savings',
+        currency: 'JPY',
+        status: 'Active',
+        status_version: 1,
+        balance: '700',
+        available_balance: '700',
+        sequence: 4,
+        hold_version: 0,
+        updated_at: committedAt,
+      },
     });
-    const others = [{ ...account, last_sequence: 5n }, { ...account, status_version: 2 }, { ...account, account_id: b.account_id }].map((other) => balanceEvent(other, committedAt).id);
-    expect(new Set([event.id, ...others]).size).toBe(4);
+    const others = [
+      { ...account, last_sequence: 5n },
+      { ...account, status_version: 2 },
+      { ...account, account_id: b.account_id },
+      { ...account, held_minor: 200n, hold_version: 1n },
+    ].map((other) => balanceEvent(other, committedAt).id);
+    expect(new Set([event.id, ...others]).size).toBe(5);
     expect(balanceEvent(account, now).id).toBe(event.id);
+    expect(payloadOf(balanceEvent({ ...account, held_minor: 200n, hold_version: 1n }, now))).toMatchObject({
+      balance: '700',
+      available_balance: '500',
+      hold_version: 1,
+    });
   });
 });

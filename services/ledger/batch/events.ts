@@ -1,65 +1,165 @@
 import { hash } from 'node:crypto';
-import { idBits, transferEventId } from '#libs/contracts/ids.ts';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { askedBy } from '#libs/contracts/event-fields.ts';
+import { holdEventId, idBits, idOf, transferEventId } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
-import type { Decision } from '../domain/decision.ts';
-import { type AccountState, type EntryRecord, isShownByIdAlone, isTransferLeg, toEntry, toTransaction, toTransfer, type TransactionRecord } from '../domain/records.ts';
+import type { Decision, HoldChange } from '../domain/decision.ts';
+import {
+  type AccountState,
+  availableMinor,
+  type EntryRecord,
+  isOfTransfer,
+  isShownByIdAlone,
+  isTransferLeg,
+  type TransactionRecord,
+  toEventEntry,
+  toHold,
+  toTransaction,
+  toTransfer,
+} from '../domain/records.ts';
 
 /**
- * Events of decisions (contract: design of the topics): one per customer Transaction, keyed by account, complete; one per
- * Transfer; and the latest balance of each account that the batch opened, moved or gave another status. ce_id of a transaction's event is its id's bits.
+ * Events of decisions (contract: design of the topics): one per customer Transaction, keyed by
+ * account, complete; one per Transfer; one per change of a hold; and the latest balance of each
+ * account that the batch opened, moved or changed otherwise. ce_id of a transaction's event is its
+ * id's bits.
  */
-export function eventsOf(decision: Decision, now: string, traceparent?: string): OutboxEvent[] {
-  const shown = decision.transactions.filter((record) => !isShownByIdAlone(record));
+export function eventsOf(
+  decision: Decision,
+  by: MessageContext,
+  accounts: ReadonlyMap<string, AccountState>,
+  now: string,
+): OutboxEvent[] {
+  const { transactions, entries } = decision;
+  if (transactions.length === 0 && !decision.hold) return [];
+  const origin: Origin = {
+    asked: JSON.stringify(askedBy(by)).slice(1, -1),
+    traceparent: by.traceparent,
+    accounts,
+    now,
+  };
   // Both legs of a transfer tell all its entries: written out once.
-  const entries = decision.entries.length === 0 ? '' : JSON.stringify(decision.entries.map(toEntry));
-  const events = shown.map((record) => transactionEvent(record, decision.entries, entries, now, traceparent));
-  const [first] = decision.transactions;
-  if (first && first.status === 'Completed' && isTransferLeg(first)) events.push(transferEvent(first, now, traceparent));
+  const shownEntries = entries.length === 0 ? '' : JSON.stringify(entries.map(toEventEntry));
+  const events = transactions
+    .filter((record) => !isShownByIdAlone(record) || record.failure_code === 'account_not_found')
+    .map((record) => transactionEvent(record, entries, shownEntries, origin));
+  const transfer = transferEvent(decision, origin);
+  if (transfer) events.push(transfer);
+  if (decision.hold) events.push(holdEvent(decision.hold, accounts, now, by));
   return events;
 }
 
-function transactionEvent(record: TransactionRecord, records: EntryRecord[], entries: string, now: string, traceparent: string | undefined): OutboxEvent {
+/** What the events of one command have in common. */
+interface Origin {
+  /** As members of their data, written out. */
+  asked: string;
+  traceparent: string | undefined;
+  accounts: ReadonlyMap<string, AccountState>;
+  now: string;
+}
+
+/**
+ * Whose the account is, as members of an event's data: of the row that the posting has locked.
+ * Their characters need no escapes.
+ */
+function ownershipOf(accountId: string, accounts: ReadonlyMap<string, AccountState>): string {
+  const account = accounts.get(accountId);
+  return account ? `"client_id":"${account.client_id}","account_number":"${account.account_number}",` : '';
+}
+
+function transactionEvent(
+  record: TransactionRecord,
+  records: EntryRecord[],
+  entries: string,
+  { asked, accounts, now, traceparent }: Origin,
+): OutboxEvent {
   const own = records.find((entry) => entry.account_id === record.account_id);
+  const isUnknown = record.failure_code === 'account_not_found';
+  const about = `${isUnknown ? '' : ownershipOf(record.account_id, accounts)}${asked}}`;
   const transaction = JSON.stringify(toTransaction(record));
   const completed = record.status === 'Completed' && own !== undefined;
   const payload = completed
-    ? `{"transaction":${transaction},"sequence":${own.sequence},"balance_after":"${fromMinor(own.balance_after_minor, own.currency)}","operation_id":"${record.operation_id}","entries":${entries}}`
-    : `{"transaction":${transaction}}`;
+    ? `{"transaction":${transaction},"sequence":${own.sequence},"balance_after":"${fromMinor(own.balance_after_minor, own.currency)}","operation_id":"${record.operation_id}","entries":${entries},${about}`
+    : `{"transaction":${transaction},${about}`;
+  const outcome = record.status === 'Completed' ? 'completed' : isUnknown ? 'account_not_found' : 'failed';
   return {
     id: idBits(record.transaction_id),
     topic: 'transactions',
     key: record.account_id,
-    type: record.status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1',
+    type: `corebanking.transaction.${outcome}.v1`,
     time: now,
-    headers: context(record, traceparent),
+    headers: context(record.request_id, traceparent),
     payload,
   };
 }
 
-function transferEvent(record: TransactionRecord, now: string, traceparent: string | undefined): OutboxEvent {
-  const transfer = toTransfer(record);
+/**
+ * Of a transfer that was posted or refused, and of one that was reversed: keyed by the transfer
+ * that was asked for first.
+ */
+function transferEvent(
+  { transactions: [first, second], reverses_operation_id: reverses }: Decision,
+  { asked, now, traceparent }: Origin,
+): OutboxEvent | undefined {
+  if (first === undefined || !isOfTransfer(first) || isShownByIdAlone(first)) return undefined;
+  const isReversal = first.reverses_transaction_id !== null;
+  // The refusal of a reversal leaves the transfer as it is: the event of its transaction tells it.
+  if (isReversal && (second === undefined || reverses === undefined)) return undefined;
+  const reversesSource =
+    reverses !== undefined && first.reverses_transaction_id === idOf('transaction', idBits(reverses));
+  const source = reversesSource && second ? second : first;
+  const transfer = toTransfer(source, isReversal ? { reverses } : {});
+  const outcome = isReversal ? 'reversed' : first.status === 'Completed' ? 'completed' : 'failed';
   return {
-    id: transferEventId(idBits(record.transaction_id)),
+    id: transferEventId(idBits(first.transaction_id)),
     topic: 'transfers',
-    key: transfer.transfer_id,
-    type: 'corebanking.transfer.completed.v1',
+    key: transfer.reverses_transfer_id ?? transfer.transfer_id,
+    type: `corebanking.transfer.${outcome}.v1`,
     time: now,
-    headers: context(record, traceparent),
-    payload: JSON.stringify({ transfer, operation_id: record.operation_id }),
+    headers: context(first.request_id, traceparent),
+    payload: `{"transfer":${JSON.stringify(transfer)},${outcome === 'failed' ? '' : `"operation_id":"${first.operation_id}",`}${asked}}`,
   };
 }
 
-function context({ request_id }: TransactionRecord, traceparent: string | undefined): Record<string, string> {
+/** In order per account: each has the next hold_version. */
+export function holdEvent(
+  { kind, hold, hold_version, request_id, captured }: HoldChange,
+  accounts: ReadonlyMap<string, AccountState>,
+  now: string,
+  by?: MessageContext,
+): OutboxEvent {
+  const { hold_id, account_id } = hold;
+  const capture = captured && {
+    amount: toTransaction(captured).amount,
+    transaction_id: captured.transaction_id,
+    ...(isTransferLeg(captured) ? { transfer_id: idOf('transfer', idBits(captured.operation_id)) } : {}),
+  };
+  const change = { hold: toHold(hold), hold_version: Number(hold_version), ...capture };
+  const asked = JSON.stringify(askedBy(by ?? { actor: '' })).slice(1, -1);
+  return {
+    id: holdEventId(hold_id, captured ? `captured ${captured.transaction_id}` : kind),
+    topic: 'holds',
+    key: account_id,
+    type: `corebanking.hold.${kind}.v1`,
+    time: now,
+    ...(request_id === undefined ? {} : { headers: context(request_id, by?.traceparent) }),
+    payload: `${JSON.stringify(change).slice(0, -1)},${ownershipOf(account_id, accounts)}${asked}}`,
+  };
+}
+
+function context(request_id: string, traceparent: string | undefined): Record<string, string> {
   return traceparent === undefined ? { 'request-id': request_id } : { 'request-id': request_id, traceparent };
 }
 
 /**
- * The state of an account after the batch, for the compacted topic: the higher `sequence` is the newer one, and at equal ones the
- * higher `status_version`. `isAgain`: it was told before, and is written again as a new event (restate.ts).
+ * The state of an account after the batch, for the compacted topic: the higher `sequence` is the
+ * newer one, and at equal ones the higher `status_version` or `hold_version`. `isAgain`: it was
+ * told before, and is written again as a new event (restate.ts).
  */
 export function balanceEvent(account: AccountState, now: string, isAgain = false): OutboxEvent {
-  const state = `balance ${account.account_id} ${account.last_sequence} ${account.status_version}`;
+  const holds = account.hold_version === 0n ? '' : ` ${account.hold_version}`;
+  const state = `balance ${account.account_id} ${account.last_sequence} ${account.status_version}${holds}`;
   return {
     id: hash('sha256', isAgain ? `${state} ${now}` : state).slice(0, 32),
     topic: 'balances',
@@ -68,13 +168,16 @@ export function balanceEvent(account: AccountState, now: string, isAgain = false
     time: now,
     payload: JSON.stringify({
       account_id: account.account_id,
+      client_id: account.client_id,
       account_number: account.account_number,
       account_type: account.account_type,
       currency: account.currency,
       status: account.status,
       status_version: account.status_version,
       balance: fromMinor(account.balance_minor, account.currency),
+      available_balance: fromMinor(availableMinor(account), account.currency),
       sequence: Number(account.last_sequence),
+      hold_version: Number(account.hold_version),
       updated_at: now,
     }),
   };

@@ -1,21 +1,58 @@
-import { writeOutbox } from '#libs/postgres/outbox/outbox.ts';
+import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { PublishedEvent } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
+import { prefixed } from '../rows.ts';
 import { balanceEvent } from './events.ts';
 import { lockAccounts, look } from './store.ts';
 
 /**
- * Publishes the present balance of every account of which these messages tell a balance: a late copy of an older state, which
- * may be the last record of its key in the compacted topic, is replaced. The accounts are locked as for a posting, so that the
- * order of the outbox is that of the states.
+ * Publishes the present balance of every account of which these messages tell a balance: a late
+ * copy of an older state, which may be the last record of its key in the compacted topic, is
+ * replaced.
  */
-export async function restateBalances(pool: Pool, messages: readonly PublishedEvent[], balancesTopic: string): Promise<void> {
+export async function restateBalances(
+  pool: Pool,
+  messages: readonly PublishedEvent[],
+  balancesTopic: string,
+): Promise<void> {
   const ids = new Set(messages.flatMap(({ topic, key }) => (topic === balancesTopic && key !== null ? [key] : [])));
-  if (ids.size === 0) return;
+  if (ids.size > 0) await restate(pool, [...ids]);
+}
+
+const accountsAtOnce = 500;
+
+/**
+ * Publishes the present balance of every customer's account again. Postings go on meanwhile; they
+ * wait for a page at most. Returns how many.
+ */
+export async function restateAllBalances(pool: Pool, schema: string): Promise<number> {
+  let count = 0;
+  for (let last = '00000000-0000-0000-0000-000000000000'; ; ) {
+    const { rows } = await pool.query<{ account_id: string }>(
+      `select account_id from accounts where client_id is not null and account_id > $1 order by account_id limit ${accountsAtOnce}`,
+      [last],
+    );
+    const next = rows.at(-1)?.account_id;
+    if (next === undefined) return count;
+    await restate(
+      pool,
+      rows.map((row) => prefixed('acc', row.account_id)),
+    );
+    await wakeRelay(pool, schema);
+    count += rows.length;
+    last = next;
+  }
+}
+
+/** The accounts are locked as for a posting, so that the order of the outbox is that of the states. */
+async function restate(pool: Pool, ids: string[]): Promise<void> {
   await transaction(pool, async (client) => {
-    const accounts = await lockAccounts(client, [...ids]);
+    const accounts = await lockAccounts(client, ids);
     const { now } = await look(client, []);
-    await writeOutbox(client, accounts.map((account) => balanceEvent(account, now, true)));
+    await writeOutbox(
+      client,
+      accounts.map((account) => balanceEvent(account, now, true)),
+    );
   });
 }

@@ -9,14 +9,20 @@ import { entryColumns, entryTypes, prefixed, systemAccountId, transactionColumns
 
 /** From a row, whose ids are uuids. */
 function accountOf(row: AccountState): AccountState {
-  return { ...row, account_id: prefixed('acc', row.account_id), client_id: row.client_id && prefixed('cli', row.client_id) };
+  return {
+    ...row,
+    account_id: prefixed('acc', row.account_id),
+    client_id: row.client_id && prefixed('cli', row.client_id),
+  };
 }
 
-const accountColumns = 'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence';
+const accountColumns =
+  'account_id, account_number, client_id, account_type, currency, status, status_version, balance_minor, last_sequence, held_minor, hold_expires_at, hold_version';
 
 /**
- * Locks the customers' accounts among `ids`, in id order: no two batches can wait for each other. Slots of Teller and Vault are
- * none, whoever names them: they are locked after all customers, by their own writer alone.
+ * Locks the customers' accounts among `ids`, in id order: no two batches can wait for each other.
+ * Slots of Teller and Vault are none, whoever names them: they are locked after all customers, by
+ * their own writer alone.
  */
 export async function lockAccounts(client: Queries, ids: string[]): Promise<AccountState[]> {
   const { rows } = await client.query<AccountState>({
@@ -28,10 +34,15 @@ export async function lockAccounts(client: Queries, ids: string[]): Promise<Acco
 }
 
 /**
- * Locks one writer's slots of Teller and Vault, in id order, in these currencies and in those of these accounts (an account's
- * currency never changes), as far as they exist. By account number.
+ * Locks one writer's slots of Teller and Vault, in id order, in these currencies and in those of
+ * these accounts (an account's currency never changes), as far as they exist. By account number.
  */
-export async function lockSystemAccounts(client: Queries, cashAccounts: string[], currencies: string[], slot: number): Promise<Map<string, AccountState>> {
+export async function lockSystemAccounts(
+  client: Queries,
+  cashAccounts: string[],
+  currencies: string[],
+  slot: number,
+): Promise<Map<string, AccountState>> {
   const { rows } = await client.query<AccountState>({
     name: 'lock_system_accounts',
     text: `select ${accountColumns} from accounts where account_number = any(array(
@@ -45,34 +56,69 @@ export async function lockSystemAccounts(client: Queries, cashAccounts: string[]
 
 /** Creates one writer's slots of Teller and Vault in these currencies. */
 export async function createSystemAccounts(client: Queries, currencies: string[], slot: number): Promise<void> {
-  const wanted = currencies.flatMap((currency) => (['Teller', 'Vault'] as const).map((kind) => ({ kind, currency, number: systemAccountNumber(kind, currency, slot) })));
+  const wanted = currencies.flatMap((currency) =>
+    (['Teller', 'Vault'] as const).map((kind) => ({
+      kind,
+      currency,
+      number: systemAccountNumber(kind, currency, slot),
+    })),
+  );
   await client.query(
     `insert into accounts (account_id, account_number, account_type, currency, status, created_at)
      select account_id, account_number, account_type, currency, 'Active', now()
      from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as slot (account_id, account_number, account_type, currency)
      order by account_id on conflict do nothing`,
-    [uuidArray(wanted.map((w) => systemAccountId(w.number))), textArray(wanted.map((w) => w.number)), textArray(wanted.map((w) => w.kind)), textArray(wanted.map((w) => w.currency))],
+    [
+      uuidArray(wanted.map((w) => systemAccountId(w.number))),
+      textArray(wanted.map((w) => w.number)),
+      textArray(wanted.map((w) => w.kind)),
+      textArray(wanted.map((w) => w.currency)),
+    ],
   );
 }
 
-const movedTypes: Columns<AccountState> = [['account_id', 'uuid'], ['balance_minor', 'int8'], ['last_sequence', 'int8']];
+const movedTypes: Columns<AccountState> = [
+  ['account_id', 'uuid'],
+  ['balance_minor', 'int8'],
+  ['last_sequence', 'int8'],
+];
+const heldTypes: Columns<AccountState> = [
+  ...movedTypes,
+  ['held_minor', 'int8'],
+  ['hold_expires_at', 'timestamptz'],
+  ['hold_version', 'int8'],
+];
 
 /** Kept replies of commands that leave no transaction, by commandKey. */
-export async function readOutcomes(client: Queries, ids: string[]): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
+export async function readOutcomes(
+  client: Queries,
+  ids: string[],
+): Promise<Map<string, { fingerprint: string | null; outcome: ReplyBody }>> {
   const { rows } = await client.query<{ command_id: string; fingerprint: string | null; outcome: ReplyBody }>(
     'select command_id, fingerprint, outcome from commands where command_id = any($1::uuid[])',
     [uuidArray(ids)],
   );
-  return new Map(rows.map((row) => [row.command_id.replaceAll('-', ''), { outcome: row.outcome, fingerprint: row.fingerprint && row.fingerprint.replaceAll('-', '') }]));
+  return new Map(
+    rows.map((row) => [
+      row.command_id.replaceAll('-', ''),
+      { outcome: row.outcome, fingerprint: row.fingerprint?.replaceAll('-', '') ?? null },
+    ]),
+  );
 }
 
 /** Which of these account numbers are taken. */
 export async function readTakenNumbers(client: Queries, numbers: string[]): Promise<Set<string>> {
-  const { rows } = await client.query<{ account_number: string }>('select account_number from accounts where account_number = any($1::text[])', [textArray(numbers)]);
+  const { rows } = await client.query<{ account_number: string }>(
+    'select account_number from accounts where account_number = any($1::text[])',
+    [textArray(numbers)],
+  );
   return new Set(rows.map((row) => row.account_number));
 }
 
-/** The database's clock, ISO 8601 UTC, the same for every process; and which of these transactions exist (equality as in readTransactions). */
+/**
+ * The database's clock, ISO 8601 UTC, the same for every process; and which of these transactions
+ * exist (equality as in readTransactions).
+ */
 export async function look(client: Queries, ids: string[]): Promise<{ now: string; known: string[] }> {
   const { rows } = await client.query<{ now: string; known: string[] | null }>({
     name: 'look',
@@ -104,7 +150,11 @@ export async function updateStatuses(client: Queries, accounts: AccountState[]):
   await client.query(
     `update accounts a set status = s.status, status_version = s.status_version
      from unnest($1::uuid[], $2::text[], $3::int4[]) as s (account_id, status, status_version) where a.account_id = s.account_id`,
-    [uuidArray(accounts.map((a) => a.account_id)), textArray(accounts.map((a) => a.status)), intArray(accounts.map((a) => a.status_version))],
+    [
+      uuidArray(accounts.map((a) => a.account_id)),
+      textArray(accounts.map((a) => a.status)),
+      intArray(accounts.map((a) => a.status_version)),
+    ],
   );
 }
 
@@ -128,18 +178,35 @@ export async function insertOutcomes(client: Queries, kept: KeptOutcome[]): Prom
   );
 }
 
-const write = `with written_transactions as (
-    insert into transactions (${transactionColumns}) select ${transactionColumns} from unnest($1::written_transaction[])
+const write = (moved: string): string => `with written_transactions as (
+    insert into transactions (${transactionColumns}) select ${transactionColumns} from unnest($1::transaction_row[])
   ), written_entries as (
     insert into entries (${entryColumns}) select ${entryColumns} from unnest($2::written_entry[])
-  ), moved as (
-    update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence from unnest($3::moved_account[]) as m where a.account_id = m.account_id
-  ) select`;
+  ), moved as (${moved}) select`;
+const moveBalances = `update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence from unnest($3::moved_account[]) as m where a.account_id = m.account_id`;
+const moveBalancesAndHeld = `update accounts a set balance_minor = m.balance_minor, last_sequence = m.last_sequence, held_minor = m.held_minor, hold_expires_at = m.hold_expires_at,
+      hold_version = m.hold_version from unnest($3::held_account[]) as m where a.account_id = m.account_id`;
+const [writePlain, writeHeld] = [write(moveBalances), write(moveBalancesAndHeld)];
 
 /**
- * Writes transactions, entries and balances of a batch by one statement. A trigger refuses entries that contradict the balances
- * written beside them.
+ * Writes transactions, entries and balances of a batch by one statement. A trigger refuses entries
+ * that contradict the balances written beside them. `moved`: the accounts to be written; `isHeld`:
+ * with what is held of them, where the batch has changed that of any: a balance and what is held of
+ * it are one update, between whose halves the database would refuse them.
  */
-export async function writeBatch(client: Queries, transactions: TransactionRecord[], entries: EntryRecord[], moved: AccountState[]): Promise<void> {
-  await client.query({ name: 'write_batch', text: write, values: [rowArray(transactions, transactionTypes), rowArray(entries, entryTypes), rowArray(moved, movedTypes)] });
+export async function writeBatch(
+  client: Queries,
+  transactions: TransactionRecord[],
+  entries: EntryRecord[],
+  moved: AccountState[],
+  isHeld: boolean,
+): Promise<void> {
+  const values = [
+    rowArray(transactions, transactionTypes),
+    rowArray(entries, entryTypes),
+    rowArray(moved, isHeld ? heldTypes : movedTypes),
+  ];
+  await client.query(
+    isHeld ? { name: 'write_batch_held', text: writeHeld, values } : { name: 'write_batch', text: writePlain, values },
+  );
 }

@@ -3,12 +3,13 @@ import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors
 import { maxMinor } from '#libs/contracts/money.ts';
 import { isSystem, type Leg } from './chart.ts';
 import type { Books } from './decision.ts';
-import type { AccountState } from './records.ts';
+import { type AccountState, availableMinor } from './records.ts';
 
 /**
- * The checks of a posting: each gives the refusal, or undefined where it holds. In the contract's order: the accounts exist;
- * type, status, currency, limits and funds of the source; then those of the destination, so that a source that cannot pay
- * learns nothing about the destination but that it exists. Pure.
+ * The checks of a posting: each gives the refusal, or undefined where it holds. In the contract's
+ * order: the accounts exist; type, status, currency, limits and funds of the source; then those of
+ * the destination, so that a source that cannot pay learns nothing about the destination but that
+ * it exists. Pure.
  */
 
 /** A customer's account; Teller and Vault, and accounts of another client than the caller's, are unknown to callers. */
@@ -23,11 +24,16 @@ export function pastDeadline(context: MessageContext, books: Books): boolean {
 }
 
 export function deadlineExceeded(): Refusal {
-  return refusal('deadline_exceeded', 'the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key');
+  return refusal(
+    'deadline_exceeded',
+    'the command was picked up after its deadline: it was not executed and never will be; repeat it with a new Idempotency-Key',
+  );
 }
 
 export function accountNotFound(accountId: string, field = 'account_id'): Refusal {
-  return refusal('account_not_found', `${field} ${accountId}: account not found`, { details: { field, account_id: accountId } });
+  return refusal('account_not_found', `${field} ${accountId}: account not found`, {
+    details: { field, account_id: accountId },
+  });
 }
 
 /** The details of accountNotFound, from its message: that alone is kept. */
@@ -42,7 +48,10 @@ export function destinationRefused(): Refusal {
 }
 
 export function badAmount(code: 'invalid_amount_precision' | 'amount_too_large', currency: string): Refusal {
-  const message = code === 'amount_too_large' ? 'amount exceeds 10^15 - 1 minor units' : `amount has more decimal places than ${currency} has`;
+  const message =
+    code === 'amount_too_large'
+      ? 'amount exceeds 10^15 - 1 minor units'
+      : `amount has more decimal places than ${currency} has`;
   return violationsRefusal([{ field: 'amount', code, message }]);
 }
 
@@ -53,26 +62,43 @@ export function inactive(account: AccountState): Refusal | undefined {
 
 export function otherCurrency(account: AccountState, currency: string): Refusal | undefined {
   if (account.currency === currency) return undefined;
-  return refusal('currency_mismatch', `account ${account.account_id} is held in ${account.currency}, not in ${currency}`);
+  return refusal(
+    'currency_mismatch',
+    `account ${account.account_id} is held in ${account.currency}, not in ${currency}`,
+  );
 }
 
 export function beyondLimit(account: AccountState, minor: bigint): Refusal | undefined {
   if (account.balance_minor + minor <= maxMinor) return undefined;
-  return refusal('balance_limit_exceeded', `the balance of account ${account.account_id} would exceed 10^15 - 1 minor units`);
+  return refusal(
+    'balance_limit_exceeded',
+    `the balance of account ${account.account_id} would exceed 10^15 - 1 minor units`,
+  );
 }
 
 /** A slot of Teller or Vault has no limit of the bank's, but its balance is a 64-bit integer in the database. */
 export function beyondSlots(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
-  const after = ({ account, direction }: Leg<AccountState>) => account.balance_minor + (direction === 'credit' ? minor : -minor);
+  const after = ({ account, direction }: Leg<AccountState>) =>
+    account.balance_minor + (direction === 'credit' ? minor : -minor);
   const full = legs.find((leg) => isSystem(leg.account.account_type) && BigInt.asIntN(64, after(leg)) !== after(leg));
-  return full && refusal('balance_limit_exceeded', `the cash that the bank has booked in ${full.account.currency} would exceed 64 bits`);
+  return (
+    full &&
+    refusal(
+      'balance_limit_exceeded',
+      `the cash that the bank has booked in ${full.account.currency} would exceed 64 bits`,
+    )
+  );
 }
 
 export function beyondOutstanding(account: AccountState, minor: bigint): Refusal | undefined {
   if (minor <= account.balance_minor) return undefined;
-  return refusal('amount_exceeds_outstanding', `the amount exceeds the outstanding principal of loan account ${account.account_id}`);
+  return refusal(
+    'amount_exceeds_outstanding',
+    `the amount exceeds the outstanding principal of loan account ${account.account_id}`,
+  );
 }
 
+/** What is held cannot be taken by anything but its own capture. */
 export function withoutFunds(account: AccountState, minor: bigint, message: string): Refusal | undefined {
-  return minor <= account.balance_minor ? undefined : refusal('insufficient_funds', message);
+  return minor <= availableMinor(account) ? undefined : refusal('insufficient_funds', message);
 }

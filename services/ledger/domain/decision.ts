@@ -3,15 +3,36 @@ import { type Refusal, violationsRefusal } from '#libs/contracts/errors.ts';
 import { idBits, idKey, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { maxMinor, toMinor } from '#libs/contracts/money.ts';
+import type { GivenNames } from '#libs/contracts/names.ts';
 import type { Direction, TransactionType } from '#libs/contracts/resources.ts';
-import { isSystem, type Leg, sideOf, type SystemKind } from './chart.ts';
+import type { BatchCommand, KeptBatch } from './batches.ts';
+import { isSystem, type Leg, type SystemKind, sideOf } from './chart.ts';
 import { namedByNotFound } from './checks.ts';
-import { type AccountState, type EntryRecord, toTransaction, toTransfer, type TransactionRecord } from './records.ts';
+import {
+  type AccountState,
+  type EntryRecord,
+  type HoldState,
+  type TransactionRecord,
+  toTransaction,
+  toTransfer,
+} from './records.ts';
 
 /** What decisions are made of and made from. Pure. */
-export type CommandName = 'create_transaction' | 'create_transfer' | 'reverse_transaction' | 'open_ledger_account' | 'change_ledger_account_status';
+export type SingleName =
+  | 'create_transaction'
+  | 'create_transfer'
+  | 'reverse_transaction'
+  | 'place_hold'
+  | 'capture_hold'
+  | 'release_hold'
+  | 'open_ledger_account'
+  | 'change_ledger_account_status';
+export type CommandName = Command['name'];
 
-export type Command = { [N in CommandName]: { name: N; data: MessageData<N>; context: MessageContext } }[CommandName];
+export type SingleCommand = {
+  [N in SingleName]: { name: N; data: MessageData<N>; context: MessageContext };
+}[SingleName];
+export type Command = SingleCommand | BatchCommand;
 export type CommandOf<N extends CommandName> = Extract<Command, { name: N }>;
 
 /** The state that a batch decides on. */
@@ -30,8 +51,28 @@ export interface Books {
   reversals: Map<string, string>;
   /** Outcomes of repeated commands that leave no transaction, by commandKey. */
   outcomes: Map<string, { fingerprint: string | null; outcome: ReplyBody }>;
+  /** The holds that its commands name, as they were read behind the locks, and those that it has placed, by hold_id. */
+  holds: Map<string, HoldState>;
+  /** Holds that the batch has placed or changed, and accounts of which it has changed what is held. */
+  changedHolds: Set<HoldState>;
+  reheld: Set<AccountState>;
+  /** Holds that have ended by themselves, before anything was decided. */
+  expired: HoldChange[];
   /** The moment of the batch, by the database's clock. ISO 8601 UTC. */
   now: string;
+}
+
+/** A change of a hold, as it is told. */
+export interface HoldChange {
+  kind: 'placed' | 'captured' | 'released' | 'expired';
+  /** As it is afterwards. */
+  hold: HoldState;
+  /** Of the account, afterwards. */
+  hold_version: bigint;
+  /** Of the request that led to it; none where it expired. */
+  request_id?: string;
+  /** What captured it: the transaction on its account. */
+  captured?: TransactionRecord;
 }
 
 /** What becomes of one command. */
@@ -43,12 +84,20 @@ export interface Decision {
   opened?: AccountState;
   /** The account whose status this command changed. */
   restated?: AccountState;
+  hold?: HoldChange;
+  /** Of a reversal: the operation that it turns. */
+  reverses_operation_id?: string;
   /** To be kept under the command's id, where no transaction is its record. */
-  keep?: ReplyBody;
+  keep?: ReplyBody & { batch?: KeptBatch };
+  /** Of the items of a batch, in their order. */
+  parts?: Decision[];
 }
 
 /** A transaction before its outcome is known. */
-export type Draft = Omit<TransactionRecord, 'amount_minor' | 'amount_text' | 'currency' | 'status' | 'failure_code' | 'failure_message'>;
+export type Draft = Omit<
+  TransactionRecord,
+  'amount_minor' | 'amount_text' | 'currency' | 'status' | 'failure_code' | 'failure_message'
+>;
 /** An amount as it was asked for. */
 export interface Amount {
   decimal: string;
@@ -67,11 +116,14 @@ export function only(reply: ReplyBody): Decision {
 
 /** The reply to a command, from the record that it left: the first time and on every repeat. */
 export function outcomeOf(name: CommandName, record: TransactionRecord): ReplyBody {
-  if (record.status === 'Completed') return { ok: true, data: name === 'create_transfer' ? toTransfer(record) : toTransaction(record) };
+  if (record.status === 'Completed')
+    return { ok: true, data: name === 'create_transfer' ? toTransfer(record) : toTransaction(record) };
   const { transaction_id, failure_message: message = '' } = record;
   const code = record.failure_code as Refusal['code'];
   const isAmount = code === 'invalid_amount_precision' || code === 'amount_too_large';
-  const refusal = isAmount ? violationsRefusal([{ field: 'amount', code, message: message ?? '' }]) : { code, message: message ?? '' };
+  const refusal = isAmount
+    ? violationsRefusal([{ field: 'amount', code, message: message ?? '' }])
+    : { code, message: message ?? '' };
   const named = code === 'account_not_found' ? namedByNotFound(refusal.message) : {};
   return { ok: false, refusal: { ...refusal, details: { ...named, transaction_id } } };
 }
@@ -86,6 +138,7 @@ export function draftOf(
   direction: Direction,
   description: string | null,
   reference: string | null,
+  { external_id = null, metadata = null }: GivenNames = {},
 ): Draft {
   return {
     transaction_id: transactionId,
@@ -97,21 +150,42 @@ export function draftOf(
     description,
     reference,
     reverses_transaction_id: null,
+    hold_id: null,
     idempotency_key: context.idempotency_key ?? null,
     fingerprint: context.fingerprint ?? null,
     actor: context.actor,
     request_id: context.request_id,
     created_at: context.time,
+    external_id,
+    metadata,
+    batch_id: context.batch_id ?? null,
   };
 }
 
 /** The record of a transaction that is applied. */
 export function completed(draft: Draft, minor: bigint, currency: string): TransactionRecord {
-  return { ...draft, amount_minor: minor, amount_text: null, currency, status: 'Completed', failure_code: null, failure_message: null };
+  return {
+    ...draft,
+    amount_minor: minor,
+    amount_text: null,
+    currency,
+    status: 'Completed',
+    failure_code: null,
+    failure_message: null,
+  };
 }
 
-/** A refusal: one Failed Transaction is its record, without entries. An unknown account is named as it was asked for. */
-export function fail(name: CommandName, draft: Draft, { decimal, currency }: Amount, reason: Refusal, books: Books): Decision {
+/**
+ * A refusal: one Failed Transaction is its record, without entries. An unknown account is named as
+ * it was asked for.
+ */
+export function fail(
+  name: CommandName,
+  draft: Draft,
+  { decimal, currency }: Amount,
+  reason: Refusal,
+  books: Books,
+): Decision {
   const minor = currency === null ? null : toMinor(decimal, currency);
   const countable = typeof minor === 'bigint';
   const record: TransactionRecord = {
@@ -128,24 +202,42 @@ export function fail(name: CommandName, draft: Draft, { decimal, currency }: Amo
 }
 
 /** Applies an operation: its entries, leg by leg, and its transactions, of which the first is the command's record. */
-export function complete(name: CommandName, records: TransactionRecord[], legs: Leg<AccountState>[], minor: bigint, books: Books): Decision {
+export function complete(
+  name: CommandName,
+  records: TransactionRecord[],
+  legs: Leg<AccountState>[],
+  minor: bigint,
+  books: Books,
+): Decision {
   const [primary] = records;
   if (primary === undefined) throw new Error('an operation without a transaction');
   const idByAccount = new Map(records.map((record) => [record.account_id, record.transaction_id]));
-  const entries = legs.map((leg) => enter(leg, minor, primary, idByAccount.get(leg.account.account_id) ?? primary.transaction_id, books));
+  const entries = legs.map((leg) =>
+    enter(leg, minor, primary, idByAccount.get(leg.account.account_id) ?? primary.transaction_id, books),
+  );
   for (const record of records) {
     books.transactions.set(idKey(record.transaction_id), record);
-    if (record.reverses_transaction_id !== null) books.reversals.set(record.reverses_transaction_id, record.transaction_id);
+    if (record.reverses_transaction_id !== null)
+      books.reversals.set(record.reverses_transaction_id, record.transaction_id);
   }
   return { reply: outcomeOf(name, primary), transactions: records, entries };
 }
 
 /** One entry: moves the account's balance and sequence. Throws where a check was forgotten. */
-function enter({ account, direction }: Leg<AccountState>, minor: bigint, primary: TransactionRecord, transactionId: string, books: Books): EntryRecord {
+function enter(
+  { account, direction }: Leg<AccountState>,
+  minor: bigint,
+  primary: TransactionRecord,
+  transactionId: string,
+  books: Books,
+): EntryRecord {
   books.moved.add(account);
   account.balance_minor += direction === 'credit' ? minor : -minor;
   account.last_sequence += 1n;
-  if (!isSystem(account.account_type) && (account.balance_minor < 0n || account.balance_minor > maxMinor)) {
+  if (
+    !isSystem(account.account_type) &&
+    (account.balance_minor < account.held_minor || account.balance_minor > maxMinor)
+  ) {
     throw new Error(`balance of ${account.account_id} out of bounds: a check is missing`);
   }
   return {

@@ -1,38 +1,65 @@
 import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
-import { decide } from './posting.ts';
 import { accountOf, bitsOf, booksOf, cash, codeOf, idIn, messageOf, now, opening, restate } from '../test/test-kit.ts';
+import { decide } from './posting.ts';
 
 describe('opening', () => {
   it('without an amount opens the account, books nothing and asks for no slot', () => {
-    const books = { ...booksOf([]), system: () => { throw new Error('no cash moves'); } };
+    const books = {
+      ...booksOf([]),
+      system: () => {
+        throw new Error('no cash moves');
+      },
+    };
     const decision = decide(opening(7, 'Savings', '0'), books);
-    expect(decision.reply).toEqual({ ok: true, data: { account_id: idOf('account', bitsOf(7)), status: 'Active', status_version: 1, balance: '0.00' } });
+    expect(decision.reply).toEqual({
+      ok: true,
+      data: { account_id: idOf('account', bitsOf(7)), status: 'Active', status_version: 1, balance: '0.00' },
+    });
     expect([decision.transactions, decision.entries, books.moved.size]).toEqual([[], [], 0]);
-    expect(decision.opened).toEqual({ ...accountOf(7, 'Savings'), account_number: 'N-7' });
+    expect(decision.opened).toEqual(accountOf(7, 'Savings'));
     expect(decision.keep).toEqual(decision.reply);
   });
 
   it('books the initial deposit as a Deposit of its own, whatever the opening status is', () => {
     const books = booksOf([]);
     const decision = decide(opening(7, 'Current', '12.34', 'USD', 'Frozen'), books);
-    expect(decision.transactions).toMatchObject([{ account_id: idOf('account', bitsOf(7)), transaction_type: 'Deposit', direction: 'credit', amount_minor: 1234n, description: 'Initial deposit', reference: null, status: 'Completed', counterparty_account_id: null }]);
+    expect(decision.transactions).toMatchObject([
+      {
+        account_id: idOf('account', bitsOf(7)),
+        transaction_type: 'Deposit',
+        direction: 'credit',
+        amount_minor: 1234n,
+        description: 'Initial deposit',
+        reference: null,
+        status: 'Completed',
+        counterparty_account_id: null,
+      },
+    ]);
     expect(decision.reply).toMatchObject({ ok: true, data: { status: 'Frozen', balance: '12.34' } });
-    expect(decision.entries.map((e) => [e.direction, e.side])).toEqual([['credit', 'CR'], ['credit', 'DR'], ['debit', 'CR'], ['credit', 'DR']]);
-    expect([books.system('Teller', 'USD').balance_minor, books.system('Vault', 'USD').balance_minor]).toEqual([0n, 1234n]);
+    expect(decision.entries.map((e) => [e.direction, e.side])).toEqual([
+      ['credit', 'CR'],
+      ['credit', 'DR'],
+      ['debit', 'CR'],
+      ['credit', 'DR'],
+    ]);
+    expect([books.system('Teller', 'USD').balance_minor, books.system('Vault', 'USD').balance_minor]).toEqual([
+      0n,
+      1234n,
+    ]);
   });
 
   it('gives the number to one account only, in one batch and over batches, and keeps that refusal', () => {
     const books = booksOf([]);
     decide(opening(7, 'Savings', '5'), books);
     const sameNumber = opening(8, 'Savings', '5');
-    if (sameNumber.name === 'open_ledger_account') sameNumber.data.account_number = 'N-7';
+    if (sameNumber.name === 'open_ledger_account') sameNumber.data.account_number = 'SAV-0000000007';
     const refused = decide(sameNumber, books);
     expect(codeOf(refused)).toBe('duplicate_account_number');
-    expect(messageOf(refused)).toMatch(/^Duplicate Account Number: .*N-7/);
+    expect(messageOf(refused)).toMatch(/^Duplicate Account Number: .*SAV-0000000007/);
     expect([refused.keep, refused.opened, refused.entries]).toEqual([refused.reply, undefined, []]);
     const taken = booksOf([]);
-    taken.takenNumbers.add('N-9');
+    taken.takenNumbers.add('SAV-0000000009');
     expect(codeOf(decide(opening(9, 'Savings', '5'), taken))).toBe('duplicate_account_number');
   });
 
@@ -60,10 +87,16 @@ describe('status', () => {
   it('decides from, to, no-op and version', () => {
     const account = accountOf(1, 'Savings');
     const books = booksOf([account]);
-    expect(decide(restate(account, 'Active'), books).reply).toMatchObject({ data: { changed: false, status_version: 1 } });
+    expect(decide(restate(account, 'Active'), books).reply).toMatchObject({
+      data: { changed: false, status_version: 1 },
+    });
     const frozen = restate(account, 'Frozen');
-    expect(decide(frozen, books).reply).toMatchObject({ data: { changed: true, from_status: 'Active', to_status: 'Frozen', status_version: 2 } });
-    expect(decide(restate(account, 'Active'), books).reply).toMatchObject({ data: { changed: true, status_version: 3 } });
+    expect(decide(frozen, books).reply).toMatchObject({
+      data: { changed: true, from_status: 'Active', to_status: 'Frozen', status_version: 2 },
+    });
+    expect(decide(restate(account, 'Active'), books).reply).toMatchObject({
+      data: { changed: true, status_version: 3 },
+    });
     // A repeat of the freeze does not freeze again.
     expect(decide(frozen, books).reply).toMatchObject({ replayed: true, data: { status_version: 2 } });
     expect(account.status).toBe('Active');
@@ -76,7 +109,19 @@ describe('status', () => {
     expect(noChange.restated).toBeUndefined();
     expect(noChange.keep).toEqual(noChange.reply);
     const changed = decide(restate(account, 'Inactive'), books);
-    expect(changed.reply).toEqual({ ok: true, data: { account_id: account.account_id, from_status: 'Active', to_status: 'Inactive', changed: true, status_version: 2, balance: '10.50', changed_at: now } });
+    expect(changed.reply).toEqual({
+      ok: true,
+      data: {
+        account_id: account.account_id,
+        from_status: 'Active',
+        to_status: 'Inactive',
+        changed: true,
+        status_version: 2,
+        balance: '10.50',
+        available_balance: '10.50',
+        changed_at: now,
+      },
+    });
     expect([changed.restated, changed.keep]).toEqual([account, changed.reply]);
     expect([changed.transactions, changed.entries]).toEqual([[], []]);
   });
@@ -87,7 +132,11 @@ describe('status', () => {
     books.accounts.set(vault.account_id, vault);
     for (const account of [accountOf(9, 'Savings'), vault]) {
       const decision = decide(restate(account, 'Frozen'), books);
-      expect([codeOf(decision), decision.keep, decision.restated]).toEqual(['account_not_found', decision.reply, undefined]);
+      expect([codeOf(decision), decision.keep, decision.restated]).toEqual([
+        'account_not_found',
+        decision.reply,
+        undefined,
+      ]);
       expect(messageOf(decision)).toContain(account.account_id);
     }
     expect(vault.status).toBe('Active');
@@ -103,7 +152,12 @@ describe('status', () => {
     };
     for (const status of ['Active', 'Inactive'] as const) {
       const refused = keeping(status);
-      expect([codeOf(refused), refused.keep, refused.restated, account.status]).toEqual(['approval_required', refused.reply, undefined, 'Frozen']);
+      expect([codeOf(refused), refused.keep, refused.restated, account.status]).toEqual([
+        'approval_required',
+        refused.reply,
+        undefined,
+        'Frozen',
+      ]);
     }
     expect(codeOf(keeping('Frozen'))).toBe('done');
     expect(codeOf(decide(restate(account, 'Inactive'), books))).toBe('done');

@@ -5,13 +5,16 @@ import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, type Leg } from './chart.ts';
 import { accountNotFound, beyondSlots, customer } from './checks.ts';
 import { type Books, type CommandOf, complete, completed, type Decision, draftOf, keeping, only } from './decision.ts';
-import type { AccountState } from './records.ts';
+import { type AccountState, availableMinor } from './records.ts';
 
 /** Opening a ledger account with its first amount, and changing its status. Pure. */
 
 export function openAccount({ data, context }: CommandOf<'open_ledger_account'>, books: Books): Decision {
   if (books.accounts.has(data.account_id) || books.takenNumbers.has(data.account_number)) {
-    return keeping({ ok: false, refusal: refusal('duplicate_account_number', `an account with the number ${data.account_number} already exists`) });
+    return keeping({
+      ok: false,
+      refusal: refusal('duplicate_account_number', `an account with the number ${data.account_number} already exists`),
+    });
   }
   const account: AccountState = {
     account_id: data.account_id,
@@ -23,9 +26,13 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
     status_version: 1,
     balance_minor: 0n,
     last_sequence: 0n,
+    held_minor: 0n,
+    hold_expires_at: null,
+    hold_version: 0n,
   };
   const minor = toMinor(data.initial_deposit, data.currency);
-  if (typeof minor !== 'bigint') throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} passed the gateway`);
+  if (typeof minor !== 'bigint')
+    throw new Error(`initial deposit ${data.initial_deposit} ${data.currency} passed the gateway`);
   const legs = minor === 0n ? [] : openingLegs(account, books);
   const full = beyondSlots(legs, minor);
   if (full) return keeping({ ok: false, refusal: full });
@@ -34,7 +41,12 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
   const opening = minor === 0n ? only({ ok: true, data: null }) : bookOpening(account, legs, minor, context, books);
   const reply: ReplyBody = {
     ok: true,
-    data: { account_id: account.account_id, status: account.status, status_version: 1, balance: fromMinor(account.balance_minor, account.currency) },
+    data: {
+      account_id: account.account_id,
+      status: account.status,
+      status_version: 1,
+      balance: fromMinor(account.balance_minor, account.currency),
+    },
   };
   return { ...opening, reply, opened: account, keep: reply };
 }
@@ -46,10 +58,25 @@ function openingLegs(account: AccountState, books: Books): Leg<AccountState>[] {
 }
 
 /** The opening amount is booked whatever the opening status is: it is part of the opening. */
-function bookOpening(account: AccountState, legs: Leg<AccountState>[], minor: bigint, context: MessageContext, books: Books): Decision {
+function bookOpening(
+  account: AccountState,
+  legs: Leg<AccountState>[],
+  minor: bigint,
+  context: MessageContext,
+  books: Books,
+): Decision {
   const loan = account.account_type === 'Loan';
   const id = openingTransactionId(account.account_id);
-  const draft = draftOf(context, id, account.account_id, null, loan ? 'Withdrawal' : 'Deposit', 'credit', loan ? 'Loan disbursement' : 'Initial deposit', null);
+  const draft = draftOf(
+    context,
+    id,
+    account.account_id,
+    null,
+    loan ? 'Withdrawal' : 'Deposit',
+    'credit',
+    loan ? 'Loan disbursement' : 'Initial deposit',
+    null,
+  );
   return complete('create_transaction', [completed(draft, minor, account.currency)], legs, minor, books);
 }
 
@@ -58,7 +85,10 @@ export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>
   if (account === undefined) return keeping({ ok: false, refusal: accountNotFound(data.account_id) });
   const from = account.status;
   if (from === 'Frozen' && data.status !== 'Frozen' && data.keep_frozen === true) {
-    return keeping({ ok: false, refusal: refusal('approval_required', `account ${data.account_id} is frozen: a second person must approve this`) });
+    return keeping({
+      ok: false,
+      refusal: refusal('approval_required', `account ${data.account_id} is frozen: a second person must approve this`),
+    });
   }
   const changed = from !== data.status;
   if (changed) {
@@ -74,6 +104,7 @@ export function changeStatus({ data }: CommandOf<'change_ledger_account_status'>
       changed,
       status_version: account.status_version,
       balance: fromMinor(account.balance_minor, account.currency),
+      available_balance: fromMinor(availableMinor(account), account.currency),
       changed_at: books.now,
     },
   };

@@ -1,10 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
 import { fromMinor, maxMinor } from '#libs/contracts/money.ts';
+import {
+  accountOf,
+  bitsOf,
+  booksOf,
+  cash,
+  codeOf,
+  contextOf,
+  idIn,
+  messageOf,
+  now,
+  opening,
+  reversal,
+  transfer,
+} from '../test/test-kit.ts';
 import { type Books, type Command, complete, completed, draftOf } from './decision.ts';
 import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
-import { accountOf, bitsOf, booksOf, cash, codeOf, contextOf, idIn, messageOf, now, opening, reversal, transfer } from '../test/test-kit.ts';
 
 const rich = accountOf(98, 'Savings', 'USD', 'Active', 10_000n);
 
@@ -55,7 +68,8 @@ describe('deposit and withdrawal', () => {
       vault.balance_minor = balance;
       const decision = decide(command, books);
       expect(codeOf(decision)).toBe(code);
-      if (code !== 'done') expect([vault.balance_minor, decision.entries, decision.opened]).toEqual([balance, [], undefined]);
+      if (code !== 'done')
+        expect([vault.balance_minor, decision.entries, decision.opened]).toEqual([balance, [], undefined]);
     }
     expect([account.balance_minor, books.accounts.size > 1]).toEqual([1000n, false]);
   });
@@ -79,8 +93,15 @@ describe('deposit and withdrawal', () => {
     expect(codeOf(decide(cash('Deposit', full, '0.01'), books))).toBe('balance_limit_exceeded');
     const refused = decide(cash('Withdrawal', empty, '1'), books);
     expect(codeOf(refused)).toBe('insufficient_funds');
-    expect(refused.transactions).toMatchObject([{ status: 'Failed', failure_code: 'insufficient_funds', amount_minor: 100n }]);
-    expect(refused.reply).toMatchObject({ refusal: { message: expect.stringMatching(/^Insufficient Funds: /), details: { transaction_id: refused.transactions[0]?.transaction_id } } });
+    expect(refused.transactions).toMatchObject([
+      { status: 'Failed', failure_code: 'insufficient_funds', amount_minor: 100n },
+    ]);
+    expect(refused.reply).toMatchObject({
+      refusal: {
+        message: expect.stringMatching(/^Insufficient Funds: /),
+        details: { transaction_id: refused.transactions[0]?.transaction_id },
+      },
+    });
   });
 
   it('keeps an unknown account and too fine an amount, as asked', () => {
@@ -88,26 +109,41 @@ describe('deposit and withdrawal', () => {
     const books = booksOf([yen]);
     const unknown = accountOf(99, 'Savings');
     expect(decide(cash('Deposit', unknown, '1'), books).transactions).toMatchObject([
-      { account_id: unknown.account_id, status: 'Failed', failure_code: 'account_not_found', amount_text: '1', currency: null },
+      {
+        account_id: unknown.account_id,
+        status: 'Failed',
+        failure_code: 'account_not_found',
+        amount_text: '1',
+        currency: null,
+      },
     ]);
-    expect(decide(cash('Deposit', yen, '1.5'), books).transactions).toMatchObject([{ status: 'Failed', failure_code: 'invalid_amount_precision', amount_text: '1.5' }]);
+    expect(decide(cash('Deposit', yen, '1.5'), books).transactions).toMatchObject([
+      { status: 'Failed', failure_code: 'invalid_amount_precision', amount_text: '1.5' },
+    ]);
   });
 
   it.each([
     ['an unknown account', (books: Books) => cash('Deposit', opened(books), '60')],
     ['a transfer from an unknown account', (books: Books) => transfer(opened(books), rich, '60')],
     ['a transfer to an unknown account', (books: Books) => transfer(rich, opened(books), '60')],
-  ] as const)('%s stays unknown to the command that was refused, though the account has been opened since', (_, ask) => {
-    const books = booksOf([rich]);
-    const command = ask(books);
-    books.accounts.delete(accountOf(99, 'Savings').account_id);
-    const before = rich.balance_minor;
-    const first = decide(command, books);
-    expect(codeOf(first)).toBe('account_not_found');
-    const account = opened(books);
-    expect(decide(command, books)).toEqual({ reply: { ...first.reply, replayed: true }, transactions: [], entries: [] });
-    expect([account.balance_minor, rich.balance_minor]).toEqual([10_000n, before]);
-  });
+  ] as const)(
+    '%s stays unknown to the command that was refused, though the account has been opened since',
+    (_, ask) => {
+      const books = booksOf([rich]);
+      const command = ask(books);
+      books.accounts.delete(accountOf(99, 'Savings').account_id);
+      const before = rich.balance_minor;
+      const first = decide(command, books);
+      expect(codeOf(first)).toBe('account_not_found');
+      const account = opened(books);
+      expect(decide(command, books)).toEqual({
+        reply: { ...first.reply, replayed: true },
+        transactions: [],
+        entries: [],
+      });
+      expect([account.balance_minor, rich.balance_minor]).toEqual([10_000n, before]);
+    },
+  );
 
   it('never executes past the deadline, but answers what was decided before', () => {
     const account = accountOf(1, 'Savings');
@@ -134,21 +170,70 @@ describe('deposit and withdrawal', () => {
 
   it("treats another client's account as unknown to a bound caller", () => {
     const account = accountOf(1, 'Savings', 'USD', 'Active', 100n);
-    expect(codeOf(decide(cash('Withdrawal', account, '1', { bound_client_id: idOf('client', bitsOf(2)) }), booksOf([account])))).toBe('account_not_found');
-    expect(codeOf(decide(cash('Withdrawal', account, '1', { bound_client_id: account.client_id ?? '' }), booksOf([account])))).toBe('done');
+    expect(
+      codeOf(
+        decide(cash('Withdrawal', account, '1', { bound_client_id: idOf('client', bitsOf(2)) }), booksOf([account])),
+      ),
+    ).toBe('account_not_found');
+    expect(
+      codeOf(
+        decide(cash('Withdrawal', account, '1', { bound_client_id: account.client_id ?? '' }), booksOf([account])),
+      ),
+    ).toBe('done');
   });
 
   it('keeps what was asked, in which words, by whom, and since when', () => {
     const account = accountOf(1, 'Savings');
-    const command = cash('Deposit', account, '10.5', { idempotency_key: 'key 1', fingerprint: 'f', actor: 'jwt:me', request_id: 'r-7', time: '2026-01-01T00:00:00.000Z' }, 5);
+    const command = cash(
+      'Deposit',
+      account,
+      '10.5',
+      {
+        idempotency_key: 'key 1',
+        fingerprint: 'f',
+        actor: 'jwt:me',
+        request_id: 'r-7',
+        time: '2026-01-01T00:00:00.000Z',
+      },
+      5,
+    );
     if (command.name === 'create_transaction') Object.assign(command.data, { description: 'rent', reference: 'R-1' });
     const decision = decide(command, booksOf([account]));
-    expect(decision.transactions).toEqual([{
-      transaction_id: idOf('transaction', bitsOf(5)), operation_id: idOf('operation', bitsOf(5)), account_id: account.account_id, counterparty_account_id: null,
-      transaction_type: 'Deposit', direction: 'credit', amount_minor: 1050n, amount_text: null, currency: 'USD', description: 'rent', reference: 'R-1', status: 'Completed',
-      failure_code: null, failure_message: null, reverses_transaction_id: null, idempotency_key: 'key 1', fingerprint: 'f', actor: 'jwt:me', request_id: 'r-7', created_at: '2026-01-01T00:00:00.000Z',
-    }]);
-    for (const entry of decision.entries) expect(entry).toMatchObject({ transaction_id: idOf('transaction', bitsOf(5)), operation_id: idOf('operation', bitsOf(5)), currency: 'USD', created_at: now });
+    expect(decision.transactions).toEqual([
+      {
+        transaction_id: idOf('transaction', bitsOf(5)),
+        operation_id: idOf('operation', bitsOf(5)),
+        account_id: account.account_id,
+        counterparty_account_id: null,
+        transaction_type: 'Deposit',
+        direction: 'credit',
+        amount_minor: 1050n,
+        amount_text: null,
+        currency: 'USD',
+        description: 'rent',
+        reference: 'R-1',
+        status: 'Completed',
+        failure_code: null,
+        failure_message: null,
+        reverses_transaction_id: null,
+        hold_id: null,
+        idempotency_key: 'key 1',
+        fingerprint: 'f',
+        actor: 'jwt:me',
+        request_id: 'r-7',
+        created_at: '2026-01-01T00:00:00.000Z',
+        external_id: null,
+        metadata: null,
+        batch_id: null,
+      },
+    ]);
+    for (const entry of decision.entries)
+      expect(entry).toMatchObject({
+        transaction_id: idOf('transaction', bitsOf(5)),
+        operation_id: idOf('operation', bitsOf(5)),
+        currency: 'USD',
+        created_at: now,
+      });
   });
 
   it('names every account that it moved, slots too: those are the balances to write', () => {
@@ -174,27 +259,40 @@ describe('deposit and withdrawal', () => {
   it('tells what is wrong with an amount, by the field', () => {
     const account = accountOf(1, 'Savings', 'JPY');
     const books = booksOf([account]);
-    for (const [amount, code, words] of [['1.5', 'invalid_amount_precision', 'JPY'], ['1000000000000000', 'amount_too_large', '10^15']] as const) {
+    for (const [amount, code, words] of [
+      ['1.5', 'invalid_amount_precision', 'JPY'],
+      ['1000000000000000', 'amount_too_large', '10^15'],
+    ] as const) {
       const { reply } = decide(cash('Deposit', account, amount), books);
-      expect(reply).toMatchObject({ ok: false, refusal: { code, message: expect.stringContaining(words), errors: [{ field: 'amount', code, message: expect.stringContaining(words) }] } });
+      expect(reply).toMatchObject({
+        ok: false,
+        refusal: {
+          code,
+          message: expect.stringContaining(words),
+          errors: [{ field: 'amount', code, message: expect.stringContaining(words) }],
+        },
+      });
     }
   });
 
-  it('refuses a currency that is not the account\'s, and keeps the amount as asked', () => {
+  it("refuses a currency that is not the account's, and keeps the amount as asked", () => {
     const account = accountOf(1, 'Savings');
     const command = cash('Deposit', account, '1.5');
     if (command.name === 'create_transaction') command.data.currency = 'EUR';
     const refused = decide(command, booksOf([account]));
     expect(codeOf(refused)).toBe('currency_mismatch');
     expect(messageOf(refused)).toMatch(new RegExp(`^Currency Mismatch: .*${account.account_id}.*USD.*EUR`));
-    expect(refused.transactions).toMatchObject([{ status: 'Failed', currency: 'EUR', amount_minor: 150n, amount_text: null, failure_message: messageOf(refused) }]);
+    expect(refused.transactions).toMatchObject([
+      { status: 'Failed', currency: 'EUR', amount_minor: 150n, amount_text: null, failure_message: messageOf(refused) },
+    ]);
   });
 
   it('knows neither Teller nor Vault as an account of anybody', () => {
     const books = booksOf([]);
     const vault = books.system('Vault', 'USD');
     books.accounts.set(vault.account_id, vault);
-    for (const type of ['Deposit', 'Withdrawal'] as const) expect(codeOf(decide(cash(type, vault, '1'), books))).toBe('account_not_found');
+    for (const type of ['Deposit', 'Withdrawal'] as const)
+      expect(codeOf(decide(cash(type, vault, '1'), books))).toBe('account_not_found');
     expect([vault.balance_minor, vault.last_sequence]).toEqual([0n, 0n]);
   });
 
@@ -202,7 +300,10 @@ describe('deposit and withdrawal', () => {
     const { account_id } = accountOf(1, 'Savings');
     const { reply, transactions } = decide(cash('Deposit', accountOf(1, 'Savings'), '1'), booksOf([]));
     const details = { field: 'account_id', account_id, transaction_id: transactions[0]?.transaction_id };
-    expect(reply).toEqual({ ok: false, refusal: { code: 'account_not_found', message: `account_id ${account_id}: account not found`, details } });
+    expect(reply).toEqual({
+      ok: false,
+      refusal: { code: 'account_not_found', message: `account_id ${account_id}: account not found`, details },
+    });
   });
 });
 
@@ -210,13 +311,18 @@ describe('time', () => {
   const at = (ms: number) => new Date(Date.parse(now) + ms).toISOString();
   const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1000n), accountOf(2, 'Savings', 'USD', 'Active', 1000n)];
 
-  it.each([['a deposit', (rest: object) => cash('Deposit', a, '1', rest)], ['a transfer', (rest: object) => transfer(a, b, '1', null, undefined, rest)]] as const)('%s is executed at its deadline, and never after it', (_, command) => {
+  it.each([
+    ['a deposit', (rest: object) => cash('Deposit', a, '1', rest)],
+    ['a transfer', (rest: object) => transfer(a, b, '1', null, undefined, rest)],
+  ] as const)('%s is executed at its deadline, and never after it', (_, command) => {
     const books = booksOf([{ ...a }, { ...b }]);
     expect(codeOf(decide(command({ deadline: now }), books))).toBe('done');
     expect(codeOf(decide(command({}), books))).toBe('done');
     const late = decide(command({ deadline: at(-1) }), books);
     expect(codeOf(late)).toBe('deadline_exceeded');
-    expect(late.transactions).toMatchObject([{ status: 'Failed', failure_code: 'deadline_exceeded', amount_text: '1', currency: null }]);
+    expect(late.transactions).toMatchObject([
+      { status: 'Failed', failure_code: 'deadline_exceeded', amount_text: '1', currency: null },
+    ]);
     expect(messageOf(late)).toMatch(/never will be.*new Idempotency-Key/);
     expect(late.entries).toEqual([]);
   });
@@ -227,25 +333,43 @@ describe('time', () => {
     ['a transfer from nowhere', transfer(accountOf(9, 'Savings'), b, '1'), '1', null],
     ['a transfer to nowhere', transfer(a, accountOf(9, 'Savings'), '1.5', 'USD'), 150n, 'USD'],
     ['too fine a transfer', transfer(a, b, '1.234'), '1.234', 'USD'],
-  ] as const)('%s is kept whatever the time is, with the amount as far as it can be counted', (_, command, amount, currency) => {
-    const record = typeof amount === 'bigint' ? { amount_minor: amount, amount_text: null } : { amount_minor: null, amount_text: amount };
-    expect(decide(command, booksOf([a, b])).transactions).toMatchObject([{ status: 'Failed', currency, ...record }]);
-  });
+  ] as const)(
+    '%s is kept whatever the time is, with the amount as far as it can be counted',
+    (_, command, amount, currency) => {
+      const record =
+        typeof amount === 'bigint'
+          ? { amount_minor: amount, amount_text: null }
+          : { amount_minor: null, amount_text: amount };
+      expect(decide(command, booksOf([a, b])).transactions).toMatchObject([{ status: 'Failed', currency, ...record }]);
+    },
+  );
 });
 
 describe('what no check may forget', () => {
-  const draft = (account: AccountState) => completed(draftOf(contextOf(1), idOf('transaction', bitsOf(1)), account.account_id, null, 'Deposit', 'credit', null, null), 1n, 'USD');
-  const apply = (account: AccountState, direction: 'credit' | 'debit', minor: bigint) => complete('create_transaction', [draft(account)], [{ account, direction }], minor, booksOf([account]));
+  const draft = (account: AccountState) =>
+    completed(
+      draftOf(contextOf(1), idOf('transaction', bitsOf(1)), account.account_id, null, 'Deposit', 'credit', null, null),
+      1n,
+      'USD',
+    );
+  const apply = (account: AccountState, direction: 'credit' | 'debit', minor: bigint) =>
+    complete('create_transaction', [draft(account)], [{ account, direction }], minor, booksOf([account]));
 
   it('throws rather than books a customer below zero or beyond the limit; system accounts may', () => {
     expect(() => apply(accountOf(1, 'Savings', 'USD', 'Active', 4n), 'debit', 5n)).toThrow('a check is missing');
     expect(() => apply(accountOf(1, 'Loan', 'USD', 'Active', maxMinor), 'credit', 1n)).toThrow('a check is missing');
     expect(apply(accountOf(1, 'Savings', 'USD', 'Active', maxMinor - 1n), 'credit', 1n).entries).toHaveLength(1);
-    expect(apply(booksOf([]).system('Vault', 'USD'), 'debit', 5n).entries).toMatchObject([{ balance_after_minor: -5n }]);
-    expect(apply({ ...booksOf([]).system('Vault', 'USD'), balance_minor: maxMinor }, 'credit', 5n).entries).toHaveLength(1);
+    expect(apply(booksOf([]).system('Vault', 'USD'), 'debit', 5n).entries).toMatchObject([
+      { balance_after_minor: -5n },
+    ]);
+    expect(
+      apply({ ...booksOf([]).system('Vault', 'USD'), balance_minor: maxMinor }, 'credit', 5n).entries,
+    ).toHaveLength(1);
   });
 
   it('throws rather than books what no transaction records', () => {
-    expect(() => complete('create_transaction', [], [{ account: accountOf(1, 'Savings'), direction: 'credit' }], 1n, booksOf([]))).toThrow('without a transaction');
+    expect(() =>
+      complete('create_transaction', [], [{ account: accountOf(1, 'Savings'), direction: 'credit' }], 1n, booksOf([])),
+    ).toThrow('without a transaction');
   });
 });

@@ -1,25 +1,12 @@
-import { type Refusal, refusal } from '#libs/contracts/errors.ts';
-import { commandKey, creditLegId, debitLegId, idKey } from '#libs/contracts/ids.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { commandKey, debitLegId, idKey } from '#libs/contracts/ids.ts';
 import { toMinor } from '#libs/contracts/money.ts';
-import type { TransactionType } from '#libs/contracts/resources.ts';
-import { cashIn, cashOut, move } from './chart.ts';
-import {
-  accountNotFound,
-  badAmount,
-  beyondLimit,
-  beyondOutstanding,
-  beyondSlots,
-  customer,
-  deadlineExceeded,
-  destinationRefused,
-  inactive,
-  otherCurrency,
-  pastDeadline,
-  withoutFunds,
-} from './checks.ts';
-import { type Books, type Command, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, only, outcomeOf } from './decision.ts';
+import { decideBatch } from './batches.ts';
+import { accountNotFound, badAmount, customer, deadlineExceeded, pastDeadline } from './checks.ts';
+import { type Books, type Command, type CommandOf, type Decision, draftOf, fail, only, outcomeOf } from './decision.ts';
+import { captureHold, placeHold, releaseHold } from './holds.ts';
 import { changeStatus, openAccount } from './lifecycle.ts';
-import type { AccountState } from './records.ts';
+import { moveBetween, moveCash } from './movement.ts';
 import { reverseTransaction } from './reversal.ts';
 
 /**
@@ -35,9 +22,21 @@ export function decide(command: Command, books: Books): Decision {
     case 'create_transfer':
       return replayed(command, books) ?? createTransfer(command, books);
     case 'reverse_transaction':
-      return replayed(command, books) ?? replayedStep(command, books) ?? remembered(command, kept(reverseTransaction(command, books)), books);
+      return (
+        replayed(command, books) ??
+        replayedStep(command, books) ??
+        remembered(command, kept(reverseTransaction(command, books)), books)
+      );
+    case 'place_hold':
+      return replayedStep(command, books) ?? remembered(command, placeHold(command, books), books);
+    case 'capture_hold':
+      return replayedStep(command, books) ?? remembered(command, kept(captureHold(command, books)), books);
+    case 'release_hold':
+      return replayedStep(command, books) ?? remembered(command, releaseHold(command, books), books);
     case 'open_ledger_account':
       return replayedStep(command, books) ?? remembered(command, openAccount(command, books), books);
+    case 'create_batch':
+      return remembered(command, decideBatch(command, books, decide), books);
     case 'change_ledger_account_status':
       return replayedStep(command, books) ?? remembered(command, changeStatus(command, books), books);
   }
@@ -54,11 +53,15 @@ function reusedKey(): Decision {
 }
 
 /** The answer to a command whose record exists: rebuilt from its immutable columns (contract: Idempotency). */
-function replayed(command: CommandOf<'create_transaction' | 'create_transfer' | 'reverse_transaction'>, books: Books): Decision | undefined {
+function replayed(
+  command: CommandOf<'create_transaction' | 'create_transfer' | 'reverse_transaction'>,
+  books: Books,
+): Decision | undefined {
   const record = books.transactions.get(idKey(recordId(command)));
   if (record === undefined) return undefined;
   const { fingerprint } = command.context;
-  if (fingerprint !== undefined && record.fingerprint !== null && fingerprint !== record.fingerprint) return reusedKey();
+  if (fingerprint !== undefined && record.fingerprint !== null && fingerprint !== record.fingerprint)
+    return reusedKey();
   return only({ ...outcomeOf(command.name, record), replayed: true });
 }
 
@@ -66,13 +69,15 @@ function replayed(command: CommandOf<'create_transaction' | 'create_transfer' | 
 function replayedStep({ context }: Command, books: Books): Decision | undefined {
   const known = books.outcomes.get(commandKey(context.message_id));
   if (known === undefined) return undefined;
-  const reused = context.fingerprint !== undefined && known.fingerprint !== null && known.fingerprint !== context.fingerprint;
+  const reused =
+    context.fingerprint !== undefined && known.fingerprint !== null && known.fingerprint !== context.fingerprint;
   return reused ? reusedKey() : only({ ...known.outcome, replayed: true });
 }
 
 /**
- * The reply to a reversal is kept as sent, whether a transaction records it or not: so that of two rivals of which only one
- * knows the original, one finds the other's row of `commands` in its way.
+ * The reply to a reversal, or to the capture of a hold, is kept as sent, whether a transaction
+ * records it or not: so that of two rivals of which only one knows the original, one finds the
+ * other's row of `commands` in its way.
  */
 function kept(decision: Decision): Decision {
   return { ...decision, keep: decision.reply };
@@ -80,13 +85,27 @@ function kept(decision: Decision): Decision {
 
 /** So that a repeat within the batch is recognised too. */
 function remembered(command: Command, decision: Decision, books: Books): Decision {
-  if (decision.keep) books.outcomes.set(commandKey(command.context.message_id), { fingerprint: command.context.fingerprint ?? null, outcome: decision.keep });
+  if (decision.keep)
+    books.outcomes.set(commandKey(command.context.message_id), {
+      fingerprint: command.context.fingerprint ?? null,
+      outcome: decision.keep,
+    });
   return decision;
 }
 
 function createTransaction({ name, data, context }: CommandOf<'create_transaction'>, books: Books): Decision {
   const deposit = data.transaction_type === 'Deposit';
-  const draft = draftOf(context, data.transaction_id, data.account_id, null, data.transaction_type, deposit ? 'credit' : 'debit', data.description, data.reference);
+  const draft = draftOf(
+    context,
+    data.transaction_id,
+    data.account_id,
+    null,
+    data.transaction_type,
+    deposit ? 'credit' : 'debit',
+    data.description,
+    data.reference,
+    data,
+  );
   const amount = { decimal: data.amount, currency: data.currency };
   const account = customer(books, data.account_id, context.bound_client_id);
   if (account === undefined) return fail(name, draft, amount, accountNotFound(data.account_id), books);
@@ -94,64 +113,30 @@ function createTransaction({ name, data, context }: CommandOf<'create_transactio
   const currency = data.currency ?? account.currency;
   const minor = toMinor(data.amount, currency);
   if (typeof minor !== 'bigint') return fail(name, draft, { ...amount, currency }, badAmount(minor, currency), books);
-  const reason =
-    (account.account_type === 'Loan' ? refusal('invalid_account_type', `a ${data.transaction_type} is not possible on a Loan account`) : undefined) ??
-    inactive(account) ??
-    otherCurrency(account, currency) ??
-    (deposit ? beyondLimit(account, minor) : undefined) ??
-    (deposit ? undefined : withoutFunds(account, minor, `account ${account.account_id} has too little balance for this withdrawal`));
-  if (reason) return fail(name, draft, { decimal: data.amount, currency }, reason, books);
-  const teller = books.system('Teller', currency);
-  const vault = books.system('Vault', currency);
-  const legs = deposit ? cashIn(account, teller, vault) : cashOut(account, teller, vault, 'debit');
-  const full = beyondSlots(legs, minor);
-  if (full) return fail(name, draft, { decimal: data.amount, currency }, full, books);
-  return complete(name, [completed(draft, minor, currency)], legs, minor, books);
+  return moveCash(name, draft, account, minor, currency, books);
 }
 
 function createTransfer({ name, data, context }: CommandOf<'create_transfer'>, books: Books): Decision {
   const from = customer(books, data.from_account_id, context.bound_client_id);
   const to = customer(books, data.to_account_id, undefined);
-  const asked = draftOf(context, debitLegId(data.transfer_id), data.from_account_id, data.to_account_id, 'Transfer', 'debit', data.description, null);
+  const asked = draftOf(
+    context,
+    debitLegId(data.transfer_id),
+    data.from_account_id,
+    data.to_account_id,
+    'Transfer',
+    'debit',
+    data.description,
+    null,
+    data,
+  );
   const amount = { decimal: data.amount, currency: data.currency };
-  if (from === undefined) return fail(name, asked, amount, accountNotFound(data.from_account_id, 'from_account_id'), books);
+  if (from === undefined)
+    return fail(name, asked, amount, accountNotFound(data.from_account_id, 'from_account_id'), books);
   if (to === undefined) return fail(name, asked, amount, accountNotFound(data.to_account_id, 'to_account_id'), books);
   if (pastDeadline(context, books)) return fail(name, asked, amount, deadlineExceeded(), books);
   const currency = data.currency ?? from.currency;
   const minor = toMinor(data.amount, currency);
   if (typeof minor !== 'bigint') return fail(name, asked, { ...amount, currency }, badAmount(minor, currency), books);
-  const cannotPay = refusedSource(from, to, minor, currency);
-  if (cannotPay) return fail(name, asked, { ...amount, currency }, cannotPay, books);
-  const toLoan = to.account_type === 'Loan';
-  const type: TransactionType = toLoan ? 'Loan Payment' : 'Transfer';
-  const cannotTake = refusedDestination(to, minor, currency);
-  if (cannotTake) {
-    const mayKnow = context.bound_client_id === undefined || context.bound_client_id === to.client_id;
-    return mayKnow
-      ? fail(name, { ...asked, transaction_type: type }, { ...amount, currency }, cannotTake, books)
-      : fail(name, asked, { ...amount, currency }, destinationRefused(), books);
-  }
-  const debit: Draft = { ...asked, transaction_type: type };
-  const credit: Draft = {
-    ...debit,
-    transaction_id: creditLegId(data.transfer_id),
-    account_id: to.account_id,
-    counterparty_account_id: from.account_id,
-    direction: toLoan ? 'debit' : 'credit',
-  };
-  return complete(name, [completed(debit, minor, currency), completed(credit, minor, currency)], move(from, to, toLoan), minor, books);
-}
-
-function refusedSource(from: AccountState, to: AccountState, minor: bigint, currency: string): Refusal | undefined {
-  return (
-    (from === to ? refusal('same_account', 'to_account_id must differ from from_account_id') : undefined) ??
-    (from.account_type === 'Loan' ? refusal('invalid_account_type', 'a transfer from a Loan account is not possible') : undefined) ??
-    inactive(from) ??
-    otherCurrency(from, currency) ??
-    withoutFunds(from, minor, `source account ${from.account_id} has too little balance for this transfer`)
-  );
-}
-
-function refusedDestination(to: AccountState, minor: bigint, currency: string): Refusal | undefined {
-  return inactive(to) ?? otherCurrency(to, currency) ?? (to.account_type === 'Loan' ? beyondOutstanding(to, minor) : beyondLimit(to, minor));
+  return moveBetween(name, asked, [from, to], minor, currency, context, books);
 }

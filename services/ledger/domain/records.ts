@@ -1,6 +1,16 @@
+import type { Hold, HoldStatus } from '#libs/contracts/holds.ts';
 import { idBits, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
-import type { AccountStatus, Direction, Entry, Side, Transaction, TransactionType, Transfer } from '#libs/contracts/resources.ts';
+import { namesOf } from '#libs/contracts/names.ts';
+import type {
+  AccountStatus,
+  Direction,
+  Entry,
+  Side,
+  Transaction,
+  TransactionType,
+  Transfer,
+} from '#libs/contracts/resources.ts';
 import type { LedgerAccountType } from './chart.ts';
 
 /** What the ledger keeps, and the resources that are rebuilt from it. Money in minor units. */
@@ -17,6 +27,39 @@ export interface AccountState {
   status_version: number;
   balance_minor: bigint;
   last_sequence: bigint;
+  /** The sum of what its Active holds still hold. */
+  held_minor: bigint;
+  /** None of its Active holds ends before this moment; null where there is none. */
+  hold_expires_at: string | null;
+  /** Counts the changes of its holds. */
+  hold_version: bigint;
+}
+
+/** What can be taken from the account. */
+export function availableMinor({
+  balance_minor,
+  held_minor,
+}: Pick<AccountState, 'balance_minor' | 'held_minor'>): bigint {
+  return balance_minor - held_minor;
+}
+
+/** A row of `holds`. */
+export interface HoldState {
+  hold_id: string;
+  account_id: string;
+  amount_minor: bigint;
+  captured_minor: bigint;
+  currency: string;
+  status: HoldStatus;
+  description: string | null;
+  reference: string | null;
+  actor: string;
+  request_id: string;
+  external_id: string | null;
+  metadata: Record<string, string> | null;
+  expires_at: string;
+  created_at: string;
+  updated_at: string;
 }
 
 /** A row of `transactions`: immutable, and the idempotency record of its command. */
@@ -37,11 +80,17 @@ export interface TransactionRecord {
   failure_code: string | null;
   failure_message: string | null;
   reverses_transaction_id: string | null;
+  /** The hold that it captures. */
+  hold_id: string | null;
   idempotency_key: string | null;
   fingerprint: string | null;
   actor: string;
   request_id: string;
   created_at: string;
+  external_id: string | null;
+  metadata: Record<string, string> | null;
+  /** The batch that it was an item of. */
+  batch_id: string | null;
 }
 
 export interface EntryRecord {
@@ -58,8 +107,9 @@ export interface EntryRecord {
 }
 
 /**
- * Refusals that are no part of any account's history: of an account that is none, or that its sender may not know, and of an
- * amount that its currency does not count. They are shown by GET of their id, in no list and in no event.
+ * Refusals that are no part of any account's history: of an account that is none, or that its
+ * sender may not know, and of an amount that its currency does not count. They are shown by GET of
+ * their id, in no list and in no event.
  */
 const shownByIdAlone = ['account_not_found', 'invalid_amount_precision', 'amount_too_large'];
 
@@ -72,9 +122,14 @@ export function isListed(column: string): string {
   return `coalesce(${column}, '') not in (${shownByIdAlone.map((code) => `'${code}'`).join(', ')})`;
 }
 
-/** True where the row is a leg of a transfer: the reversal of one is not a transfer of its own. */
+/** True for both Transactions of a transfer, and for those of its reversal, which is a Transfer too. */
+export function isOfTransfer({ transaction_type }: Pick<TransactionRecord, 'transaction_type'>): boolean {
+  return transaction_type === 'Transfer' || transaction_type === 'Loan Payment';
+}
+
+/** True where the row is a leg of a transfer that reverses none. */
 export function isTransferLeg(record: TransactionRecord): boolean {
-  return (record.transaction_type === 'Transfer' || record.transaction_type === 'Loan Payment') && record.reverses_transaction_id === null;
+  return isOfTransfer(record) && record.reverses_transaction_id === null;
 }
 
 function amountOf(record: TransactionRecord): string {
@@ -95,16 +150,25 @@ export function toTransaction(record: TransactionRecord, reversedBy?: string): T
     status: record.status,
     created_at: record.created_at,
     direction: record.direction,
-    ...(isTransferLeg(record) ? { transfer_id: idOf('transfer', idBits(record.operation_id)) } : {}),
+    ...(isOfTransfer(record) ? { transfer_id: idOf('transfer', idBits(record.operation_id)) } : {}),
     ...(record.counterparty_account_id === null ? {} : { counterparty_account_id: record.counterparty_account_id }),
     ...(record.reverses_transaction_id === null ? {} : { reverses_transaction_id: record.reverses_transaction_id }),
+    ...(record.hold_id === null ? {} : { hold_id: record.hold_id }),
     ...(reversedBy === undefined ? {} : { reversed_by_transaction_id: reversedBy }),
+    ...(record.batch_id === null ? {} : { batch_id: record.batch_id }),
     ...(record.failure_code === null ? {} : { failure_code: record.failure_code }),
+    ...namesOf(record),
   };
 }
 
+/** The transfer that reverses another, and the one that it reverses: their operations' ids. */
+export interface TransferLinks {
+  reverses?: string | undefined;
+  reversed_by?: string | undefined;
+}
+
 /** The Transfer that the leg on its source stands for. */
-export function toTransfer(record: TransactionRecord): Transfer {
+export function toTransfer(record: TransactionRecord, { reverses, reversed_by }: TransferLinks = {}): Transfer {
   return {
     transfer_id: idOf('transfer', idBits(record.operation_id)),
     from_account_id: record.account_id,
@@ -114,11 +178,38 @@ export function toTransfer(record: TransactionRecord): Transfer {
     description: record.description,
     status: record.status,
     created_at: record.created_at,
+    ...(reverses === undefined ? {} : { reverses_transfer_id: idOf('transfer', idBits(reverses)) }),
+    ...(reversed_by === undefined ? {} : { reversed_by_transfer_id: idOf('transfer', idBits(reversed_by)) }),
+    ...(record.hold_id === null ? {} : { hold_id: record.hold_id }),
+    ...(record.batch_id === null ? {} : { batch_id: record.batch_id }),
     ...(record.failure_code === null ? {} : { failure_code: record.failure_code }),
+    ...namesOf(record),
   };
 }
 
+/** The Hold as replies and events carry it. */
+export function toHold({
+  amount_minor,
+  captured_minor,
+  actor: _,
+  request_id: __,
+  external_id,
+  metadata,
+  ...hold
+}: HoldState): Hold {
+  const amounts = {
+    amount: fromMinor(amount_minor, hold.currency),
+    captured_amount: fromMinor(captured_minor, hold.currency),
+  };
+  return { ...hold, ...amounts, ...namesOf({ external_id, metadata }) };
+}
+
 export function toEntry(entry: EntryRecord): Entry {
+  return { ...toEventEntry(entry), balance_after: fromMinor(entry.balance_after_minor, entry.currency) };
+}
+
+/** As events of other accounts may tell it too. */
+export function toEventEntry(entry: EntryRecord): Omit<Entry, 'balance_after'> {
   return {
     entry_id: `ent_${idBits(entry.account_id)}-${entry.sequence}`,
     operation_id: entry.operation_id,
@@ -129,7 +220,6 @@ export function toEntry(entry: EntryRecord): Entry {
     side: entry.side,
     amount: fromMinor(entry.amount_minor, entry.currency),
     currency: entry.currency,
-    balance_after: fromMinor(entry.balance_after_minor, entry.currency),
     created_at: entry.created_at,
   };
 }

@@ -1,59 +1,113 @@
 import { describe, expect, it } from 'vitest';
 import { idOf } from '#libs/contracts/ids.ts';
+import {
+  accountOf,
+  bitsOf,
+  booksOf,
+  cash,
+  codeOf,
+  idIn,
+  messageOf,
+  opening,
+  restate,
+  reversal,
+  transfer,
+} from '../test/test-kit.ts';
 import type { Command } from './decision.ts';
 import { decide, recordId } from './posting.ts';
-import { accountOf, bitsOf, booksOf, cash, codeOf, idIn, messageOf, opening, restate, reversal, transfer } from '../test/test-kit.ts';
 
-/** Exactly once: a command that was decided before gets its first answer, or is refused where the key names another request. */
-const withFingerprint = (command: Command, fingerprint: string | undefined): Command => ({ ...command, context: { ...command.context, fingerprint } });
+/**
+ * Exactly once: a command that was decided before gets its first answer, or is refused where the
+ * key names another request.
+ */
+const withFingerprint = (command: Command, fingerprint: string | undefined): Command => ({
+  ...command,
+  context: { ...command.context, fingerprint },
+});
 
 function everyKind() {
   const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 10_000n), accountOf(2, 'Savings', 'USD', 'Active', 10_000n)];
   const books = booksOf([a, b]);
   const deposit = idIn(decide(cash('Deposit', a, '3'), books));
-  return { books, a, b, commands: [cash('Deposit', a, '1'), transfer(a, b, '1'), reversal(deposit), opening(70, 'Savings', '1'), restate(b, 'Inactive')] };
+  return {
+    books,
+    a,
+    b,
+    commands: [
+      cash('Deposit', a, '1'),
+      transfer(a, b, '1'),
+      reversal(deposit),
+      opening(70, 'Savings', '1'),
+      restate(b, 'Inactive'),
+    ],
+  };
 }
 
 describe('a repeat', () => {
-  it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))('%s: the same answer, marked as replayed, and nothing more to write', (_, i) => {
-    const { books, a, b, commands } = everyKind();
-    const command = withFingerprint(commands[i] as Command, 'f');
-    const first = decide(command, books);
-    const balances = [a.balance_minor, b.balance_minor];
-    expect([first.reply.ok, first.reply.replayed]).toEqual([true, undefined]);
-    for (const fingerprint of ['f', undefined]) {
-      const again = decide(withFingerprint(command, fingerprint), books);
-      expect(again).toEqual({ reply: { ...first.reply, replayed: true }, transactions: [], entries: [] });
-    }
-    expect([a.balance_minor, b.balance_minor]).toEqual(balances);
-  });
+  it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))(
+    '%s: the same answer, marked as replayed, and nothing more to write',
+    (_, i) => {
+      const { books, a, b, commands } = everyKind();
+      const command = withFingerprint(commands[i] as Command, 'f');
+      const first = decide(command, books);
+      const balances = [a.balance_minor, b.balance_minor];
+      expect([first.reply.ok, first.reply.replayed]).toEqual([true, undefined]);
+      for (const fingerprint of ['f', undefined]) {
+        const again = decide(withFingerprint(command, fingerprint), books);
+        expect(again).toEqual({ reply: { ...first.reply, replayed: true }, transactions: [], entries: [] });
+      }
+      expect([a.balance_minor, b.balance_minor]).toEqual(balances);
+    },
+  );
 
-  it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))('%s: another request under the key is refused, and is not decided', (_, i) => {
-    const { books, a, b, commands } = everyKind();
-    const command = commands[i] as Command;
-    decide(withFingerprint(command, 'f'), books);
-    const balances = [a.balance_minor, b.balance_minor];
-    const other = decide(withFingerprint(command, 'other'), books);
-    expect(codeOf(other)).toBe('idempotency_key_reused');
-    expect(messageOf(other)).toContain('Idempotency-Key');
-    expect([other.transactions, other.entries, other.keep]).toEqual([[], [], undefined]);
-    expect([a.balance_minor, b.balance_minor]).toEqual(balances);
-  });
+  it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))(
+    '%s: another request under the key is refused, and is not decided',
+    (_, i) => {
+      const { books, a, b, commands } = everyKind();
+      const command = commands[i] as Command;
+      decide(withFingerprint(command, 'f'), books);
+      const balances = [a.balance_minor, b.balance_minor];
+      const other = decide(withFingerprint(command, 'other'), books);
+      expect(codeOf(other)).toBe('idempotency_key_reused');
+      expect(messageOf(other)).toContain('Idempotency-Key');
+      expect([other.transactions, other.entries, other.keep]).toEqual([[], [], undefined]);
+      expect([a.balance_minor, b.balance_minor]).toEqual(balances);
+    },
+  );
 
-  it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))('%s: a record without a fingerprint answers whoever has its id', (_, i) => {
-    const { books, commands } = everyKind();
-    const command = commands[i] as Command;
-    const first = decide(withFingerprint(command, undefined), books);
-    expect(decide(withFingerprint(command, 'f'), books).reply).toEqual({ ...first.reply, replayed: true });
-  });
+  it.each(everyKind().commands.map(({ name }, i) => [name, i] as const))(
+    '%s: a record without a fingerprint answers whoever has its id',
+    (_, i) => {
+      const { books, commands } = everyKind();
+      const command = commands[i] as Command;
+      const first = decide(withFingerprint(command, undefined), books);
+      expect(decide(withFingerprint(command, 'f'), books).reply).toEqual({ ...first.reply, replayed: true });
+    },
+  );
 
   it('of a transfer is answered as a Transfer, of a transaction as a Transaction', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const books = booksOf([a, b]);
     const [moved, deposited] = [transfer(a, b, '3'), cash('Deposit', a, '2')];
     for (const command of [moved, deposited]) decide(command, books);
-    expect(decide(moved, books).reply).toMatchObject({ ok: true, data: { transfer_id: expect.stringMatching(/^trf_/), from_account_id: a.account_id, to_account_id: b.account_id, amount: '3.00', status: 'Completed' } });
-    expect(decide(deposited, books).reply).toMatchObject({ ok: true, data: { transaction_id: recordId(deposited as Parameters<typeof recordId>[0]), account_id: a.account_id, amount: '2.00' } });
+    expect(decide(moved, books).reply).toMatchObject({
+      ok: true,
+      data: {
+        transfer_id: expect.stringMatching(/^trf_/),
+        from_account_id: a.account_id,
+        to_account_id: b.account_id,
+        amount: '3.00',
+        status: 'Completed',
+      },
+    });
+    expect(decide(deposited, books).reply).toMatchObject({
+      ok: true,
+      data: {
+        transaction_id: recordId(deposited as Parameters<typeof recordId>[0]),
+        account_id: a.account_id,
+        amount: '2.00',
+      },
+    });
   });
 
   it('of a refusal is refused again in the same words, though the account could pay by now', () => {
@@ -62,7 +116,11 @@ describe('a repeat', () => {
     const command = cash('Withdrawal', account, '1');
     const first = decide(command, books);
     decide(cash('Deposit', account, '10'), books);
-    expect(decide(command, books)).toEqual({ reply: { ...first.reply, replayed: true }, transactions: [], entries: [] });
+    expect(decide(command, books)).toEqual({
+      reply: { ...first.reply, replayed: true },
+      transactions: [],
+      entries: [],
+    });
     expect(account.balance_minor).toBe(1000n);
   });
 
@@ -72,10 +130,15 @@ describe('a repeat', () => {
     const deposit = cash('Deposit', account, '1', {}, 70);
     const commands = [restate(account, 'Frozen'), reversal(idOf('transaction', bitsOf(70)))];
     const first = commands.map((command) => decide(command, books).reply);
-    expect(first).toMatchObject([{ refusal: { code: 'account_not_found' } }, { refusal: { code: 'transaction_not_found' } }]);
+    expect(first).toMatchObject([
+      { refusal: { code: 'account_not_found' } },
+      { refusal: { code: 'transaction_not_found' } },
+    ]);
     books.accounts.set(account.account_id, account);
     expect(codeOf(decide(deposit, books))).toBe('done');
-    expect(commands.map((command) => decide(command, books))).toEqual(first.map((reply) => ({ reply: { ...reply, replayed: true }, transactions: [], entries: [] })));
+    expect(commands.map((command) => decide(command, books))).toEqual(
+      first.map((reply) => ({ reply: { ...reply, replayed: true }, transactions: [], entries: [] })),
+    );
     expect([account.status, account.balance_minor]).toEqual(['Active', 100n]);
   });
 
@@ -84,7 +147,8 @@ describe('a repeat', () => {
     const books = booksOf([a, b]);
     decide(withFingerprint(cash('Deposit', a, '1', {}, 5), 'f'), books);
     const elsewhere = withFingerprint(cash('Deposit', b, '1', {}, 5), 'g');
-    if (elsewhere.name === 'create_transaction') elsewhere.data.transaction_id = idOf('transaction', `${bitsOf(5).slice(0, 30)}7f`);
+    if (elsewhere.name === 'create_transaction')
+      elsewhere.data.transaction_id = idOf('transaction', `${bitsOf(5).slice(0, 30)}7f`);
     expect(codeOf(decide(elsewhere, books))).toBe('idempotency_key_reused');
     expect(b.balance_minor).toBe(0n);
   });

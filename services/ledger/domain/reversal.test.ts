@@ -1,9 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { idOf, isId } from '#libs/contracts/ids.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
+import {
+  accountOf,
+  bitsOf,
+  booksOf,
+  cash,
+  codeOf,
+  idIn,
+  messageOf,
+  opening,
+  restate,
+  reversal,
+  transfer,
+} from '../test/test-kit.ts';
 import { decide } from './posting.ts';
 import type { EntryRecord } from './records.ts';
-import { accountOf, bitsOf, booksOf, cash, codeOf, idIn, messageOf, opening, restate, reversal, transfer } from '../test/test-kit.ts';
 
 describe('reversal', () => {
   it('turns both legs of a transfer, whichever is named, at most once', () => {
@@ -13,9 +25,17 @@ describe('reversal', () => {
       const { transactions } = decide(transfer(a, b, '3'), books);
       const undone = decide(reversal(transactions[leg]?.transaction_id ?? ''), books);
       expect([a.balance_minor, b.balance_minor]).toEqual([500n, 0n]);
-      expect(new Set(undone.transactions.map((t) => t.reverses_transaction_id))).toEqual(new Set(transactions.map((t) => t.transaction_id)));
-      for (const t of undone.transactions) expect(t.direction).toBe(transactions.find((o) => o.transaction_id === t.reverses_transaction_id)?.direction === 'debit' ? 'credit' : 'debit');
-      for (const original of transactions) expect(codeOf(decide(reversal(original.transaction_id), books))).toBe('already_reversed');
+      expect(new Set(undone.transactions.map((t) => t.reverses_transaction_id))).toEqual(
+        new Set(transactions.map((t) => t.transaction_id)),
+      );
+      for (const t of undone.transactions)
+        expect(t.direction).toBe(
+          transactions.find((o) => o.transaction_id === t.reverses_transaction_id)?.direction === 'debit'
+            ? 'credit'
+            : 'debit',
+        );
+      for (const original of transactions)
+        expect(codeOf(decide(reversal(original.transaction_id), books))).toBe('already_reversed');
       expect(codeOf(decide(reversal(undone.transactions[0]?.transaction_id ?? ''), books))).toBe('not_reversible');
     }
   });
@@ -38,21 +58,56 @@ describe('reversal', () => {
   });
 
   it('keeps the reason, the reference and the link; of a deposit, a withdrawal, a loan and a loan payment: the entries turned, last first', () => {
-    const [a, loan] = [accountOf(1, 'Savings', 'USD', 'Active', 10_000n), accountOf(2, 'Loan', 'USD', 'Active', 10_000n)];
+    const [a, loan] = [
+      accountOf(1, 'Savings', 'USD', 'Active', 10_000n),
+      accountOf(2, 'Loan', 'USD', 'Active', 10_000n),
+    ];
     const books = booksOf([a, loan]);
     const deposit = cash('Deposit', a, '3');
     if (deposit.name === 'create_transaction') deposit.data.reference = 'R-1';
-    for (const command of [deposit, cash('Withdrawal', a, '4'), opening(70, 'Loan', '5'), opening(71, 'Savings', '6'), transfer(a, loan, '7')]) {
+    for (const command of [
+      deposit,
+      cash('Withdrawal', a, '4'),
+      opening(70, 'Loan', '5'),
+      opening(71, 'Savings', '6'),
+      transfer(a, loan, '7'),
+    ]) {
       const done = decide(command, books);
       const undone = decide(reversal(idIn(done)), books);
-      const turned = (e: EntryRecord) => [e.account_id, e.direction === 'credit' ? 'debit' : 'credit', e.amount_minor, e.currency];
-      expect(undone.entries.map((e) => [e.account_id, e.direction, e.amount_minor, e.currency])).toEqual(done.entries.map(turned).reverse());
-      expect(undone.transactions.map((t) => [t.transaction_type, t.direction, t.reverses_transaction_id])).toEqual(done.transactions.map((t) => [t.transaction_type, t.direction === 'credit' ? 'debit' : 'credit', t.transaction_id]));
-      expect(undone.transactions[0]).toMatchObject({ description: 'error', reference: command === deposit ? 'R-1' : null, counterparty_account_id: done.transactions[0]?.counterparty_account_id, status: 'Completed' });
-      expect(undone.reply).toMatchObject({ ok: true, data: { transaction_id: undone.transactions[0]?.transaction_id, reverses_transaction_id: idIn(done) } });
+      const turned = (e: EntryRecord) => [
+        e.account_id,
+        e.direction === 'credit' ? 'debit' : 'credit',
+        e.amount_minor,
+        e.currency,
+      ];
+      expect(undone.entries.map((e) => [e.account_id, e.direction, e.amount_minor, e.currency])).toEqual(
+        done.entries.map(turned).reverse(),
+      );
+      expect(undone.transactions.map((t) => [t.transaction_type, t.direction, t.reverses_transaction_id])).toEqual(
+        done.transactions.map((t) => [
+          t.transaction_type,
+          t.direction === 'credit' ? 'debit' : 'credit',
+          t.transaction_id,
+        ]),
+      );
+      expect(undone.transactions[0]).toMatchObject({
+        description: 'error',
+        reference: command === deposit ? 'R-1' : null,
+        counterparty_account_id: done.transactions[0]?.counterparty_account_id,
+        status: 'Completed',
+      });
+      expect(undone.reply).toMatchObject({
+        ok: true,
+        data: { transaction_id: undone.transactions[0]?.transaction_id, reverses_transaction_id: idIn(done) },
+      });
       expect(new Set(undone.transactions.map((t) => t.operation_id)).size).toBe(1);
     }
-    expect([a.balance_minor, loan.balance_minor, books.system('Vault', 'USD').balance_minor, books.system('Teller', 'USD').balance_minor]).toEqual([10_000n, 10_000n, 0n, 0n]);
+    expect([
+      a.balance_minor,
+      loan.balance_minor,
+      books.system('Vault', 'USD').balance_minor,
+      books.system('Teller', 'USD').balance_minor,
+    ]).toEqual([10_000n, 10_000n, 0n, 0n]);
   });
 
   it('of a loan payment raises the loan again, whichever leg is named', () => {
@@ -62,7 +117,9 @@ describe('reversal', () => {
       const paid = decide(transfer(a, loan, '3'), books);
       const undone = decide(reversal(idIn(paid, leg)), books);
       expect([a.balance_minor, loan.balance_minor]).toEqual([500n, 500n]);
-      expect(undone.transactions.map((t) => [t.account_id, t.direction])).toEqual((leg === 0 ? [a, loan] : [loan, a]).map((account) => [account.account_id, 'credit']));
+      expect(undone.transactions.map((t) => [t.account_id, t.direction])).toEqual(
+        (leg === 0 ? [a, loan] : [loan, a]).map((account) => [account.account_id, 'credit']),
+      );
       expect(undone.transactions.map((t) => t.reverses_transaction_id)).toEqual([idIn(paid, leg), idIn(paid, 1 - leg)]);
       expect(new Set(undone.transactions.map((t) => t.transaction_id)).size).toBe(2);
       for (const { transaction_id } of undone.transactions) expect(isId('transaction', transaction_id)).toBe(true);
@@ -78,7 +135,17 @@ describe('reversal', () => {
     const expectRefusal = (code: string, words: string) => {
       const refused = decide(reversal(moved), books);
       expect([codeOf(refused), messageOf(refused)]).toEqual([code, expect.stringContaining(words)]);
-      expect(refused.transactions).toMatchObject([{ status: 'Failed', failure_code: code, reverses_transaction_id: moved, amount_minor: 300n, currency: 'USD', account_id: a.account_id, direction: 'credit' }]);
+      expect(refused.transactions).toMatchObject([
+        {
+          status: 'Failed',
+          failure_code: code,
+          reverses_transaction_id: moved,
+          amount_minor: 300n,
+          currency: 'USD',
+          account_id: a.account_id,
+          direction: 'credit',
+        },
+      ]);
       expect(refused.entries).toEqual([]);
     };
     expectRefusal('inactive_account', b.account_id);
@@ -109,11 +176,22 @@ describe('reversal', () => {
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
     const stranger = { bound_client_id: idOf('client', bitsOf(2)) };
     const nowhere = decide(cash('Deposit', accountOf(9, 'Savings'), '1'), books).transactions[0]?.transaction_id ?? '';
-    const unknown = [reversal(idOf('transaction', bitsOf(3))), reversal(`${deposit.slice(0, -2)}01`), reversal(deposit, stranger), reversal(nowhere, stranger)];
+    const unknown = [
+      reversal(idOf('transaction', bitsOf(3))),
+      reversal(`${deposit.slice(0, -2)}01`),
+      reversal(deposit, stranger),
+      reversal(nowhere, stranger),
+    ];
     for (const command of unknown) {
       const decision = decide(command, books);
-      expect([codeOf(decision), decision.transactions, decision.keep]).toEqual(['transaction_not_found', [], decision.reply]);
-      expect(messageOf(decision)).toContain(command.name === 'reverse_transaction' ? command.data.reverses_transaction_id : '');
+      expect([codeOf(decision), decision.transactions, decision.keep]).toEqual([
+        'transaction_not_found',
+        [],
+        decision.reply,
+      ]);
+      expect(messageOf(decision)).toContain(
+        command.name === 'reverse_transaction' ? command.data.reverses_transaction_id : '',
+      );
     }
     expect(codeOf(decide(reversal(deposit, { bound_client_id: a.client_id ?? '' }), books))).toBe('done');
   });
@@ -121,17 +199,30 @@ describe('reversal', () => {
   it('says why it cannot be: is a reversal, is Failed, was reversed by which; those answers are kept', () => {
     const a = accountOf(1, 'Savings');
     const books = booksOf([a]);
-    const [failed, unreadable, nowhere] = [cash('Withdrawal', a, '1'), cash('Deposit', a, '1.234'), cash('Deposit', accountOf(9, 'Savings'), '1')].map(
-      (command) => decide(command, books).transactions[0]?.transaction_id ?? '',
-    ) as [string, string, string];
+    const [failed, unreadable, nowhere] = [
+      cash('Withdrawal', a, '1'),
+      cash('Deposit', a, '1.234'),
+      cash('Deposit', accountOf(9, 'Savings'), '1'),
+    ].map((command) => decide(command, books).transactions[0]?.transaction_id ?? '') as [string, string, string];
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
     const undone = idIn(decide(reversal(deposit), books));
-    for (const [id, code, words] of [[failed, 'not_reversible', 'is Failed'], [unreadable, 'not_reversible', 'is Failed'], [nowhere, 'not_reversible', 'is Failed'], [undone, 'not_reversible', 'is a reversal itself'], [deposit, 'already_reversed', `was reversed by ${undone}`]] as const) {
+    for (const [id, code, words] of [
+      [failed, 'not_reversible', 'is Failed'],
+      [unreadable, 'not_reversible', 'is Failed'],
+      [nowhere, 'not_reversible', 'is Failed'],
+      [undone, 'not_reversible', 'is a reversal itself'],
+      [deposit, 'already_reversed', `was reversed by ${undone}`],
+    ] as const) {
       const refused = decide(reversal(id), books);
-      expect([codeOf(refused), messageOf(refused)]).toEqual([code, expect.stringContaining(`transaction ${id} ${words}`)]);
+      expect([codeOf(refused), messageOf(refused)]).toEqual([
+        code,
+        expect.stringContaining(`transaction ${id} ${words}`),
+      ]);
       expect([refused.keep, refused.transactions]).toEqual([refused.reply, []]);
     }
-    expect(decide(reversal(deposit), books).reply).toMatchObject({ refusal: { details: { reversal_transaction_id: undone } } });
+    expect(decide(reversal(deposit), books).reply).toMatchObject({
+      refusal: { details: { reversal_transaction_id: undone } },
+    });
   });
 
   it('past its deadline is kept as Failed and never done', () => {
@@ -139,7 +230,11 @@ describe('reversal', () => {
     const books = booksOf([a]);
     const deposit = idIn(decide(cash('Deposit', a, '1'), books));
     const late = decide(reversal(deposit, { deadline: '2026-01-02T03:04:00.000Z' }), books);
-    expect([codeOf(late), late.transactions[0]?.status, a.balance_minor]).toEqual(['deadline_exceeded', 'Failed', 100n]);
+    expect([codeOf(late), late.transactions[0]?.status, a.balance_minor]).toEqual([
+      'deadline_exceeded',
+      'Failed',
+      100n,
+    ]);
     expect(codeOf(decide(reversal(deposit), books))).toBe('done');
   });
 

@@ -2,12 +2,32 @@ import { type ErrorCode, type Refusal, refusal } from '#libs/contracts/errors.ts
 import { idBits, idKey, idOf, siblingBits } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cashIn, cashOut, isSystem, type Leg, move, opposite, turned } from './chart.ts';
-import { beyondLimit, beyondOutstanding, beyondSlots, customer, deadlineExceeded, inactive, pastDeadline, withoutFunds } from './checks.ts';
-import { type Books, type CommandOf, complete, completed, type Decision, type Draft, draftOf, fail, only } from './decision.ts';
+import {
+  beyondLimit,
+  beyondOutstanding,
+  beyondSlots,
+  customer,
+  deadlineExceeded,
+  inactive,
+  pastDeadline,
+  withoutFunds,
+} from './checks.ts';
+import {
+  type Books,
+  type CommandOf,
+  complete,
+  completed,
+  type Decision,
+  type Draft,
+  draftOf,
+  fail,
+  only,
+} from './decision.ts';
 import { type AccountState, isTransferLeg, type TransactionRecord } from './records.ts';
 
 /**
- * Reversal: new transactions with the entries turned, at most once. All checks of a posting but that of the account type.
+ * Reversal: new transactions with the entries turned, at most once. All checks of a posting but
+ * that of the account type.
  */
 export function reverseTransaction({ name, data, context }: CommandOf<'reverse_transaction'>, books: Books): Decision {
   const found = books.transactions.get(idKey(data.reverses_transaction_id));
@@ -18,32 +38,62 @@ export function reverseTransaction({ name, data, context }: CommandOf<'reverse_t
     return refuse('transaction_not_found', `transaction ${data.reverses_transaction_id} not found`);
   }
   const { amount_minor: minor, currency } = original;
-  if (original.status !== 'Completed') return refuse('not_reversible', `transaction ${original.transaction_id} is ${original.status}`);
-  if (account === undefined || minor === null || currency === null) throw new Error(`the account of ${original.transaction_id} is not locked`);
-  if (original.reverses_transaction_id !== null) return refuse('not_reversible', `transaction ${original.transaction_id} is a reversal itself`);
+  if (original.status !== 'Completed')
+    return refuse('not_reversible', `transaction ${original.transaction_id} is ${original.status}`);
+  if (account === undefined || minor === null || currency === null)
+    throw new Error(`the account of ${original.transaction_id} is not locked`);
+  if (original.reverses_transaction_id !== null)
+    return refuse('not_reversible', `transaction ${original.transaction_id} is a reversal itself`);
   const draft: Draft = {
-    ...draftOf(context, data.transaction_id, account.account_id, original.counterparty_account_id, original.transaction_type, opposite(original.direction), data.reason, original.reference),
+    ...draftOf(
+      context,
+      data.transaction_id,
+      account.account_id,
+      original.counterparty_account_id,
+      original.transaction_type,
+      opposite(original.direction),
+      data.reason,
+      original.reference,
+      data,
+    ),
     reverses_transaction_id: original.transaction_id,
   };
   const amount = { decimal: fromMinor(minor, currency), currency };
   if (pastDeadline(context, books)) return fail(name, draft, amount, deadlineExceeded(), books);
   const reversal = books.reversals.get(original.transaction_id);
   if (reversal !== undefined) {
-    return refuse('already_reversed', `transaction ${original.transaction_id} was reversed by ${reversal}`, { reversal_transaction_id: reversal });
+    return refuse('already_reversed', `transaction ${original.transaction_id} was reversed by ${reversal}`, {
+      reversal_transaction_id: reversal,
+    });
   }
   const { legs, records } = reversalOf(original, draft, account, books);
   const reason = refusedReversal(legs, minor);
   if (reason) return fail(name, draft, amount, reason, books);
-  return complete(name, records.map((record) => completed(record, minor, currency)), legs, minor, books);
+  const decision = complete(
+    name,
+    records.map((record) => completed(record, minor, currency)),
+    legs,
+    minor,
+    books,
+  );
+  return { ...decision, reverses_operation_id: original.operation_id };
 }
 
 /** The turned legs of an operation, and the transactions that record them: one, or two where a transfer is reversed. */
-function reversalOf(original: TransactionRecord, draft: Draft, account: AccountState, books: Books): { legs: Leg<AccountState>[]; records: Draft[] } {
+function reversalOf(
+  original: TransactionRecord,
+  draft: Draft,
+  account: AccountState,
+  books: Books,
+): { legs: Leg<AccountState>[]; records: Draft[] } {
   const currency = account.currency;
   if (!isTransferLeg(original)) {
     const teller = books.system('Teller', currency);
     const vault = books.system('Vault', currency);
-    const legs = original.transaction_type === 'Deposit' ? cashIn(account, teller, vault) : cashOut(account, teller, vault, original.direction);
+    const legs =
+      original.transaction_type === 'Deposit'
+        ? cashIn(account, teller, vault)
+        : cashOut(account, teller, vault, original.direction);
     return { legs: turned(legs), records: [draft] };
   }
   const other = customer(books, original.counterparty_account_id ?? '', undefined);
@@ -67,7 +117,8 @@ function reversalOf(original: TransactionRecord, draft: Draft, account: AccountS
 function refusedReversal(legs: Leg<AccountState>[], minor: bigint): Refusal | undefined {
   for (const { account, direction } of legs) {
     if (isSystem(account.account_type)) continue;
-    const reason = inactive(account) ?? (direction === 'credit' ? beyondLimit(account, minor) : beyondBalance(account, minor));
+    const reason =
+      inactive(account) ?? (direction === 'credit' ? beyondLimit(account, minor) : beyondBalance(account, minor));
     if (reason) return reason;
   }
   return beyondSlots(legs, minor);

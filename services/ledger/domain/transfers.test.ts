@@ -1,15 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { creditLegId, debitLegId, idOf } from '#libs/contracts/ids.ts';
 import { maxMinor } from '#libs/contracts/money.ts';
+import { accountOf, bitsOf, booksOf, codeOf, messageOf, opening, transfer } from '../test/test-kit.ts';
 import { decide } from './posting.ts';
 import type { AccountState } from './records.ts';
-import { accountOf, bitsOf, booksOf, codeOf, messageOf, opening, transfer } from '../test/test-kit.ts';
 
 describe('transfers and loans', () => {
   it('moves between customers as two transactions of one operation', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const decision = decide(transfer(a, b, '3'), booksOf([a, b]));
-    expect(decision.transactions.map((t) => [t.account_id, t.direction, t.transaction_type, t.counterparty_account_id])).toEqual([
+    expect(
+      decision.transactions.map((t) => [t.account_id, t.direction, t.transaction_type, t.counterparty_account_id]),
+    ).toEqual([
       [a.account_id, 'debit', 'Transfer', b.account_id],
       [b.account_id, 'credit', 'Transfer', a.account_id],
     ]);
@@ -19,20 +21,32 @@ describe('transfers and loans', () => {
   it('names the account that is missing, mismatched or short of funds', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking', 'EUR')];
     const books = booksOf([a, b]);
-    expect(decide(transfer(a, accountOf(9, 'Savings'), '1'), books).reply).toMatchObject({ refusal: { code: 'account_not_found', details: { field: 'to_account_id' } } });
-    expect(decide(transfer(accountOf(9, 'Savings'), b, '1'), books).reply).toMatchObject({ refusal: { code: 'account_not_found', details: { field: 'from_account_id' } } });
+    expect(decide(transfer(a, accountOf(9, 'Savings'), '1'), books).reply).toMatchObject({
+      refusal: { code: 'account_not_found', details: { field: 'to_account_id' } },
+    });
+    expect(decide(transfer(accountOf(9, 'Savings'), b, '1'), books).reply).toMatchObject({
+      refusal: { code: 'account_not_found', details: { field: 'from_account_id' } },
+    });
     expect(codeOf(decide(transfer(a, b, '1'), books))).toBe('currency_mismatch');
     const c = accountOf(3, 'Savings');
     books.accounts.set(c.account_id, c);
-    expect(decide(transfer(a, c, '1.01'), books).reply).toMatchObject({ refusal: { code: 'insufficient_funds', message: expect.stringContaining(`source account ${a.account_id}`) } });
+    expect(decide(transfer(a, c, '1.01'), books).reply).toMatchObject({
+      refusal: { code: 'insufficient_funds', message: expect.stringContaining(`source account ${a.account_id}`) },
+    });
   });
 
   it('pays a loan back as a Loan Payment, never more than is outstanding', () => {
-    const [a, loan] = [accountOf(1, 'Savings', 'USD', 'Active', 50_000n), accountOf(2, 'Loan', 'USD', 'Active', 10_000n)];
+    const [a, loan] = [
+      accountOf(1, 'Savings', 'USD', 'Active', 50_000n),
+      accountOf(2, 'Loan', 'USD', 'Active', 10_000n),
+    ];
     const books = booksOf([a, loan]);
     expect(codeOf(decide(transfer(a, loan, '100.01'), books))).toBe('amount_exceeds_outstanding');
     const paid = decide(transfer(a, loan, '40'), books);
-    expect(paid.transactions.map((t) => [t.transaction_type, t.direction])).toEqual([['Loan Payment', 'debit'], ['Loan Payment', 'debit']]);
+    expect(paid.transactions.map((t) => [t.transaction_type, t.direction])).toEqual([
+      ['Loan Payment', 'debit'],
+      ['Loan Payment', 'debit'],
+    ]);
     expect(paid.entries.map((e) => e.side)).toEqual(['DR', 'CR']);
     expect([a.balance_minor, loan.balance_minor]).toEqual([46_000n, 6_000n]);
     expect(codeOf(decide(transfer(loan, a, '1'), books))).toBe('invalid_account_type');
@@ -42,7 +56,9 @@ describe('transfers and loans', () => {
     const books = booksOf([]);
     const decision = decide(opening(7, 'Loan', '100', 'USD', 'Inactive'), books);
     expect(decision.opened).toMatchObject({ balance_minor: 10_000n, status: 'Inactive' });
-    expect(decision.transactions).toMatchObject([{ transaction_type: 'Withdrawal', direction: 'credit', description: 'Loan disbursement' }]);
+    expect(decision.transactions).toMatchObject([
+      { transaction_type: 'Withdrawal', direction: 'credit', description: 'Loan disbursement' },
+    ]);
     expect(decision.entries.map((e) => e.side)).toEqual(['CR', 'DR', 'CR', 'DR']);
     expect(books.system('Vault', 'USD').balance_minor).toBe(-10_000n);
   });
@@ -50,18 +66,28 @@ describe('transfers and loans', () => {
   it("carries each account's own transaction on its entry, under one operation", () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking')];
     const { transactions, entries } = decide(transfer(a, b, '3', 'USD', 5), booksOf([a, b]));
-    expect(transactions.map((t) => t.transaction_id)).toEqual([debitLegId(idOf('transfer', bitsOf(5))), creditLegId(idOf('transfer', bitsOf(5)))]);
+    expect(transactions.map((t) => t.transaction_id)).toEqual([
+      debitLegId(idOf('transfer', bitsOf(5))),
+      creditLegId(idOf('transfer', bitsOf(5))),
+    ]);
     expect(entries.map((e) => [e.account_id, e.transaction_id, e.direction, e.side])).toEqual([
       [a.account_id, transactions[0]?.transaction_id, 'debit', 'DR'],
       [b.account_id, transactions[1]?.transaction_id, 'credit', 'CR'],
     ]);
-    expect(new Set([...transactions, ...entries].map((t) => t.operation_id))).toEqual(new Set([idOf('operation', bitsOf(5))]));
+    expect(new Set([...transactions, ...entries].map((t) => t.operation_id))).toEqual(
+      new Set([idOf('operation', bitsOf(5))]),
+    );
   });
 
   it('refuses by the source first, its type, status, currency and funds, then by the destination; says which account; keeps one Failed transaction on the source', () => {
     const [loan, frozen, off, euro, full, empty, other] = [
-      accountOf(1, 'Loan', 'USD', 'Frozen', 100n), accountOf(2, 'Savings', 'USD', 'Frozen'), accountOf(3, 'Savings', 'EUR', 'Inactive'), accountOf(4, 'Savings', 'EUR'),
-      accountOf(5, 'Savings', 'USD', 'Active', maxMinor), accountOf(6, 'Savings'), accountOf(7, 'Savings', 'USD', 'Active', 200n),
+      accountOf(1, 'Loan', 'USD', 'Frozen', 100n),
+      accountOf(2, 'Savings', 'USD', 'Frozen'),
+      accountOf(3, 'Savings', 'EUR', 'Inactive'),
+      accountOf(4, 'Savings', 'EUR'),
+      accountOf(5, 'Savings', 'USD', 'Active', maxMinor),
+      accountOf(6, 'Savings'),
+      accountOf(7, 'Savings', 'USD', 'Active', 200n),
     ] as const;
     const books = booksOf([loan, frozen, off, euro, full, empty, other]);
     const refusals: [AccountState, AccountState, string, string, string | null][] = [
@@ -80,39 +106,66 @@ describe('transfers and loans', () => {
     for (const [from, to, code, words, currency] of refusals) {
       const refused = decide(transfer(from, to, '2', currency), books);
       expect([codeOf(refused), messageOf(refused)]).toEqual([code, expect.stringContaining(words)]);
-      expect(refused.transactions).toMatchObject([{ account_id: from.account_id, counterparty_account_id: to.account_id, status: 'Failed', failure_code: code, direction: 'debit', amount_minor: 200n, currency: currency ?? from.currency }]);
+      expect(refused.transactions).toMatchObject([
+        {
+          account_id: from.account_id,
+          counterparty_account_id: to.account_id,
+          status: 'Failed',
+          failure_code: code,
+          direction: 'debit',
+          amount_minor: 200n,
+          currency: currency ?? from.currency,
+        },
+      ]);
       expect(refused.entries).toEqual([]);
     }
     expect(books.moved.size).toBe(0);
   });
 
   it('takes a payment of exactly what is outstanding, and says of which loan too much', () => {
-    const [a, loan] = [accountOf(1, 'Savings', 'USD', 'Active', 50_000n), accountOf(2, 'Loan', 'USD', 'Active', 10_000n)];
+    const [a, loan] = [
+      accountOf(1, 'Savings', 'USD', 'Active', 50_000n),
+      accountOf(2, 'Loan', 'USD', 'Active', 10_000n),
+    ];
     const books = booksOf([a, loan]);
-    expect(messageOf(decide(transfer(a, loan, '100.01'), books))).toMatch(new RegExp(`^Amount Exceeds Outstanding: .*${loan.account_id}`));
+    expect(messageOf(decide(transfer(a, loan, '100.01'), books))).toMatch(
+      new RegExp(`^Amount Exceeds Outstanding: .*${loan.account_id}`),
+    );
     expect(codeOf(decide(transfer(a, loan, '100'), books))).toBe('done');
     expect(loan.balance_minor).toBe(0n);
   });
 
   it('lets a bound caller pay anybody, from its own accounts only', () => {
     const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 500n), accountOf(2, 'Checking', 'USD', 'Active', 500n)];
-    const bound = (from: AccountState, to: AccountState) => codeOf(decide(transfer(from, to, '1', null, undefined, { bound_client_id: a.client_id ?? '' }), booksOf([a, b])));
+    const bound = (from: AccountState, to: AccountState) =>
+      codeOf(decide(transfer(from, to, '1', null, undefined, { bound_client_id: a.client_id ?? '' }), booksOf([a, b])));
     expect([bound(a, b), bound(b, a)]).toEqual(['done', 'account_not_found']);
   });
 
   it('tells a bound caller one thing of a destination that is not its own, and everything of one that is', () => {
     const others = [
-      accountOf(2, 'Savings', 'USD', 'Frozen'), accountOf(3, 'Current', 'EUR'), accountOf(4, 'Loan', 'USD', 'Active', 1n), accountOf(5, 'Checking', 'USD', 'Active', maxMinor),
+      accountOf(2, 'Savings', 'USD', 'Frozen'),
+      accountOf(3, 'Current', 'EUR'),
+      accountOf(4, 'Loan', 'USD', 'Active', 1n),
+      accountOf(5, 'Checking', 'USD', 'Active', maxMinor),
     ];
     const codes = ['inactive_account', 'currency_mismatch', 'amount_exceeds_outstanding', 'balance_limit_exceeded'];
     for (const [i, other] of others.entries()) {
       const a = accountOf(1, 'Savings', 'USD', 'Active', 500n);
-      const ask = (to: AccountState) => decide(transfer(a, to, '1', null, 50, { bound_client_id: a.client_id ?? '' }), booksOf([a, to]));
+      const ask = (to: AccountState) =>
+        decide(transfer(a, to, '1', null, 50, { bound_client_id: a.client_id ?? '' }), booksOf([a, to]));
       const refused = ask(other);
       expect(refused.reply).toEqual({
-        ok: false, refusal: { code: 'destination_refused', message: 'the destination account cannot take this payment', details: { transaction_id: idOf('transaction', bitsOf(50)) } },
+        ok: false,
+        refusal: {
+          code: 'destination_refused',
+          message: 'the destination account cannot take this payment',
+          details: { transaction_id: idOf('transaction', bitsOf(50)) },
+        },
       });
-      expect(refused.transactions).toMatchObject([{ transaction_type: 'Transfer', failure_code: 'destination_refused', amount_minor: 100n, currency: 'USD' }]);
+      expect(refused.transactions).toMatchObject([
+        { transaction_type: 'Transfer', failure_code: 'destination_refused', amount_minor: 100n, currency: 'USD' },
+      ]);
       expect(codeOf(ask({ ...other, client_id: a.client_id }))).toBe(codes[i]);
     }
   });

@@ -11,16 +11,26 @@ beforeAll(async () => {
   const other = await ledger.open('Checking', '0');
   account_id = await ledger.open('Savings', '0');
   // 32 rows in this order: 1 … 10, the two sides of a transfer of 7, 11 … 30.
-  for (let i = 1; i <= 30; i++) await ledger.book([ledger.cash('Deposit', account_id, String(i)), ...(i === 10 ? [ledger.transfer(account_id, other, '7')] : [])]);
+  for (let i = 1; i <= 30; i++)
+    await ledger.book([
+      ledger.cash('Deposit', account_id, String(i)),
+      ...(i === 10 ? [ledger.transfer(account_id, other, '7')] : []),
+    ]);
 });
 afterAll(() => ledger?.stop());
 
 type Filters = Partial<MessageData<'list_transactions'>>;
-const list = async (filters: Filters, searched?: number) => (await listTransactions(ledger.reads, { limit: 10, order: 'desc', ...filters }, undefined, searched)) ?? { items: [] };
+const list = async (filters: Filters, searched?: number) =>
+  (await listTransactions(ledger.reads, { limit: 10, order: 'desc', ...filters }, undefined, searched)) ?? {
+    items: [],
+  };
 const amounts = ({ items }: { items: { amount: string }[] }) => items.map(({ amount }) => Number(amount));
 
 it('where all rows were looked at, it is complete; where a page is full, the next one goes on behind it', async () => {
-  expect(await list({ max_amount: '2' })).toMatchObject({ items: [{ amount: '2.00' }, { amount: '1.00' }], complete: true });
+  expect(await list({ max_amount: '2' })).toMatchObject({
+    items: [{ amount: '2.00' }, { amount: '1.00' }],
+    complete: true,
+  });
   const first = await list({ min_amount: '20', limit: 9 });
   expect([amounts(first), first.complete]).toEqual([[30, 29, 28, 27, 26, 25, 24, 23, 22], true]);
   expect(amounts(await list({ min_amount: '20', limit: 9, after: first.next }))).toEqual([21, 20]);
@@ -36,11 +46,34 @@ it('no more rows are looked at than the bound, and page by page all of them are 
   } while (after);
   expect(pages.map(([, isComplete]) => isComplete)).toEqual([false, false, false, true]);
   expect(pages.slice(0, 2).map(([found]) => found)).toEqual([[], []]);
-  expect(pages.flatMap(([found]) => found).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 9, 10, 11, 12]);
+  expect(pages.flatMap(([found]) => found).toSorted((a, b) => a - b)).toEqual([
+    1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 9, 10, 11, 12,
+  ]);
 });
 
 it('transfers are looked for among all transactions; a list that an index confines says nothing of the kind', async () => {
-  expect(await listTransfers(ledger.reads, { limit: 10, order: 'desc' }, undefined, 8)).toMatchObject({ items: [], complete: false });
-  expect(await listTransfers(ledger.reads, { limit: 10, order: 'desc' }, undefined)).toMatchObject({ items: [{ amount: '7.00' }], complete: true });
-  for (const filters of [{}, { account_id, max_amount: '2' }, { reference: 'x' }, { from: '2020-01-01T00:00:00.000Z' }, { status: 'Failed' }]) expect((await list(filters, 8)).complete, JSON.stringify(filters)).toBeUndefined();
+  expect(await listTransfers(ledger.reads, { limit: 10, order: 'desc' }, undefined, 8)).toMatchObject({
+    items: [],
+    complete: false,
+  });
+  expect(await listTransfers(ledger.reads, { limit: 10, order: 'desc' }, undefined)).toMatchObject({
+    items: [{ amount: '7.00' }],
+    complete: true,
+  });
+  for (const filters of [
+    {},
+    { account_id, max_amount: '2' },
+    { reference: 'x' },
+    { from: '2020-01-01T00:00:00.000Z' },
+    { status: 'Failed' },
+  ])
+    expect((await list(filters, 8)).complete, JSON.stringify(filters)).toBeUndefined();
+});
+
+it('by currency and by who asked for it', async () => {
+  const euros = await ledger.open('Savings', '0', 'EUR');
+  await ledger.book([ledger.cash('Deposit', euros, '3', { actor: 'key:teller' })]);
+  expect(amounts(await list({ currency: 'EUR' }))).toEqual([3]);
+  expect(amounts(await list({ actor: 'key:teller', currency: 'EUR' }))).toEqual([3]);
+  expect(amounts(await list({ actor: 'key:teller', currency: 'USD' }))).toEqual([]);
 });

@@ -3,13 +3,14 @@ import { refusal } from '#libs/contracts/errors.ts';
 import { creditLegId, debitLegId, isId } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { currencies, currencyDigits, maxMinor } from '#libs/contracts/money.ts';
-import type { Entry, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { Entry, EntryLine, Transaction, Transfer } from '#libs/contracts/resources.ts';
 import { searchedRows } from '#libs/contracts/searches.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import { isTime, type List, listed, type Page, type PageRequest, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import { type EntryRecord, isListed, toEntry, toTransaction, toTransfer } from '../domain/records.ts';
-import { entryColumns, prefixed, recordOf, transactionColumns, type TransactionRow } from '../rows.ts';
+import { entryColumns, prefixed, recordOf, type TransactionRow, transactionColumns } from '../rows.ts';
+import { type LineRow, lineOf, linesOf } from './lines.ts';
 
 /** Lists: keyset pages, newest first, so that page 10,000 costs what page 1 costs. */
 
@@ -19,10 +20,23 @@ export function bits(id: string): string {
   return /^[0-9a-f]{32}$/.test(hex) ? hex : '0'.repeat(32);
 }
 
-export const reversedBy = `(select r.transaction_id from transactions r where id_key(r.reverses_transaction_id) = id_key(t.transaction_id)
-  and r.reverses_transaction_id is not null and r.status = 'Completed') as reversed_by`;
+const reversalOf = (
+  what: string,
+) => `(select r.${what} from transactions r where id_key(r.reverses_transaction_id) = id_key(t.transaction_id)
+  and r.reverses_transaction_id is not null and r.status = 'Completed')`;
 
-export type ListedRow = TransactionRow & { reversed_by: string | null };
+/**
+ * How a transaction is linked with its reversal, and its operation with that of the reversal, or
+ * with the one that it reverses.
+ */
+export const reversedBy = `${reversalOf('transaction_id')} as reversed_by, ${reversalOf('operation_id')} as reversed_operation,
+  (select o.operation_id from transactions o where id_key(o.transaction_id) = id_key(t.reverses_transaction_id)) as reverses_operation`;
+
+export type ListedRow = TransactionRow & {
+  reversed_by: string | null;
+  reversed_operation: string | null;
+  reverses_operation: string | null;
+};
 export type FoundRow = ListedRow & { exact: boolean };
 
 export const listedColumns = transactionColumns
@@ -41,14 +55,23 @@ interface Selection {
 
 export type SearchedPage<Item> = Page<Item> & { complete?: boolean };
 
-const positionOf = (row: Pick<ListedRow, 'created_at' | 'transaction_id'>) => ({ at: row.created_at, id: prefixed('txn', row.transaction_id) });
+const positionOf = (row: Pick<ListedRow, 'created_at' | 'transaction_id'>) => ({
+  at: row.created_at,
+  id: prefixed('txn', row.transaction_id),
+});
 
 /**
- * A page of transactions. With `accounts` each account's part is read from its own index and then merged, so that a page costs
- * the same wherever it lies. A search looks at the next `searched` rows: where they end before the page is full, it is not complete,
- * and the next one goes on from there.
+ * A page of transactions. With `accounts` each account's part is read from its own index and then
+ * merged, so that a page costs the same wherever it lies. A search looks at the next `searched`
+ * rows: where they end before the page is full, it is not complete, and the next one goes on from
+ * there.
  */
-async function readPostings<Item>(pool: Pool, { accounts, within, only, searched }: Selection, page: PageRequest, item: (row: ListedRow) => Item): Promise<SearchedPage<Item> | undefined> {
+async function readPostings<Item>(
+  pool: Pool,
+  { accounts, within, only, searched }: Selection,
+  page: PageRequest,
+  item: (row: ListedRow) => Item,
+): Promise<SearchedPage<Item> | undefined> {
   const isSearch = accounts === undefined && only.conditions.length > 0;
   let end = { text: '', values: [] as unknown[] };
   const list: List<ListedRow, Item> = {
@@ -59,9 +82,13 @@ async function readPostings<Item>(pool: Pool, { accounts, within, only, searched
     select(where, order, limit) {
       const range = `${where}`;
       // The limit, its last parameter, is not one of this statement.
-      end = { text: `select t.created_at, t.transaction_id from transactions t where ${range} order by ${order} offset ${searched - 1} limit 2`, values: where.values.slice(0, -1) };
+      end = {
+        text: `select t.created_at, t.transaction_id from transactions t where ${range} order by ${order} offset ${searched - 1} limit 2`,
+        values: where.values.slice(0, -1),
+      };
       const filter = `${only}`.replace(/\$(\d+)/g, (_, n: string) => where.parameter(only.values[Number(n) - 1]));
-      const inner = (condition: string, most = limit) => `select ${listedColumns} from transactions t where ${condition} order by ${order} limit ${most}`;
+      const inner = (condition: string, most = limit) =>
+        `select ${listedColumns} from transactions t where ${condition} order by ${order} limit ${most}`;
       const rows =
         accounts === undefined
           ? `select t.* from (${inner(range, isSearch ? String(searched) : limit)}) t where ${filter} order by ${order} limit ${limit}`
@@ -76,20 +103,26 @@ async function readPostings<Item>(pool: Pool, { accounts, within, only, searched
 }
 
 /** The accounts that a list is confined to; undefined where it is not. */
-async function confinedTo(pool: Pool, accountId: string | undefined, bound: string | undefined): Promise<string[] | undefined> {
+async function confinedTo(
+  pool: Pool,
+  accountId: string | undefined,
+  bound: string | undefined,
+): Promise<string[] | undefined> {
   if (accountId !== undefined && !isId('account', accountId)) return [];
   if (bound === undefined) return accountId === undefined ? undefined : [accountId];
-  const { rows } = await pool.query<{ account_id: string }>('select account_id from accounts where client_id = $1 and ($2::uuid is null or account_id = $2)', [
-    bits(bound),
-    accountId === undefined ? null : bits(accountId),
-  ]);
+  const { rows } = await pool.query<{ account_id: string }>(
+    'select account_id from accounts where client_id = $1 and ($2::uuid is null or account_id = $2)',
+    [bits(bound), accountId === undefined ? null : bits(accountId)],
+  );
   return rows.map((row) => row.account_id);
 }
 
 /** Minor units of a decimal for a currency with so many digits, rounded up or down. */
 function threshold(decimal: string, digits: number, up: boolean): bigint {
   const [whole = '0', fraction = ''] = decimal.split('.');
-  const minor = BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0')) + (up && /[1-9]/.test(fraction.slice(digits)) ? 1n : 0n);
+  const minor =
+    BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0')) +
+    (up && /[1-9]/.test(fraction.slice(digits)) ? 1n : 0n);
   return minor > maxMinor ? maxMinor + 1n : minor;
 }
 
@@ -97,32 +130,55 @@ const currenciesBy = (digits: number) => currencies.filter((code) => currencyDig
 
 function addAmount(where: Where, comparison: '>=' | '<=', decimal: string | undefined): void {
   if (decimal === undefined) return;
-  const cases = [0, 3, 4].map((digits) => `when t.currency = any(${where.parameter(currenciesBy(digits))}::text[]) then ${where.parameter(threshold(decimal, digits, comparison === '>='))}::int8`);
-  where.conditions.push(`t.amount_minor ${comparison} case ${cases.join(' ')} else ${where.parameter(threshold(decimal, 2, comparison === '>='))}::int8 end`);
+  const cases = [0, 3, 4].map(
+    (digits) =>
+      `when t.currency = any(${where.parameter(currenciesBy(digits))}::text[]) then ${where.parameter(threshold(decimal, digits, comparison === '>='))}::int8`,
+  );
+  where.conditions.push(
+    `t.amount_minor ${comparison} case ${cases.join(' ')} else ${where.parameter(threshold(decimal, 2, comparison === '>='))}::int8 end`,
+  );
 }
 
 const shown = isListed('t.failure_code');
 
 /** Written out, so that the partial index of failed ones can serve. */
 function addStatus(where: Where, status: string | undefined): void {
-  if (status !== undefined) where.conditions.push(status === 'Failed' ? "t.status = 'Failed'" : "t.status = 'Completed'");
+  if (status !== undefined)
+    where.conditions.push(status === 'Failed' ? "t.status = 'Failed'" : "t.status = 'Completed'");
 }
 
 /** Transactions, newest first. */
 export async function listTransactions(
-  pool: Pool, filters: MessageData<'list_transactions'>, bound: string | undefined, searched = searchedRows,
+  pool: Pool,
+  filters: MessageData<'list_transactions'>,
+  bound: string | undefined,
+  searched = searchedRows,
 ): Promise<SearchedPage<Transaction> | undefined> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
-  if (accounts?.length === 0 || filters.status === 'Pending' || (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))) return { items: [] };
-  const { transaction_type, reference, idempotency_key, from, to, status } = filters;
-  const within = new Where(shown).equal({ 't.reference': reference, 't.idempotency_key': idempotency_key }).between('t.created_at', from, to);
-  const only = new Where().equal({ 't.transaction_type': transaction_type });
+  if (
+    accounts?.length === 0 ||
+    filters.status === 'Pending' ||
+    (filters.transfer_id !== undefined && !isId('transfer', filters.transfer_id))
+  )
+    return { items: [] };
+  const { transaction_type, currency, actor, reference, idempotency_key, external_id, from, to, status } = filters;
+  const within = new Where(shown)
+    .equal({ 't.reference': reference, 't.idempotency_key': idempotency_key, 't.external_id': external_id })
+    .between('t.created_at', from, to);
+  const only = new Where().equal({
+    't.transaction_type': transaction_type,
+    't.currency': currency,
+    't.actor': actor,
+  });
   addStatus(status === 'Failed' ? within : only, status);
   addAmount(only, '>=', filters.min_amount);
   addAmount(only, '<=', filters.max_amount);
   if (filters.transfer_id !== undefined) {
     const legs = [debitLegId(filters.transfer_id), creditLegId(filters.transfer_id)];
-    within.add('id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id)) and t.reverses_transaction_id is null', uuidArray(legs));
+    within.add(
+      'id_key(t.transaction_id) = any(array(select id_key(id) from unnest(?::uuid[]) as id))',
+      uuidArray(legs),
+    );
     within.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
   }
   return readPostings(pool, { accounts, within, only, searched }, filters, (row) => toListed(row, bound));
@@ -130,7 +186,7 @@ export async function listTransactions(
 
 /** A Transaction, with what reversed it. Why staff reversed one is none of the customer's business. */
 export function toListed(row: ListedRow, bound: string | undefined): Transaction {
-  const { reversed_by, ...record } = row;
+  const { reversed_by, reversed_operation: _, reverses_operation: __, ...record } = row;
   const isHidden = bound !== undefined && record.reverses_transaction_id !== null;
   const shown = isHidden ? { ...record, description: null } : record;
   return toTransaction(recordOf(shown), reversed_by === null ? undefined : prefixed('txn', reversed_by));
@@ -138,48 +194,84 @@ export function toListed(row: ListedRow, bound: string | undefined): Transaction
 
 /** A Transfer is the Transaction on its source. */
 export async function listTransfers(
-  pool: Pool, filters: MessageData<'list_transfers'>, bound: string | undefined, searched = searchedRows,
+  pool: Pool,
+  filters: MessageData<'list_transfers'>,
+  bound: string | undefined,
+  searched = searchedRows,
 ): Promise<SearchedPage<Transfer> | undefined> {
   const accounts = await confinedTo(pool, filters.account_id, bound);
   if (accounts?.length === 0 || filters.status === 'Pending') return { items: [] };
-  const within = new Where(shown).between('t.created_at', filters.from, filters.to);
-  const only = new Where("t.transaction_type in ('Transfer', 'Loan Payment') and t.reverses_transaction_id is null");
-  addStatus(filters.status === 'Failed' ? within : only, filters.status);
+  const { external_id, status } = filters;
+  const within = new Where(shown)
+    .equal({ 't.external_id': external_id })
+    .between('t.created_at', filters.from, filters.to);
+  const only = new Where();
+  // An index leads to what has that name: there is nothing to search.
+  const legs = external_id === undefined ? only : within;
+  legs.conditions.push("t.transaction_type in ('Transfer', 'Loan Payment')");
+  addStatus(status === 'Failed' ? within : legs, status);
   // Every transfer once: by its source, or, seen from one account, by the leg on that account.
-  if (accounts === undefined) only.conditions.push('t.transaction_id = t.operation_id');
-  else only.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
-  return readPostings(pool, { accounts, within, only, searched }, filters, toTransferSeen);
+  if (accounts === undefined) legs.conditions.push('t.transaction_id = t.operation_id');
+  else
+    legs.add('(t.transaction_id = t.operation_id or t.counterparty_account_id <> all(?::uuid[]))', uuidArray(accounts));
+  return readPostings(pool, { accounts, within, only, searched }, filters, (row) => toTransferSeen(row, bound));
 }
 
-/** The Transfer behind either of its legs. */
-export function toTransferSeen(row: ListedRow): Transfer {
-  const { reversed_by: _, ...rest } = row;
+/**
+ * The Transfer behind either of its legs. Of a transfer the leg with the operation's bits is that
+ * on the source; of its reversal the one that does not reverse it, since source and destination are
+ * exchanged.
+ */
+export function toTransferSeen(row: ListedRow, bound: string | undefined): Transfer {
+  const { reversed_by: _, reversed_operation, reverses_operation, ...rest } = row;
   const record = recordOf(rest);
-  if (row.transaction_id === row.operation_id || record.counterparty_account_id === null) return toTransfer(record);
-  return toTransfer({ ...record, account_id: record.counterparty_account_id, counterparty_account_id: record.account_id });
+  const isOnSource =
+    reverses_operation === null
+      ? row.transaction_id === row.operation_id
+      : row.reverses_transaction_id !== reverses_operation;
+  const links = { reverses: operationOf(reverses_operation), reversed_by: operationOf(reversed_operation) };
+  const shown = reverses_operation === null || bound === undefined ? record : { ...record, description: null };
+  if (isOnSource || record.counterparty_account_id === null) return toTransfer(shown, links);
+  return toTransfer(
+    { ...shown, account_id: record.counterparty_account_id, counterparty_account_id: record.account_id },
+    links,
+  );
 }
+
+const operationOf = (uuid: string | null): string | undefined => (uuid === null ? undefined : prefixed('opr', uuid));
 
 /** An entry as Postgres gives it: ids as uuids. */
 export type EntryRow = EntryRecord;
 
 export function entryOf(row: EntryRow): Entry {
-  return toEntry({ ...row, account_id: prefixed('acc', row.account_id), operation_id: prefixed('opr', row.operation_id), transaction_id: prefixed('txn', row.transaction_id) });
+  return toEntry({
+    ...row,
+    account_id: prefixed('acc', row.account_id),
+    operation_id: prefixed('opr', row.operation_id),
+    transaction_id: prefixed('txn', row.transaction_id),
+  });
 }
 
 /** By sequence. An account that is none to the caller is an unknown one. */
-export async function listEntries(pool: Pool, { account_id, ...page }: MessageData<'list_entries'>, bound: string | undefined): Promise<ReplyBody> {
-  const owner = await pool.query('select from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)', [
-    bits(isId('account', account_id) ? account_id : ''),
-    bound === undefined ? null : bits(bound),
-  ]);
-  if (owner.rowCount === 0) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
-  return listed(await readPage(pool, new Where().equal({ account_id: bits(account_id) }), entries, page));
+export async function listEntries(
+  pool: Pool,
+  { account_id, ...page }: MessageData<'list_entries'>,
+  bound: string | undefined,
+): Promise<ReplyBody> {
+  const owner = await pool.query(
+    'select from accounts where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)',
+    [bits(isId('account', account_id) ? account_id : ''), bound === undefined ? null : bits(bound)],
+  );
+  if (owner.rowCount === 0)
+    return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
+  return listed(await readPage(pool, new Where().equal({ account_id: bits(account_id) }), entriesFor(bound), page));
 }
 
-const entries: List<EntryRow, Entry> = {
+const entriesFor = (bound: string | undefined): List<LineRow, EntryLine> => ({
   order: ['sequence'],
   values: ({ id }) => (/^\d{1,18}$/.test(id) ? [id] : undefined),
   position: (row) => ({ at: row.created_at, id: String(row.sequence) }),
-  item: entryOf,
-  select: (where, order, limit) => `select ${entryColumns} from entries where ${where} order by ${order} limit ${limit}`,
-};
+  item: (row) => lineOf(row, bound),
+  select: (where, order, limit) =>
+    linesOf(`select ${entryColumns} from entries where ${where} order by ${order} limit ${limit}`, order),
+});

@@ -5,20 +5,35 @@ import type { MessageData, MessageName, MessageResult } from '#libs/contracts/me
 import { fromMinor } from '#libs/contracts/money.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import { listed } from '#libs/postgres/keyset.ts';
-import type { Pool } from '#libs/postgres/pool.ts';
 import { outboxStats } from '#libs/postgres/outbox/relay-read.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
 import { readTime } from '#libs/postgres/time.ts';
 import { systemAccountNumber } from '../domain/chart.ts';
-import { bits, type FoundRow, listedColumns, listEntries, listTransactions, listTransfers, reversedBy, toListed, toTransferSeen } from './lists.ts';
+import { isOfTransfer } from '../domain/records.ts';
+import { prefixed, systemAccountId } from '../rows.ts';
+import { readLastVerification } from '../verify/verifications.ts';
+import { availableMinor } from './available.ts';
+import { getAccountBalance } from './balance.ts';
+import { getBatch } from './batches.ts';
+import { getHold, listHolds } from './holds.ts';
+import {
+  bits,
+  type FoundRow,
+  listEntries,
+  listedColumns,
+  listTransactions,
+  listTransfers,
+  reversedBy,
+  toListed,
+  toTransferSeen,
+} from './lists.ts';
 import { searchPostings } from './search.ts';
 import { getStatement } from './statement.ts';
-import { prefixed, systemAccountId } from '../rows.ts';
-import { getPostingStatistics } from './statistics.ts';
+import { getPostingStatistics, getPostingTotals } from './statistics.ts';
 import { getTimeline } from './timeline.ts';
-import { readLastVerification } from '../verify/verifications.ts';
 
 /** Reads. Each is one statement, so that it sees one moment. */
-export type QueryName = Extract<
+type QueryName = Extract<
   MessageName,
   | 'get_time'
   | 'get_ledger_accounts'
@@ -27,11 +42,16 @@ export type QueryName = Extract<
   | 'get_transaction'
   | 'list_transfers'
   | 'get_transfer'
+  | 'get_hold'
+  | 'list_holds'
+  | 'get_batch'
   | 'list_entries'
+  | 'get_account_balance'
   | 'get_statement'
   | 'search_postings'
   | 'get_ledger_operations'
   | 'get_posting_statistics'
+  | 'get_posting_totals'
   | 'get_timeline'
   | 'get_trial_balance'
   | 'get_system_accounts'
@@ -48,7 +68,11 @@ export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> 
     case 'get_ledger_accounts':
       return done(await getLedgerAccounts(pool, query.data.account_ids));
     case 'get_balance_by_number':
-      return found(await getBalanceByNumber(pool, query.data.account_number, bound), 'account_not_found', `account number ${query.data.account_number} not found`);
+      return found(
+        await getBalanceByNumber(pool, query.data.account_number, bound),
+        'account_not_found',
+        `account number ${query.data.account_number} not found`,
+      );
     case 'list_transactions':
       return listed(await listTransactions(pool, query.data, bound));
     case 'get_transaction':
@@ -57,14 +81,32 @@ export async function answerQuery(pool: Pool, query: Query): Promise<ReplyBody> 
       return listed(await listTransfers(pool, query.data, bound));
     case 'get_transfer':
       return getTransfer(pool, query.data.transfer_id, query.context);
+    case 'get_hold':
+      return found(
+        await getHold(pool, query.data.hold_id, bound),
+        'hold_not_found',
+        `hold ${query.data.hold_id} not found`,
+      );
+    case 'list_holds':
+      return listHolds(pool, query.data, bound);
+    case 'get_batch':
+      return getBatch(pool, query.data.batch_id, query.context);
     case 'list_entries':
       return listEntries(pool, query.data, bound);
+    case 'get_account_balance':
+      return getAccountBalance(pool, query.data, bound);
     case 'get_statement':
       return getStatement(pool, query.data, bound);
     case 'get_timeline':
-      return found(await getTimeline(pool, query.data.transaction_id), 'transaction_not_found', `transaction ${query.data.transaction_id} not found`);
+      return found(
+        await getTimeline(pool, query.data.transaction_id),
+        'transaction_not_found',
+        `transaction ${query.data.transaction_id} not found`,
+      );
     case 'get_posting_statistics':
       return getPostingStatistics(pool, query.data, query.context.time);
+    case 'get_posting_totals':
+      return getPostingTotals(pool, query.data, query.context.time);
     case 'get_ledger_operations':
       return done(await getOperations(pool));
     case 'search_postings':
@@ -93,16 +135,29 @@ interface AccountView {
 }
 
 /** Balance and status of the accounts that exist among these, customers' only. */
-export async function getLedgerAccounts(pool: Pool, accountIds: string[]): Promise<MessageResult<'get_ledger_accounts'>> {
-  const { rows } = await pool.query<AccountView>({
+export async function getLedgerAccounts(
+  pool: Pool,
+  accountIds: string[],
+): Promise<MessageResult<'get_ledger_accounts'>> {
+  const { rows } = await pool.query<AccountView & { available_minor: bigint }>({
     name: 'get_ledger_accounts',
-    text: 'select account_id, account_number, currency, status, balance_minor from accounts where account_id = any($1::uuid[]) and client_id is not null',
+    text: `select account_id, account_number, currency, status, balance_minor, ${availableMinor} as available_minor
+      from accounts a where account_id = any($1::uuid[]) and client_id is not null`,
     values: [uuidArray(accountIds.filter((id) => isId('account', id)))],
   });
-  return rows.map(({ balance_minor, account_id, ...rest }) => ({ ...rest, account_id: prefixed('acc', account_id), balance: fromMinor(balance_minor, rest.currency) }));
+  return rows.map(({ balance_minor, available_minor, account_id, ...rest }) => ({
+    ...rest,
+    account_id: prefixed('acc', account_id),
+    balance: fromMinor(balance_minor, rest.currency),
+    available_balance: fromMinor(available_minor, rest.currency),
+  }));
 }
 
-async function getBalanceByNumber(pool: Pool, accountNumber: string, bound: string | undefined): Promise<MessageResult<'get_balance_by_number'> | undefined> {
+async function getBalanceByNumber(
+  pool: Pool,
+  accountNumber: string,
+  bound: string | undefined,
+): Promise<MessageResult<'get_balance_by_number'> | undefined> {
   if (accountNumber.includes('\0')) return undefined;
   const { rows } = await pool.query<AccountView>({
     name: 'get_balance_by_number',
@@ -111,14 +166,26 @@ async function getBalanceByNumber(pool: Pool, accountNumber: string, bound: stri
     values: [accountNumber, bound === undefined ? null : bits(bound)],
   });
   const [row] = rows;
-  return row && { account_id: prefixed('acc', row.account_id), account_number: row.account_number, balance: fromMinor(row.balance_minor, row.currency), currency: row.currency };
+  return (
+    row && {
+      account_id: prefixed('acc', row.account_id),
+      account_number: row.account_number,
+      balance: fromMinor(row.balance_minor, row.currency),
+      currency: row.currency,
+    }
+  );
 }
 
 /**
- * One transaction by its id, of which the last byte may differ (`exact` tells). A bound caller sees those of its own accounts, and what became of its own requests on
- * accounts that were none of its own: after a 202 it must not be told 404.
+ * One transaction by its id, of which the last byte may differ (`exact` tells). A bound caller sees
+ * those of its own accounts, and what became of its own requests on accounts that were none of its
+ * own: after a 202 it must not be told 404.
  */
-async function readOne(pool: Pool, transactionId: string, { bound_client_id, actor }: MessageContext): Promise<FoundRow | undefined> {
+async function readOne(
+  pool: Pool,
+  transactionId: string,
+  { bound_client_id, actor }: MessageContext,
+): Promise<FoundRow | undefined> {
   const { rows } = await pool.query<FoundRow>({
     name: 'get_transaction',
     text: `select ${listedColumns}, ${reversedBy}, t.transaction_id = $1::uuid as exact from transactions t
@@ -133,7 +200,10 @@ async function readOne(pool: Pool, transactionId: string, { bound_client_id, act
  * The id of a request whose Idempotency-Key had been used with another account: it was answered 202 while nobody could
  * tell, and this is what became of it.
  */
-const keyReused: ReplyBody = { ok: false, refusal: refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request') };
+const keyReused: ReplyBody = {
+  ok: false,
+  refusal: refusal('idempotency_key_reused', 'the Idempotency-Key of this request was used for another request'),
+};
 
 async function getTransaction(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
   const row = isId('transaction', id) ? await readOne(pool, id, context) : undefined;
@@ -143,15 +213,19 @@ async function getTransaction(pool: Pool, id: string, context: MessageContext): 
 
 async function getTransfer(pool: Pool, id: string, context: MessageContext): Promise<ReplyBody> {
   // The destination's owner may look at it too.
-  const row = isId('transfer', id) ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context))) : undefined;
-  const isTransfer = row && (row.transaction_type === 'Transfer' || row.transaction_type === 'Loan Payment') && row.reverses_transaction_id === null;
+  const row = isId('transfer', id)
+    ? ((await readOne(pool, debitLegId(id), context)) ?? (await readOne(pool, creditLegId(id), context)))
+    : undefined;
+  const isTransfer = row && isOfTransfer(row);
   if (isTransfer && !row.exact && row.idempotency_key !== null) return keyReused;
-  return isTransfer && row.exact ? done(toTransferSeen(row)) : unknown(pool, id, 'transfer');
+  return isTransfer && row.exact ? done(toTransferSeen(row, context.bound_client_id)) : unknown(pool, id, 'transfer');
 }
 
 /** Nothing has been decided under that id: there was never such a command, or it is one of the dead letters. */
 async function unknown(pool: Pool, id: string, kind: 'transaction' | 'transfer'): Promise<ReplyBody> {
-  const deadLettered = isId(kind, id) ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)]) : undefined;
+  const deadLettered = isId(kind, id)
+    ? await pool.query('select from dead_lettered_commands where command_id = $1', [idBits(id)])
+    : undefined;
   if (deadLettered?.rowCount === 1) {
     const message = `the outcome of ${id} is not known yet: its command could not be processed and is looked into`;
     return { ok: false, refusal: refusal('service_unavailable', message) };
@@ -183,13 +257,22 @@ async function getTrialBalance(pool: Pool): Promise<MessageResult<'get_trial_bal
 }
 
 async function getOperations(pool: Pool): Promise<MessageResult<'get_ledger_operations'>> {
-  const [{ rows, oldest_age_ms }, last_verification] = await Promise.all([outboxStats(pool), readLastVerification(pool)]);
+  const [{ rows, oldest_age_ms }, last_verification] = await Promise.all([
+    outboxStats(pool),
+    readLastVerification(pool),
+  ]);
   return { outbox: { rows, oldest_age_ms }, last_verification };
 }
 
 /** Teller and Vault of each currency as the sum of their slots. */
 async function getSystemAccounts(pool: Pool): Promise<MessageResult<'get_system_accounts'>> {
-  const { rows } = await pool.query<{ account_id: string; account_number: string; account_type: 'Teller' | 'Vault'; currency: string; balance_minor: bigint }>(
+  const { rows } = await pool.query<{
+    account_id: string;
+    account_number: string;
+    account_type: 'Teller' | 'Vault';
+    currency: string;
+    balance_minor: bigint;
+  }>(
     'select account_id, account_number, account_type, currency, balance_minor from accounts where client_id is null order by currency, account_type, length(account_number), account_number',
   );
   const groups = Map.groupBy(rows, (row) => systemAccountNumber(row.account_type, row.currency));
@@ -202,7 +285,11 @@ async function getSystemAccounts(pool: Pool): Promise<MessageResult<'get_system_
       kind: account_type,
       currency,
       balance: fromMinor(total, currency),
-      slots: slots.map((slot) => ({ account_id: prefixed('acc', slot.account_id), account_number: slot.account_number, balance: fromMinor(slot.balance_minor, currency) })),
+      slots: slots.map((slot) => ({
+        account_id: prefixed('acc', slot.account_id),
+        account_number: slot.account_number,
+        balance: fromMinor(slot.balance_minor, currency),
+      })),
     };
   });
 }

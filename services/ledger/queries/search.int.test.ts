@@ -19,16 +19,37 @@ it('finds postings by their ids, reference, Idempotency-Key and request', async 
   const [from, to] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
   const [bits, moved] = [freshBits(), freshBits()];
   const named = { reference: 'INV-7', idempotency_key: 'key 7', request_id: 'request-7' };
-  await ledger.book([ledger.cash('Deposit', from, '5', named, bits), ledger.transfer(from, to, '2.50', { idempotency_key: 'key 8' }, moved)]);
-  const deposit = { kind: 'transaction', id: idOf('transaction', bits), title: 'Deposit 5.00 USD', subtitle: `Completed, credit on ${from}` };
+  await ledger.book([
+    ledger.cash('Deposit', from, '5', named, bits),
+    ledger.transfer(from, to, '2.50', { idempotency_key: 'key 8' }, moved),
+  ]);
+  const deposit = {
+    kind: 'transaction',
+    id: idOf('transaction', bits),
+    title: 'Deposit 5.00 USD',
+    subtitle: `Completed, credit on ${from}`,
+  };
   expect(await search(deposit.id)).toMatchObject([{ ...deposit, matched: 'id' }]);
-  for (const [q, matched] of [['INV-7', 'reference'], ['key 7', 'idempotency_key'], ['request-7', 'request_id'], [idOf('operation', bits), 'operation_id']] as const) expect(await search(q), q).toMatchObject([{ ...deposit, matched }]);
+  for (const [q, matched] of [
+    ['INV-7', 'reference'],
+    ['inv-7', 'reference'],
+    ['Inv-7', 'reference'],
+    ['key 7', 'idempotency_key'],
+    ['request-7', 'request_id'],
+    [idOf('operation', bits), 'operation_id'],
+  ] as const)
+    expect(await search(q), q).toMatchObject([{ ...deposit, matched }]);
   const [transaction, transfer] = [idOf('transaction', moved), idOf('transfer', moved)];
   const both = [transaction, creditLegId(transfer), transfer].sort();
-  for (const q of [transfer, idOf('operation', moved), 'key 8']) expect((await search(q)).map(({ id }) => id).sort(), q).toEqual(both);
+  for (const q of [transfer, idOf('operation', moved), 'key 8'])
+    expect((await search(q)).map(({ id }) => id).sort(), q).toEqual(both);
   expect((await search(transaction)).map(({ id }) => id).sort()).toEqual([transaction, transfer].sort());
-  expect((await search(transfer)).find(({ kind }) => kind === 'transfer')).toMatchObject({ title: 'Transfer 2.50 USD', subtitle: `Completed, from ${from} to ${to}` });
-  for (const q of ['INV', 'key', idOf('transaction', freshBits()), `${idBits(transfer)}`, "x' or 1=1 --"]) expect(await search(q), q).toEqual([]);
+  expect((await search(transfer)).find(({ kind }) => kind === 'transfer')).toMatchObject({
+    title: 'Transfer 2.50 USD',
+    subtitle: `Completed, from ${from} to ${to}`,
+  });
+  for (const q of ['INV', 'key', idOf('transaction', freshBits()), `${idBits(transfer)}`, "x' or 1=1 --"])
+    expect(await search(q), q).toEqual([]);
 });
 
 it('looks at no more than the newest ones for a request, and shows at most twenty', async () => {

@@ -1,12 +1,15 @@
 import { maxHits, type SearchHit } from '#libs/contracts/administration.ts';
 import { creditLegId, debitLegId, idBits, idOf, isId } from '#libs/contracts/ids.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { isTransferLeg, toTransaction, toTransfer, type TransactionRecord } from '../domain/records.ts';
-import { readTransactions, recordOf, transactionColumns, type TransactionRow } from '../rows.ts';
+import { isOfTransfer, type TransactionRecord, toTransaction } from '../domain/records.ts';
+import { readTransactions, recordOf, type TransactionRow, transactionColumns } from '../rows.ts';
 
 /** Searches for staff: transactions and transfers by whatever text somebody has of them. */
 
-/** No index leads from a request to its postings, which every posting would pay for: the newest ones are looked through. */
+/**
+ * No index leads from a request to its postings, or to a reference in any case, which every posting
+ * would pay for: the newest ones are looked through.
+ */
 const newest = 20_000;
 
 type Matched = Pick<SearchHit, 'matched'>;
@@ -14,17 +17,18 @@ type Found = Matched & { record: TransactionRecord };
 
 async function byText(pool: Pool, q: string): Promise<Found[]> {
   const { rows } = await pool.query<TransactionRow & Matched>(
-    `(select 'reference' as matched, ${transactionColumns} from transactions where reference = $1 order by created_at desc, transaction_id desc limit ${maxHits})
+    `(select 'reference' as matched, ${transactionColumns} from transactions where reference = any($2) order by created_at desc, transaction_id desc limit ${maxHits})
      union all (select 'idempotency_key', ${transactionColumns} from transactions where idempotency_key = $1 limit ${maxHits})`,
-    [q],
+    [q, [...new Set([q, q.toUpperCase(), q.toLowerCase()])]],
   );
   return rows.map(foundOf);
 }
 
-async function byRequest(pool: Pool, q: string): Promise<Found[]> {
+/** By a request, and by a reference whose letters are of the one and the other case. */
+async function amongNewest(pool: Pool, q: string): Promise<Found[]> {
   const { rows } = await pool.query<TransactionRow & Matched>(
-    `select 'request_id' as matched, recent.* from (select ${transactionColumns} from transactions order by created_at desc, transaction_id desc limit ${newest}) recent
-     where request_id = $1 limit ${maxHits}`,
+    `select case when request_id = $1 then 'request_id' else 'reference' end as matched, recent.* from (select ${transactionColumns} from transactions order by created_at desc, transaction_id desc limit ${newest}) recent
+     where request_id = $1 or lower(reference) = lower($1) limit ${maxHits}`,
     [q],
   );
   return rows.map(foundOf);
@@ -35,18 +39,26 @@ function foundOf({ matched, ...row }: TransactionRow & Matched): Found {
 }
 
 async function byId(pool: Pool, q: string): Promise<Found[]> {
-  const legs = isId('transaction', q) ? [q] : isId('transfer', q) || isId('operation', q) ? [debitLegId(q), creditLegId(q)] : [];
+  const legs = isId('transaction', q)
+    ? [q]
+    : isId('transfer', q) || isId('operation', q)
+      ? [debitLegId(q), creditLegId(q)]
+      : [];
   if (legs.length === 0) return [];
-  const isOurs = ({ transaction_id, operation_id }: TransactionRecord): boolean => (q.startsWith('txn_') ? transaction_id === q : idBits(operation_id) === idBits(q));
+  const isOurs = ({ transaction_id, operation_id }: TransactionRecord): boolean =>
+    q.startsWith('txn_') ? transaction_id === q : idBits(operation_id) === idBits(q);
   const records = (await readTransactions(pool, legs)).filter(isOurs);
   return records.map((record) => ({ matched: q.startsWith('opr_') ? 'operation_id' : 'id', record }));
 }
 
-/** At most `maxHits` transactions, and as many transfers. By a transfer's id: the transfer, and what it did to either account. */
+/**
+ * At most `maxHits` transactions, and as many transfers. By a transfer's id: the transfer, and what
+ * it did to either account.
+ */
 export async function searchPostings(pool: Pool, q: string): Promise<SearchHit[]> {
   let found = await byId(pool, q);
   if (found.length === 0) found = await byText(pool, q);
-  if (found.length === 0) found = await byRequest(pool, q);
+  if (found.length === 0) found = await amongNewest(pool, q);
   const hits = new Map<string, SearchHit>();
   for (const each of found) for (const hit of hitsOf(each)) if (!hits.has(hit.id)) hits.set(hit.id, hit);
   return [...Map.groupBy(hits.values(), ({ kind }) => kind).values()].flatMap((kind) => kind.slice(0, maxHits));
@@ -57,10 +69,29 @@ function hitsOf({ record, matched }: Found): SearchHit[] {
   const { transaction_id, operation_id, direction, created_at, reverses_transaction_id } = record;
   const money = `${amount} ${currency ?? ''}`.trim();
   const title = `${reverses_transaction_id === null ? transaction_type : `Reversal of ${transaction_type}`} ${money}`;
-  const transaction: SearchHit = { kind: 'transaction', id: transaction_id, title, subtitle: `${status}, ${direction} on ${record.account_id}`, matched, created_at };
-  if (!isTransferLeg(record)) return [transaction];
+  const transaction: SearchHit = {
+    kind: 'transaction',
+    id: transaction_id,
+    title,
+    subtitle: `${status}, ${direction} on ${record.account_id}`,
+    matched,
+    created_at,
+  };
+  if (!isOfTransfer(record)) return [transaction];
   const isSource = idBits(transaction_id) === idBits(operation_id);
-  const [from, to] = isSource ? [record.account_id, record.counterparty_account_id] : [record.counterparty_account_id, record.account_id];
+  const [from, to] = isSource
+    ? [record.account_id, record.counterparty_account_id]
+    : [record.counterparty_account_id, record.account_id];
   const id = idOf('transfer', idBits(operation_id));
-  return [transaction, { kind: 'transfer', id, title: `${transaction_type} ${money}`, subtitle: `${toTransfer(record).status}, from ${from} to ${to}`, matched, created_at }];
+  return [
+    transaction,
+    {
+      kind: 'transfer',
+      id,
+      title,
+      subtitle: `${status}, ${reverses_transaction_id === null ? `from ${from} to ${to}` : `between ${from} and ${to}`}`,
+      matched,
+      created_at,
+    },
+  ];
 }

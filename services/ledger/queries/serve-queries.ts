@@ -1,15 +1,16 @@
 import type { Logger } from 'pino';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import type { Reader } from '#libs/contracts/exchange.ts';
-import { messages as table, type MessageName } from '#libs/contracts/messages.ts';
-import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { type MessageData, type MessageName, messages as table } from '#libs/contracts/messages.ts';
 import { isSearch } from '#libs/contracts/searches.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
 import type { Item } from '#libs/service/command-consumer.ts';
 import { createQueryConsumer, type Request } from '#libs/service/query-consumer.ts';
 import type { Replies } from '#libs/service/replies.ts';
-import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
+import type { Eraser } from '../erasure/erase-texts.ts';
 import type { Verifier, VerifyCommand } from '../verify/verifications.ts';
+import { answerQuery, getLedgerAccounts, type Query } from './queries.ts';
 
 export interface QueryDependencies extends Reader {
   pool: Pool;
@@ -22,12 +23,22 @@ export interface QueryDependencies extends Reader {
   /** Answers under way at the same time. */
   concurrency: number;
   verifier: Pick<Verifier, 'verify'>;
+  eraser: Eraser;
 }
 
+interface EraseCommand {
+  name: 'erase_ledger_texts';
+  data: MessageData<'erase_ledger_texts'>;
+}
 type BalanceQuery = Extract<Query, { name: 'get_ledger_accounts' }>;
 const isBatched = (name: MessageName): boolean => name === 'get_ledger_accounts';
 
-const sums = new Set<MessageName>(['get_trial_balance', 'get_posting_statistics']);
+const sums = new Set<MessageName>([
+  'get_trial_balance',
+  'get_posting_statistics',
+  'get_posting_totals',
+  'erase_ledger_texts',
+]);
 /** What looks at many rows: no other query waits behind it. */
 function isDear({ name, data, context }: Request): boolean {
   return sums.has(name) || isSearch(name, data as Record<string, unknown>, context.bound_client_id);
@@ -36,14 +47,23 @@ function isDear({ name, data, context }: Request): boolean {
 /** Answers what waits on the query topic, balance look-ups together by one statement. */
 export function ledgerQueries(deps: QueryDependencies): (messages: ReceivedMessage[]) => Promise<void> {
   const apart = { takes: isDear, concurrency: deps.searches.options.max };
-  return createQueryConsumer({ ...deps, takes: (name) => table[name].topic === 'ledger.queries', isBatched, apart, answer: (requests) => answer(requests, deps) });
+  return createQueryConsumer({
+    ...deps,
+    takes: (name) => table[name].topic === 'ledger.queries',
+    isBatched,
+    apart,
+    answer: (requests) => answer(requests, deps),
+  });
 }
 
 async function answer(requests: Item<Request>[], deps: QueryDependencies): Promise<ReplyBody[]> {
-  const queries = requests.map(({ content }) => content as (Query | VerifyCommand) & Request);
+  const queries = requests.map(({ content }) => content as (Query | VerifyCommand | EraseCommand) & Request);
   const [query] = queries as [(typeof queries)[number]];
   if (query.name === 'verify_books') return [await deps.verifier.verify(query)];
-  return query.name === 'get_ledger_accounts' ? answerTogether(queries as BalanceQuery[], deps.pool) : [await answerQuery(isDear(query) ? deps.searches : deps.pool, query)];
+  if (query.name === 'erase_ledger_texts') return [await deps.eraser.erase(query.data)];
+  return query.name === 'get_ledger_accounts'
+    ? answerTogether(queries as BalanceQuery[], deps.pool)
+    : [await answerQuery(isDear(query) ? deps.searches : deps.pool, query)];
 }
 
 async function answerTogether(queries: BalanceQuery[], pool: Pool): Promise<ReplyBody[]> {

@@ -5,9 +5,10 @@ import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import { cutPage, invalidCursor } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { placed } from './booking-time.ts';
-import { bits, entryOf, type EntryRow } from './lists.ts';
 import { entryColumns, prefixed } from '../rows.ts';
+import { placed } from './booking-time.ts';
+import { type LineRow, lineOf, linesOf } from './lines.ts';
+import { bits } from './lists.ts';
 
 /** Of one period at most: its totals are added up for every page. */
 const maxEntries = 100_000;
@@ -44,15 +45,38 @@ export const periodStatement = `with recursive account as (
     from entries e where e.account_id = $1 and sequence >= first and sequence < beyond and beyond - first <= ${maxEntries}
   ) totals`;
 
-/** `beyond`: the end that the first page found, so that what is booked between two pages changes neither totals nor entries. */
-async function readPeriod(pool: Pool, accountId: string, from: string | undefined, to: string | undefined, beyond: string | null, bound: string | undefined): Promise<Period | undefined> {
-  const values = [bits(accountId), bound === undefined ? null : bits(bound), from ?? '-infinity', to ?? 'infinity', beyond];
+/**
+ * `beyond`: the end that the first page found, so that what is booked between two pages changes
+ * neither totals nor entries.
+ */
+async function readPeriod(
+  pool: Pool,
+  accountId: string,
+  from: string | undefined,
+  to: string | undefined,
+  beyond: string | null,
+  bound: string | undefined,
+): Promise<Period | undefined> {
+  const values = [
+    bits(accountId),
+    bound === undefined ? null : bits(bound),
+    from ?? '-infinity',
+    to ?? 'infinity',
+    beyond,
+  ];
   const { rows } = await pool.query<Period>(periodStatement, values);
   return rows[0];
 }
 
-async function readEntries(pool: Pool, accountId: string, first: bigint, beyond: bigint, limit: number): Promise<EntryRow[]> {
-  const { rows } = await pool.query<EntryRow>(`select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`, [bits(accountId), first, beyond, limit]);
+async function readEntries(
+  pool: Pool,
+  accountId: string,
+  first: bigint,
+  beyond: bigint,
+  limit: number,
+): Promise<LineRow[]> {
+  const page = `select ${entryColumns} from entries where account_id = $1 and sequence >= $2 and sequence < $3 order by sequence limit $4`;
+  const { rows } = await pool.query<LineRow>(linesOf(page, 'sequence'), [bits(accountId), first, beyond, limit]);
   return rows;
 }
 
@@ -60,19 +84,29 @@ async function readEntries(pool: Pool, accountId: string, first: bigint, beyond:
 const place = /^(\d{1,18})\.(\d{1,18})$/;
 
 /**
- * A period of an account by booking time. Opening balance + credits - debits = closing balance, whatever the clocks did:
- * all follow from the same sequences. Entries are never changed, so that its two statements see the same ones.
+ * A period of an account by booking time. Opening balance + credits - debits = closing balance,
+ * whatever the clocks did: all follow from the same sequences. Entries are never changed, so that
+ * its two statements see the same ones.
  */
-export async function getStatement(pool: Pool, { account_id, from, to, limit, after }: MessageData<'get_statement'>, bound: string | undefined): Promise<ReplyBody> {
+export async function getStatement(
+  pool: Pool,
+  { account_id, from, to, limit, after }: MessageData<'get_statement'>,
+  bound: string | undefined,
+): Promise<ReplyBody> {
   const [, shown, end] = after === undefined ? [] : (place.exec(after.id) ?? []);
   if (after !== undefined && shown === undefined) return invalidCursor;
-  const period = isId('account', account_id) ? await readPeriod(pool, account_id, from, to, end ?? null, bound) : undefined;
+  const period = isId('account', account_id)
+    ? await readPeriod(pool, account_id, from, to, end ?? null, bound)
+    : undefined;
   if (!period) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
   const { currency, first, beyond, debit_minor, credit_minor } = period;
   if (beyond - first > maxEntries) return { ok: false, refusal: tooMany(beyond - first) };
   const begin = shown === undefined ? first : BigInt(shown) + 1n;
   const rows = await readEntries(pool, account_id, begin, beyond, limit + 1);
-  const { items, next } = cutPage(rows, limit, { item: entryOf, position: (row) => ({ at: row.created_at, id: `${row.sequence}.${beyond}` }) });
+  const { items, next } = cutPage(rows, limit, {
+    item: (row) => lineOf(row, bound),
+    position: (row) => ({ at: row.created_at, id: `${row.sequence}.${beyond}` }),
+  });
   const item = {
     account_id: prefixed('acc', period.account_id),
     account_number: period.account_number,
@@ -91,5 +125,11 @@ export async function getStatement(pool: Pool, { account_id, from, to, limit, af
 }
 
 function tooMany(count: bigint) {
-  return violationsRefusal([{ field: 'from', code: 'validation_failed', message: `the period has ${count} entries: choose one of at most ${maxEntries}` }]);
+  return violationsRefusal([
+    {
+      field: 'from',
+      code: 'validation_failed',
+      message: `the period has ${count} entries: choose one of at most ${maxEntries}`,
+    },
+  ]);
 }

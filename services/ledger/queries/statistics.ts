@@ -1,4 +1,4 @@
-import { maxBuckets, type PostingStatistics } from '#libs/contracts/administration.ts';
+import { maxBuckets, type PostingStatistics, type PostingTotals } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { violationsRefusal } from '#libs/contracts/errors.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
@@ -15,7 +15,10 @@ const units = {
   day: { ms: 24 * hourMs, defaultMs: 30 * 24 * hourMs },
 };
 
-/** The newest of the period by the index of times, then added up: the first transaction of each operation stands for it. */
+/**
+ * The newest of the period by the index of times, then added up: the first transaction of each
+ * operation stands for it.
+ */
 export const statisticsStatement = `with looked_at as materialized (
     select created_at, currency, amount_minor, status, transaction_id = operation_id as stands_for_operation
     from transactions where created_at >= $1 and created_at < $2 order by created_at desc, transaction_id desc limit ${lookedAt + 1}
@@ -35,16 +38,91 @@ interface BucketRow {
 }
 
 /** Operations and amounts of a currency per unit of time. `now`: ISO 8601 UTC. */
-export async function getPostingStatistics(pool: Pool, { currency, unit, ...period }: MessageData<'get_posting_statistics'>, now: string): Promise<ReplyBody> {
+export async function getPostingStatistics(
+  pool: Pool,
+  { currency, unit, ...period }: MessageData<'get_posting_statistics'>,
+  now: string,
+): Promise<ReplyBody> {
   const to = period.to ?? now;
   const from = period.from ?? new Date(Date.parse(to) - units[unit].defaultMs).toISOString();
   if ((Date.parse(to) - Date.parse(from)) / units[unit].ms > maxBuckets) {
-    return { ok: false, refusal: violationsRefusal([{ field: 'from', code: 'validation_failed', message: `from must be at most ${maxBuckets} times the unit before to` }]) };
+    return {
+      ok: false,
+      refusal: violationsRefusal([
+        {
+          field: 'from',
+          code: 'validation_failed',
+          message: `from must be at most ${maxBuckets} times the unit before to`,
+        },
+      ]),
+    };
   }
   const { rows } = await pool.query<BucketRow>(statisticsStatement, [from, to, unit, currency]);
   const [{ count, oldest } = { count: 0, oldest: null }] = rows;
   const complete = count <= lookedAt;
-  const buckets = rows.flatMap(({ start, operations, amount_minor }) => (start === null ? [] : [{ start, operations: operations ?? 0, amount: fromMinor(BigInt(amount_minor ?? 0), currency) }]));
-  const data: PostingStatistics = { currency, unit, from, to, complete, counted_from: complete ? from : (oldest ?? from), buckets };
+  const buckets = rows.flatMap(({ start, operations, amount_minor }) =>
+    start === null
+      ? []
+      : [{ start, operations: operations ?? 0, amount: fromMinor(BigInt(amount_minor ?? 0), currency) }],
+  );
+  const data: PostingStatistics = {
+    currency,
+    unit,
+    from,
+    to,
+    complete,
+    counted_from: complete ? from : (oldest ?? from),
+    buckets,
+  };
+  return { ok: true, data };
+}
+
+const isCash = "transaction_type in ('Deposit', 'Withdrawal')";
+// A reversal goes the other way than its type says.
+const isIn = "((transaction_type = 'Deposit') <> (reverses_transaction_id is not null))";
+const sumOf = (condition: string) =>
+  `coalesce(sum(amount_minor) filter (where status = 'Completed' and ${condition}), 0)`;
+
+/** The same rows, added up by currency. */
+const totalsStatement = `with looked_at as materialized (
+    select created_at, currency, amount_minor, status, transaction_type, reverses_transaction_id, transaction_id = operation_id as stands_for_operation
+    from transactions where created_at >= $1 and created_at < $2 order by created_at desc, transaction_id desc limit ${lookedAt + 1}
+  ), totals as (
+    select currency, (count(*) filter (where status = 'Completed'))::int as operations, (count(*) filter (where status = 'Failed'))::int as refused,
+      ${sumOf(`${isCash} and ${isIn}`)} as money_in, ${sumOf(`${isCash} and not ${isIn}`)} as money_out, ${sumOf(`not ${isCash}`)} as transferred
+    from looked_at where stands_for_operation and currency is not null group by currency
+  )
+  select count, oldest, totals.* from (select count(*)::int as count, min(created_at) as oldest from looked_at) total left join totals on true order by operations desc, currency`;
+
+interface TotalsRow {
+  count: number;
+  oldest: string | null;
+  currency: string | null;
+  operations: number;
+  refused: number;
+  /** numeric */
+  money_in: string;
+  money_out: string;
+  transferred: string;
+}
+
+/** What was posted by currency. `now`: ISO 8601 UTC. */
+export async function getPostingTotals(
+  pool: Pool,
+  period: MessageData<'get_posting_totals'>,
+  now: string,
+): Promise<ReplyBody> {
+  const to = period.to ?? now;
+  const from = period.from ?? new Date(Date.parse(to) - units.day.ms).toISOString();
+  const { rows } = await pool.query<TotalsRow>(totalsStatement, [from, to]);
+  const [{ count, oldest } = { count: 0, oldest: null }] = rows;
+  const complete = count <= lookedAt;
+  const totals = rows.flatMap(({ currency, operations, refused, money_in, money_out, transferred }) => {
+    if (currency === null) return [];
+    const text = (minor: string) => fromMinor(BigInt(minor), currency);
+    const sums = { money_in: text(money_in), money_out: text(money_out), transferred: text(transferred) };
+    return [{ currency, operations, refused, ...sums }];
+  });
+  const data: PostingTotals = { from, to, complete, counted_from: complete ? from : (oldest ?? from), totals };
   return { ok: true, data };
 }

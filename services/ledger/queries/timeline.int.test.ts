@@ -16,43 +16,105 @@ async function timeline(transaction_id: string): Promise<Timeline> {
   if (!reply.ok) throw new Error(JSON.stringify(reply));
   return timelineSchema.strict().parse(reply.data);
 }
-const sides = ({ entries }: Timeline) => entries.map(({ account_type, side, amount }) => `${account_type} ${side} ${amount}`);
+const sides = ({ entries }: Timeline) =>
+  entries.map(({ account_type, side, amount }) => `${account_type} ${side} ${amount}`);
 
 it('tells a deposit from its request to its events, with both sides of Teller and Vault', async () => {
   const account_id = await ledger.open('Savings', '100');
   const bits = freshBits();
   const batch = [1, 2, 3].map(() => ledger.cash('Deposit', account_id, '1'));
-  await ledger.book([...batch, ledger.cash('Deposit', account_id, '25', { request_id: 'req-t', actor: 'key:t', idempotency_key: 'once' }, bits)], 3);
+  await ledger.book(
+    [
+      ...batch,
+      ledger.cash('Deposit', account_id, '25', { request_id: 'req-t', actor: 'key:t', idempotency_key: 'once' }, bits),
+    ],
+    3,
+  );
   const told = await timeline(idOf('transaction', bits));
-  expect(told.transaction).toMatchObject({ transaction_id: idOf('transaction', bits), amount: '25.00', status: 'Completed' });
-  expect(told.request).toEqual({ request_id: 'req-t', actor: 'key:t', idempotency_key: 'once', accepted_at: told.transaction.created_at });
-  expect(told.command).toMatchObject({ name: 'create_transaction', id: idOf('transaction', bits), topic: 'ledger.commands' });
+  expect(told.transaction).toMatchObject({
+    transaction_id: idOf('transaction', bits),
+    amount: '25.00',
+    status: 'Completed',
+  });
+  expect(told.request).toEqual({
+    request_id: 'req-t',
+    actor: 'key:t',
+    idempotency_key: 'once',
+    accepted_at: told.transaction.created_at,
+  });
+  expect(told.command).toMatchObject({
+    name: 'create_transaction',
+    id: idOf('transaction', bits),
+    topic: 'ledger.commands',
+  });
   expect(sides(told)).toEqual(['Vault DR 25.00', 'Teller DR 25.00', 'Teller CR 25.00', 'Savings CR 25.00']);
-  for (const { operation_id, created_at } of told.entries) expect([operation_id, created_at]).toEqual([idOf('operation', bits), told.booked_at]);
+  for (const { operation_id, created_at } of told.entries)
+    expect([operation_id, created_at]).toEqual([idOf('operation', bits), told.booked_at]);
   expect(told.events).toMatchObject([
-    { ce_id: expect.stringMatching(/^[0-9a-f-]{36}$/), type: 'corebanking.transaction.completed.v1', topic: 'transactions', key: account_id, state: 'waiting', published_at: null },
+    {
+      ce_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      type: 'corebanking.transaction.completed.v1',
+      topic: 'transactions',
+      key: account_id,
+      state: 'waiting',
+      published_at: null,
+    },
     { type: 'corebanking.balance.v1', topic: 'balances', key: account_id, state: 'waiting' },
   ]);
   expect(told.events[0]?.ce_id.replaceAll('-', '')).toBe(bits);
 });
 
 it('tells transfers, loans, reversals, openings and refusals', async () => {
-  const [from, to, loan] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0'), await ledger.open('Loan', '40')];
+  const [from, to, loan] = [
+    await ledger.open('Savings', '100'),
+    await ledger.open('Checking', '0'),
+    await ledger.open('Loan', '40'),
+  ];
   const [moved, paid, undone, refused] = [freshBits(), freshBits(), freshBits(), freshBits()];
-  await ledger.book([ledger.transfer(from, to, '10', {}, moved), ledger.transfer(from, loan, '5', {}, paid), ledger.cash('Withdrawal', to, '9999', {}, refused)]);
+  await ledger.book([
+    ledger.transfer(from, to, '10', {}, moved),
+    ledger.transfer(from, loan, '5', {}, paid),
+    ledger.cash('Withdrawal', to, '9999', {}, refused),
+  ]);
   const transfer = await timeline(creditLegId(idOf('transfer', moved)));
   expect(transfer.command).toMatchObject({ name: 'create_transfer', id: idOf('transfer', moved) });
   expect(sides(transfer).sort()).toEqual(['Checking CR 10.00', 'Savings DR 10.00']);
-  expect(transfer.events.map(({ type }) => type)).toEqual(expect.arrayContaining(['corebanking.transfer.completed.v1', 'corebanking.transaction.completed.v1', 'corebanking.balance.v1']));
+  expect(transfer.events.map(({ type }) => type)).toEqual(
+    expect.arrayContaining([
+      'corebanking.transfer.completed.v1',
+      'corebanking.transaction.completed.v1',
+      'corebanking.balance.v1',
+    ]),
+  );
   expect(sides(await timeline(idOf('transaction', paid))).sort()).toEqual(['Loan CR 5.00', 'Savings DR 5.00']);
   await ledger.book([ledger.reversal(idOf('transaction', moved), undone)]);
-  expect(await timeline(idOf('transaction', undone))).toMatchObject({ command: { name: 'reverse_transaction', id: idOf('transaction', undone) }, transaction: { reverses_transaction_id: idOf('transaction', moved) } });
-  expect((await timeline(idOf('transaction', moved))).transaction.reversed_by_transaction_id).toBe(idOf('transaction', undone));
+  expect(await timeline(idOf('transaction', undone))).toMatchObject({
+    command: { name: 'reverse_transaction', id: idOf('transaction', undone) },
+    transaction: { reverses_transaction_id: idOf('transaction', moved) },
+  });
+  expect((await timeline(idOf('transaction', moved))).transaction.reversed_by_transaction_id).toBe(
+    idOf('transaction', undone),
+  );
   expect(sides(await timeline(openingTransactionId(loan)))).toHaveLength(4);
   expect((await timeline(openingTransactionId(loan))).command).toMatchObject({ name: 'open_ledger_account', id: loan });
+  const [batch_id, item] = [idOf('batch', freshBits()), freshBits()];
+  await ledger.book([ledger.cash('Deposit', to, '1', { batch_id }, item)]);
+  expect(await timeline(idOf('transaction', item))).toMatchObject({
+    command: { name: 'create_batch', id: batch_id, topic: 'ledger.batches' },
+    transaction: { batch_id },
+  });
   const failed = await timeline(idOf('transaction', refused));
-  expect(failed).toMatchObject({ booked_at: null, entries: [], transaction: { status: 'Failed', failure_code: 'insufficient_funds' }, events: [{ type: 'corebanking.transaction.failed.v1', state: 'waiting' }] });
-  for (const id of [idOf('transaction', freshBits()), 'txn_x']) expect(await ledger.ask({ name: 'get_timeline', data: { transaction_id: id } })).toMatchObject({ ok: false, refusal: { code: 'transaction_not_found' } });
+  expect(failed).toMatchObject({
+    booked_at: null,
+    entries: [],
+    transaction: { status: 'Failed', failure_code: 'insufficient_funds' },
+    events: [{ type: 'corebanking.transaction.failed.v1', state: 'waiting' }],
+  });
+  for (const id of [idOf('transaction', freshBits()), 'txn_x'])
+    expect(await ledger.ask({ name: 'get_timeline', data: { transaction_id: id } })).toMatchObject({
+      ok: false,
+      refusal: { code: 'transaction_not_found' },
+    });
 });
 
 it('says when events were published, and that it is not kept once the outbox has forgotten them', async () => {
@@ -60,10 +122,15 @@ it('says when events were published, and that it is not kept once the outbox has
   const bits = freshBits();
   await ledger.book([ledger.cash('Deposit', account_id, '1', {}, bits)]);
   await ledger.owner.query('update outbox_batches set published_at = clock_timestamp() where published_at is null');
-  expect((await timeline(idOf('transaction', bits))).events[0]).toMatchObject({ state: 'published', published_at: expect.stringMatching(/Z$/) });
+  expect((await timeline(idOf('transaction', bits))).events[0]).toMatchObject({
+    state: 'published',
+    published_at: expect.stringMatching(/Z$/),
+  });
   await ledger.owner.query('delete from outbox');
   await ledger.owner.query('delete from outbox_batches');
-  expect((await timeline(idOf('transaction', bits))).events).toMatchObject([{ state: 'not_kept', type: 'corebanking.transaction.completed.v1', topic: 'transactions', recorded_at: null }]);
+  expect((await timeline(idOf('transaction', bits))).events).toMatchObject([
+    { state: 'not_kept', type: 'corebanking.transaction.completed.v1', topic: 'transactions', recorded_at: null },
+  ]);
 });
 
 it('finds events as a migration has kept them, with other ids and not compressed', async () => {
@@ -75,14 +142,21 @@ it('finds events as a migration has kept them, with other ids and not compressed
   const kept = await readOutbox(ledger.owner);
   const last = kept.filter(({ batch_id }) => batch_id === kept.at(-1)?.batch_id);
   const lines = last.map(({ batch_id: _, is_published: __, ...event }) => `${JSON.stringify(event)}\n`).join('');
-  await ledger.owner.query('update outbox set records = $2 where batch_id = $1', [last[0]?.batch_id, Buffer.from(lines)]);
+  await ledger.owner.query('update outbox set records = $2 where batch_id = $1', [
+    last[0]?.batch_id,
+    Buffer.from(lines),
+  ]);
   expect(await timeline(idOf('transaction', bits))).toEqual(before);
 });
 
 it('finds its way by keys alone, among many entries and their events', async () => {
   const account_id = await ledger.open('Savings', '1');
   const bits = freshBits();
-  for (let n = 0; n < 14; n++) await ledger.book([...Array.from({ length: 500 }, () => ledger.cash('Deposit', account_id, '1')), ...(n === 7 ? [ledger.cash('Deposit', account_id, '2', {}, bits)] : [])]);
+  for (let n = 0; n < 14; n++)
+    await ledger.book([
+      ...Array.from({ length: 500 }, () => ledger.cash('Deposit', account_id, '1')),
+      ...(n === 7 ? [ledger.cash('Deposit', account_id, '2', {}, bits)] : []),
+    ]);
   for (let n = 0; n < 400; n++) await ledger.book([ledger.cash('Deposit', account_id, '1')]);
   for (const table of ['entries', 'outbox', 'outbox_batches']) await ledger.owner.query(`analyze ${table}`);
   const { booked_at, entries, events } = await timeline(idOf('transaction', bits));

@@ -1,18 +1,27 @@
 import type { Timeline } from '#libs/contracts/administration.ts';
-import { bucketOf, bucketOfId, creditLegId, idBits, idOf, isId, openingTransactionId, transferEventId } from '#libs/contracts/ids.ts';
+import {
+  bucketOf,
+  bucketOfId,
+  creditLegId,
+  idBits,
+  idOf,
+  isId,
+  openingTransactionId,
+  transferEventId,
+} from '#libs/contracts/ids.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { unpackEvents, uuidOf } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { placed } from './booking-time.ts';
-import { entryOf, type EntryRow } from './lists.ts';
-import { isShownByIdAlone, isTransferLeg, toTransaction, type TransactionRecord } from '../domain/records.ts';
+import { isShownByIdAlone, isTransferLeg, type TransactionRecord, toTransaction } from '../domain/records.ts';
 import { entryColumns, readReversals, readTransactions } from '../rows.ts';
+import { placed } from './booking-time.ts';
+import { type EntryRow, entryOf } from './lists.ts';
 
 /**
- * What became of one transaction, from what the bank keeps anyway: nothing is written for it, and no index is kept for it.
- * Entries are found by their booking time, events by that of their batch.
+ * What became of one transaction, from what the bank keeps anyway: nothing is written for it, and
+ * no index is kept for it. Entries are found by their booking time, events by that of their batch.
  */
 export async function getTimeline(pool: Pool, transactionId: string): Promise<Timeline | undefined> {
   const [record] = isId('transaction', transactionId) ? await readTransactions(pool, [transactionId]) : [];
@@ -26,7 +35,11 @@ export async function getTimeline(pool: Pool, transactionId: string): Promise<Ti
     request: { request_id, actor, idempotency_key, accepted_at: created_at },
     command: commandOf(record),
     booked_at: bookedAt ?? null,
-    entries: entries.map((row) => ({ ...entryOf(row), account_number: row.account_number, account_type: row.account_type })),
+    entries: entries.map((row) => ({
+      ...entryOf(row),
+      account_number: row.account_number,
+      account_type: row.account_type,
+    })),
     events: await readEvents(pool, record, bookedAt),
   };
 }
@@ -34,10 +47,19 @@ export async function getTimeline(pool: Pool, transactionId: string): Promise<Ti
 /** PURE: the command that the record is the outcome of. */
 function commandOf(record: TransactionRecord): Timeline['command'] {
   const bits = idBits(record.operation_id);
-  const of = (name: string, id: string, bucket = bucketOfId(id)) => ({ name, id, topic: 'ledger.commands', partition: commandPartition(bucket) });
+  const of = (name: string, id: string, bucket = bucketOfId(id), topic = 'ledger.commands') => ({
+    name,
+    id,
+    topic,
+    partition: commandPartition(bucket),
+  });
+  if (record.batch_id !== null)
+    return of('create_batch', record.batch_id, bucketOfId(record.operation_id), 'ledger.batches');
   if (record.reverses_transaction_id !== null) return of('reverse_transaction', idOf('transaction', bits));
+  if (record.hold_id !== null) return of('capture_hold', idOf('transaction', bits));
   if (isTransferLeg(record)) return of('create_transfer', idOf('transfer', bits));
-  if (record.transaction_id === openingTransactionId(record.account_id)) return of('open_ledger_account', record.account_id, bucketOf(record.account_id));
+  if (record.transaction_id === openingTransactionId(record.account_id))
+    return of('open_ledger_account', record.account_id, bucketOf(record.account_id));
   return of('create_transaction', record.transaction_id);
 }
 
@@ -47,7 +69,10 @@ const clockMarginMs = 10_000;
 const lookedThrough = 100_000;
 
 /** When the entry of a Completed transaction was booked; looked for from the moment of its acceptance on. */
-async function readBookingTime(pool: Pool, { account_id, transaction_id, created_at }: TransactionRecord): Promise<string | undefined> {
+async function readBookingTime(
+  pool: Pool,
+  { account_id, transaction_id, created_at }: TransactionRecord,
+): Promise<string | undefined> {
   const since = new Date(Date.parse(created_at) - clockMarginMs).toISOString();
   const { rows } = await pool.query<{ created_at: string }>(
     `with recursive wanted as (select $1::uuid as account_id, $2::timestamptz as time), ${placed}
@@ -61,7 +86,10 @@ async function readBookingTime(pool: Pool, { account_id, transaction_id, created
 
 type OperationRow = EntryRow & { account_number: string; account_type: string };
 
-const operationColumns = entryColumns.split(', ').map((column) => `e.${column}`).join(', ');
+const operationColumns = entryColumns
+  .split(', ')
+  .map((column) => `e.${column}`)
+  .join(', ');
 export const operationStatement = `with recursive candidates as (
     select unnest($1::uuid[]) as account_id
     union select account_id from accounts where client_id is null and account_type in ('Teller', 'Vault') and currency = $2
@@ -76,13 +104,25 @@ export const operationStatement = `with recursive candidates as (
   order by case a.account_type when 'Vault' then 1 when 'Teller' then 2 else 3 end, a.account_number, e.sequence`;
 
 /** Every entry of an operation: of its parties, and of the slots of Teller and Vault. All have one booking time. */
-async function readOperation(pool: Pool, { account_id, counterparty_account_id, currency, operation_id }: TransactionRecord, bookedAt: string): Promise<OperationRow[]> {
+async function readOperation(
+  pool: Pool,
+  { account_id, counterparty_account_id, currency, operation_id }: TransactionRecord,
+  bookedAt: string,
+): Promise<OperationRow[]> {
   const parties = counterparty_account_id === null ? [account_id] : [account_id, counterparty_account_id];
-  const { rows } = await pool.query<OperationRow>(operationStatement, [uuidArray(parties), currency, bookedAt, idBits(operation_id)]);
+  const { rows } = await pool.query<OperationRow>(operationStatement, [
+    uuidArray(parties),
+    currency,
+    bookedAt,
+    idBits(operation_id),
+  ]);
   return rows;
 }
 
-/** A batch is put into the outbox right after its time was read, by the same transaction; clocks are cut to milliseconds. */
+/**
+ * A batch is put into the outbox right after its time was read, by the same transaction; clocks are
+ * cut to milliseconds.
+ */
 const [earlierMs, laterMs] = [100, 6_000];
 
 /** Batches are numbered as they are made: the numbers of a period are found by halving. */
@@ -107,8 +147,15 @@ interface BatchRow {
 }
 
 /** The events of the batch that told of this transaction, looked for among those of a period. */
-async function findBatch(pool: Pool, transactionId: string, from: string, to: string): Promise<(BatchRow & { events: OutboxEvent[] }) | undefined> {
-  const { rows: [range] } = await pool.query<{ first: bigint | null; beyond: bigint | null }>(batchesStatement, [from, to]);
+async function findBatch(
+  pool: Pool,
+  transactionId: string,
+  from: string,
+  to: string,
+): Promise<(BatchRow & { events: OutboxEvent[] }) | undefined> {
+  const {
+    rows: [range],
+  } = await pool.query<{ first: bigint | null; beyond: bigint | null }>(batchesStatement, [from, to]);
   let { first, beyond } = { first: range?.first ?? 0n, beyond: range?.beyond ?? 0n };
   while (first < beyond) {
     const { rows } = await pool.query<BatchRow>(messagesStatement, [first, beyond]);
@@ -122,12 +169,18 @@ async function findBatch(pool: Pool, transactionId: string, from: string, to: st
 }
 
 /** The events of the operation, and the balances that its batch told of its accounts. */
-async function readEvents(pool: Pool, record: TransactionRecord, bookedAt: string | undefined): Promise<Timeline['events']> {
+async function readEvents(
+  pool: Pool,
+  record: TransactionRecord,
+  bookedAt: string | undefined,
+): Promise<Timeline['events']> {
   if (isShownByIdAlone(record)) return [];
   const aroundMs = Date.parse(bookedAt ?? record.created_at);
   const [from = '', to = ''] = [aroundMs - earlierMs, aroundMs + laterMs].map((ms) => new Date(ms).toISOString());
   const debitLeg = idOf('transaction', idBits(record.operation_id));
-  const ids = new Set([record.transaction_id, debitLeg, creditLegId(debitLeg), transferEventId(idBits(debitLeg))].map(uuidOf));
+  const ids = new Set(
+    [record.transaction_id, debitLeg, creditLegId(debitLeg), transferEventId(idBits(debitLeg))].map(uuidOf),
+  );
   const accounts = bookedAt === undefined ? [] : [record.account_id, record.counterparty_account_id];
   const batch = await findBatch(pool, record.transaction_id, from, to);
   if (batch === undefined) return [notKept(record)];
@@ -135,12 +188,28 @@ async function readEvents(pool: Pool, record: TransactionRecord, bookedAt: strin
   const state = published_at === null ? 'waiting' : 'published';
   return events
     .filter(({ id, topic, key }) => ids.has(uuidOf(id)) || (topic === 'balances' && accounts.includes(key)))
-    .map(({ id, type, topic, key }) => ({ ce_id: uuidOf(id), type, topic, key: key ?? '', recorded_at: created_at, published_at, state }));
+    .map(({ id, type, topic, key }) => ({
+      ce_id: uuidOf(id),
+      type,
+      topic,
+      key: key ?? '',
+      recorded_at: created_at,
+      published_at,
+      state,
+    }));
 }
 
 /** The transaction's own event, of which its record tells all but the times. */
 function notKept({ transaction_id, account_id, status }: TransactionRecord): Timeline['events'][number] {
   const ce_id = uuidOf(transaction_id);
   const type = status === 'Completed' ? 'corebanking.transaction.completed.v1' : 'corebanking.transaction.failed.v1';
-  return { ce_id, type, topic: 'transactions', key: account_id, state: 'not_kept', recorded_at: null, published_at: null };
+  return {
+    ce_id,
+    type,
+    topic: 'transactions',
+    key: account_id,
+    state: 'not_kept',
+    recorded_at: null,
+    published_at: null,
+  };
 }

@@ -10,13 +10,19 @@ import type { AccountState } from '../domain/records.ts';
 export const now = '2026-01-02T03:04:05.678Z';
 
 export function bitsOf(n: number): string {
-  return n.toString(16).padStart(30, '0') + '00';
+  return `${n.toString(16).padStart(30, '0')}00`;
 }
 
-export function accountOf(n: number, type: AccountType, currency = 'USD', status: AccountStatus = 'Active', balance = 0n): AccountState {
+export function accountOf(
+  n: number,
+  type: AccountType,
+  currency = 'USD',
+  status: AccountStatus = 'Active',
+  balance = 0n,
+): AccountState {
   return {
     account_id: idOf('account', bitsOf(n)),
-    account_number: `X-${n}`,
+    account_number: `SAV-${String(n).padStart(10, '0')}`,
     client_id: idOf('client', bitsOf(n)),
     account_type: type,
     currency,
@@ -24,6 +30,9 @@ export function accountOf(n: number, type: AccountType, currency = 'USD', status
     status_version: 1,
     balance_minor: balance,
     last_sequence: 0n,
+    held_minor: 0n,
+    hold_expires_at: null,
+    hold_version: 0n,
   };
 }
 
@@ -35,46 +44,119 @@ export function booksOf(accounts: AccountState[]): Books {
     takenNumbers: new Set(),
     system: (kind: SystemKind, currency: string) => {
       const number = systemAccountNumber(kind, currency, 0);
-      const slot = slots.get(number) ?? { ...accountOf(900_000 + slots.size, 'Savings', currency), account_number: number, account_type: kind, client_id: null };
+      const slot = slots.get(number) ?? {
+        ...accountOf(900_000 + slots.size, 'Savings', currency),
+        account_number: number,
+        account_type: kind,
+        client_id: null,
+      };
       slots.set(number, slot);
       return slot;
     },
     transactions: new Map(),
     reversals: new Map(),
     outcomes: new Map(),
+    holds: new Map(),
+    changedHolds: new Set(),
+    reheld: new Set(),
+    expired: [],
     now,
   };
 }
 
 export function contextOf(n: number, rest: Partial<MessageContext> = {}): MessageContext {
-  return { message_id: idOf('transaction', bitsOf(n)), type: '', source: '', time: now, subject: '', request_id: 'r', actor: 'a', ...rest };
+  return {
+    message_id: idOf('transaction', bitsOf(n)),
+    type: '',
+    source: '',
+    time: now,
+    subject: '',
+    request_id: 'r',
+    actor: 'a',
+    ...rest,
+  };
 }
 
 let next = 1_000_000;
-export function cash(type: 'Deposit' | 'Withdrawal', account: AccountState, amount: string, rest: Partial<MessageContext> = {}, id = next++): Command {
+export function cash(
+  type: 'Deposit' | 'Withdrawal',
+  account: AccountState,
+  amount: string,
+  rest: Partial<MessageContext> = {},
+  id = next++,
+): Command {
   return {
     name: 'create_transaction',
-    data: { transaction_id: idOf('transaction', bitsOf(id)), account_id: account.account_id, transaction_type: type, amount, currency: null, description: null, reference: null },
+    data: {
+      transaction_id: idOf('transaction', bitsOf(id)),
+      account_id: account.account_id,
+      transaction_type: type,
+      amount,
+      currency: null,
+      description: null,
+      reference: null,
+    },
     context: contextOf(id, rest),
   };
 }
-export function transfer(from: AccountState, to: AccountState, amount: string, currency: string | null = null, id = next++, rest: Partial<MessageContext> = {}): Command {
+export function transfer(
+  from: AccountState,
+  to: AccountState,
+  amount: string,
+  currency: string | null = null,
+  id = next++,
+  rest: Partial<MessageContext> = {},
+): Command {
   return {
     name: 'create_transfer',
-    data: { transfer_id: idOf('transfer', bitsOf(id)), from_account_id: from.account_id, to_account_id: to.account_id, amount, currency, description: null },
+    data: {
+      transfer_id: idOf('transfer', bitsOf(id)),
+      from_account_id: from.account_id,
+      to_account_id: to.account_id,
+      amount,
+      currency,
+      description: null,
+    },
     context: contextOf(id, rest),
   };
 }
 export function reversal(original: string, rest: Partial<MessageContext> = {}, id = next++): Command {
-  return { name: 'reverse_transaction', data: { transaction_id: idOf('transaction', bitsOf(id)), reverses_transaction_id: original, reason: 'error' }, context: contextOf(id, rest) };
+  return {
+    name: 'reverse_transaction',
+    data: { transaction_id: idOf('transaction', bitsOf(id)), reverses_transaction_id: original, reason: 'error' },
+    context: contextOf(id, rest),
+  };
 }
-export function opening(n: number, type: AccountType, amount: string, currency = 'USD', status: AccountStatus = 'Active'): Command {
+export function opening(
+  n: number,
+  type: AccountType,
+  amount: string,
+  currency = 'USD',
+  status: AccountStatus = 'Active',
+): Command {
   const account_id = idOf('account', bitsOf(n));
-  const data = { account_id, client_id: idOf('client', bitsOf(n)), account_number: `N-${n}`, account_type: type, currency, status, initial_deposit: amount };
+  const data = {
+    account_id,
+    client_id: idOf('client', bitsOf(n)),
+    account_number: `SAV-${String(n).padStart(10, '0')}`,
+    account_type: type,
+    currency,
+    status,
+    initial_deposit: amount,
+  };
   return { name: 'open_ledger_account', data, context: contextOf(n, { message_id: account_id }) };
 }
-export function restate(account: AccountState, status: AccountStatus, id = next++, rest: Partial<MessageContext> = {}): Command {
-  return { name: 'change_ledger_account_status', data: { transition_id: idOf('transition', bitsOf(id)), account_id: account.account_id, status }, context: contextOf(id, rest) };
+export function restate(
+  account: AccountState,
+  status: AccountStatus,
+  id = next++,
+  rest: Partial<MessageContext> = {},
+): Command {
+  return {
+    name: 'change_ledger_account_status',
+    data: { transition_id: idOf('transition', bitsOf(id)), account_id: account.account_id, status },
+    context: contextOf(id, rest),
+  };
 }
 
 export function codeOf(decision: Decision): string {
@@ -91,4 +173,63 @@ export function idIn(decision: Decision, index = 0): string {
   const record = decision.transactions[index];
   if (record?.status !== 'Completed') throw new Error(`not completed: ${codeOf(decision)}`);
   return record.transaction_id;
+}
+
+/** The expires_at of holds, where a test does not care. */
+export const later = '2026-01-09T03:04:05.678Z';
+
+export function holdIdOf(n: number): string {
+  return idOf('hold', bitsOf(n));
+}
+
+interface Placing {
+  n?: number;
+  currency?: string | null;
+  expires_at?: string | null;
+  context?: Partial<MessageContext>;
+}
+export function placing(
+  account: AccountState,
+  amount: string,
+  { n = next++, currency = null, expires_at = later, context = {} }: Placing = {},
+): Command {
+  const data = {
+    hold_id: holdIdOf(n),
+    account_id: account.account_id,
+    amount,
+    currency,
+    description: null,
+    reference: null,
+    expires_at,
+  };
+  return { name: 'place_hold', data, context: contextOf(n, { message_id: holdIdOf(n), ...context }) };
+}
+interface Capturing {
+  amount?: string | null;
+  to?: AccountState;
+  final?: boolean;
+  description?: string | null;
+  id?: number;
+  context?: Partial<MessageContext>;
+}
+export function capture(
+  hold: number,
+  { amount = null, to, final = true, description = null, id = next++, context = {} }: Capturing = {},
+): Command {
+  const data = {
+    transaction_id: idOf('transaction', bitsOf(id)),
+    hold_id: holdIdOf(hold),
+    amount,
+    to_account_id: to?.account_id ?? null,
+    final,
+    description,
+  };
+  return { name: 'capture_hold', data, context: contextOf(id, context) };
+}
+export function release(hold: number, id = next++): Command {
+  return {
+    name: 'release_hold',
+    data: { hold_id: holdIdOf(hold) },
+    context: contextOf(id, { message_id: `cmd_${bitsOf(id)}` }),
+  };
 }

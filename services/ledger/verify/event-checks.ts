@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
-import { events, type EventData, type EventType } from '#libs/contracts/events.ts';
-import { debitLegId } from '#libs/contracts/ids.ts';
+import { type EventData, type EventType, events } from '#libs/contracts/events.ts';
+import { debitLegId, idBits, idOf } from '#libs/contracts/ids.ts';
 import { fromMinor } from '#libs/contracts/money.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { bigintArray, uuidArray } from '#libs/postgres/arrays.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
-import type { EntryRecord, TransactionRecord } from '../domain/records.ts';
+import { availableMinor, type EntryRecord, type TransactionRecord } from '../domain/records.ts';
 import { prefixed, readTransactions } from '../rows.ts';
-import { differences, expectedTransaction, expectedTransfer } from './expected-events.ts';
+import { differences, expectedTransaction, expectedTransfer, type Owners, type Reversed } from './expected-events.ts';
 
 /** What must hold between events and books. */
 export const eventRules = {
@@ -16,12 +16,13 @@ export const eventRules = {
   committed: 'no event without what it tells of being booked',
   same: 'each event says what is booked',
   repeats: 'what was published again has the same bytes under the same ce_id',
-  sequence: 'per account, the events of Completed transactions come in sequence, without a gap',
-  missing: 'each Completed and Failed transaction and each transfer has its event, published or in the outbox',
+  sequence: 'per account, the events of Completed transactions, and those of holds, come in sequence, without a gap',
+  missing:
+    'each Completed and Failed transaction, each transfer and each change of a hold has its event, published or in the outbox',
   balances: 'the latest balance and status told of each account are its own',
 } as const;
 
-export type ComparedTopic = 'transactions' | 'transfers' | 'balances';
+export type ComparedTopic = 'transactions' | 'transfers' | 'holds' | 'balances';
 
 /** What was told of one account so far. */
 export interface Told {
@@ -30,9 +31,12 @@ export interface Told {
   /** First copies that the snapshot knows. */
   failed: bigint;
   transfers: bigint;
-  /** The sequence, and the version of the status, of the latest message in `balances`. */
+  /** The hold_version of the newest event of its holds. */
+  holds?: bigint;
+  /** The sequence, and the versions of status and holds, of the latest message in `balances`. */
   balance?: bigint;
   status?: number;
+  held?: bigint;
 }
 
 export interface EventAudit {
@@ -51,30 +55,61 @@ export interface EventAudit {
 const remembered = 100_000;
 
 /** Checks events of transactions or transfers, in the order in which they were published. */
-export async function checkOperations(topic: 'transactions' | 'transfers', messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
+export async function checkOperations(
+  topic: 'transactions' | 'transfers',
+  messages: ReceivedMessage[],
+  audit: EventAudit,
+): Promise<void> {
   const read = messages.flatMap((message) => {
     const data = dataOf(topic, message, audit);
     if (data === undefined) return [];
     const completed = 'entries' in data ? (data as EventData<'corebanking.transaction.completed.v1'>) : undefined;
-    const transactionId = 'transfer' in data ? debitLegId((data as EventData<'corebanking.transfer.completed.v1'>).transfer.transfer_id) : (data as EventData<'corebanking.transaction.failed.v1'>).transaction.transaction_id;
+    const transactionId =
+      'transfer' in data
+        ? debitLegId((data as EventData<'corebanking.transfer.completed.v1'>).transfer.transfer_id)
+        : (data as EventData<'corebanking.transaction.failed.v1'>).transaction.transaction_id;
     return [{ message, data, completed, transactionId }];
   });
   if (read.length === 0) return;
-  const { records, before } = await recordsOf(read.map(({ transactionId }) => transactionId), audit);
-  const booked = await entriesOf(read.flatMap(({ completed }) => completed?.entries ?? []), audit.pool);
+  const { records, before } = await recordsOf(
+    read.map(({ transactionId }) => transactionId),
+    audit,
+  );
+  const booked = await entriesOf(
+    read.flatMap(({ completed }) => completed?.entries ?? []),
+    audit.pool,
+  );
+  const owners = await ownersOf([...records.values()], audit.pool);
+  const reversed = await reversedOf([...records.values()], audit.pool);
   for (const { message, data, completed, transactionId } of read) {
     const isFirst = noteCopy(message, audit);
     const record = records.get(transactionId);
-    const entries = (completed?.entries ?? []).flatMap((entry) => booked.get(`${entry.account_id}-${entry.sequence}`) ?? []);
-    const expected = record && (topic === 'transfers' ? expectedTransfer(record) : expectedTransaction(record, entries));
-    if (record === undefined || expected === undefined) audit.find(eventRules.committed, { ...placeOf(message), transaction_id: transactionId });
+    const entries = (completed?.entries ?? []).flatMap(
+      (entry) => booked.get(`${entry.account_id}-${entry.sequence}`) ?? [],
+    );
+    const expected =
+      record &&
+      (topic === 'transfers'
+        ? expectedTransfer(record, reversed.get(transactionId))
+        : expectedTransaction(record, entries, owners));
+    if (record === undefined || expected === undefined)
+      audit.find(eventRules.committed, { ...placeOf(message), transaction_id: transactionId });
     else {
-      const wrong = [...differences(message, data, expected), ...(completed && entries.length !== legsOf(record) ? ['entries'] : [])];
-      if (wrong.length > 0) audit.find(eventRules.same, { ...placeOf(message), transaction_id: transactionId, differs_in: [...new Set(wrong)].join(', ') });
+      const wrong = [
+        ...differences(message, data, expected),
+        ...(completed && entries.length !== legsOf(record) ? ['entries'] : []),
+      ];
+      if (wrong.length > 0)
+        audit.find(eventRules.same, {
+          ...placeOf(message),
+          transaction_id: transactionId,
+          differs_in: [...new Set(wrong)].join(', '),
+        });
       const told = toldOf(record.account_id, audit);
       if (isFirst && before.has(transactionId)) {
-        if (topic === 'transfers') told.transfers += 1n;
-        else if (completed === undefined) told.failed += 1n;
+        const type = message.headers['ce_type'];
+        if (type === 'corebanking.transfer.completed.v1') told.transfers += 1n;
+        else if (type === 'corebanking.transaction.failed.v1') told.failed += 1n;
       }
     }
     if (completed) noteSequence(message, completed, audit);
@@ -88,29 +123,70 @@ export async function checkBalances(messages: ReceivedMessage[], audit: EventAud
     return data ? [{ message, data }] : [];
   });
   if (read.length === 0) return;
-  const booked = await entriesOf(read.map(({ data }) => data), audit.pool);
-  const { rows } = await audit.pool.query<{ account_id: string; account_number: string; account_type: string; currency: string; status: string; status_version: number }>('select account_id, account_number, account_type, currency, status, status_version from accounts where account_id = any($1::uuid[])', [
-    uuidArray(read.map(({ data }) => data.account_id)),
-  ]);
+  const booked = await entriesOf(
+    read.map(({ data }) => data),
+    audit.pool,
+  );
+  const { rows } = await audit.pool.query<{
+    account_id: string;
+    client_id: string;
+    account_number: string;
+    account_type: string;
+    currency: string;
+    status: string;
+    status_version: number;
+    balance_minor: bigint;
+    last_sequence: bigint;
+    held_minor: bigint;
+    hold_version: bigint;
+  }>(
+    'select account_id, client_id, account_number, account_type, currency, status, status_version, balance_minor, last_sequence, held_minor, hold_version from accounts where account_id = any($1::uuid[])',
+    [uuidArray(read.map(({ data }) => data.account_id))],
+  );
   const accounts = new Map(rows.map((row) => [prefixed('acc', row.account_id), row]));
   for (const { message, data } of read) {
     const account = accounts.get(data.account_id);
     const entry = booked.get(`${data.account_id}-${data.sequence}`);
-    if (account === undefined || (entry === undefined && data.sequence !== 0)) audit.find(eventRules.committed, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence });
+    if (account === undefined || (entry === undefined && data.sequence !== 0))
+      audit.find(eventRules.committed, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence });
     else {
       const balance = fromMinor(entry?.balance_after_minor ?? 0n, account.currency);
-      const isOther = data.balance !== balance || message.key !== data.account_id || (['account_number', 'account_type', 'currency'] as const).some((name) => data[name] !== account[name]);
-      const isOtherStatus = data.status_version > account.status_version || (data.status_version === account.status_version && data.status !== account.status);
-      if (isOther || isOtherStatus) audit.find(eventRules.same, { ...placeOf(message), account_id: data.account_id, sequence: data.sequence, told: `${data.balance} ${data.status}`, booked: `${balance} ${account.status}` });
+      const isOther =
+        data.balance !== balance ||
+        message.key !== data.account_id ||
+        (data.client_id !== undefined && data.client_id !== prefixed('cli', account.client_id)) ||
+        (['account_number', 'account_type', 'currency'] as const).some((name) => data[name] !== account[name]);
+      const isOtherStatus =
+        data.status_version > account.status_version ||
+        (data.status_version === account.status_version && data.status !== account.status);
+      const isLatest =
+        BigInt(data.sequence) === account.last_sequence && BigInt(data.hold_version ?? 0) === account.hold_version;
+      const isOtherAvailable =
+        isLatest &&
+        data.available_balance !== undefined &&
+        data.available_balance !== fromMinor(availableMinor(account), account.currency);
+      if (isOther || isOtherStatus || isOtherAvailable)
+        audit.find(eventRules.same, {
+          ...placeOf(message),
+          account_id: data.account_id,
+          sequence: data.sequence,
+          told: `${data.balance} ${data.status}`,
+          booked: `${balance} ${account.status}`,
+        });
       const told = toldOf(data.account_id, audit);
       told.balance = BigInt(data.sequence);
       told.status = data.status_version;
+      told.held = BigInt(data.hold_version ?? 0);
     }
   }
 }
 
 /** The event's data, where it has the form of its type; otherwise that is found. */
-function dataOf(topic: ComparedTopic, message: ReceivedMessage, { find }: EventAudit): z.infer<(typeof events)[EventType]['data']> | undefined {
+export function dataOf(
+  topic: ComparedTopic,
+  message: ReceivedMessage,
+  { find }: EventAudit,
+): z.infer<(typeof events)[EventType]['data']> | undefined {
   const type = message.headers['ce_type'] ?? '';
   const contract = Object.hasOwn(events, type) ? events[type as EventType] : undefined;
   const parsed = contract?.topic === topic ? contract.data.safeParse(jsonOf(message)) : undefined;
@@ -127,12 +203,15 @@ function jsonOf({ value }: ReceivedMessage): unknown {
   }
 }
 
-function placeOf({ topic, partition, offset, key, headers }: ReceivedMessage): Record<string, unknown> {
+export function placeOf({ topic, partition, offset, key, headers }: ReceivedMessage): Record<string, unknown> {
   return { event: `${topic}/${partition}/${offset}`, key, ce_id: headers['ce_id'] ?? null };
 }
 
 /** The records of these transactions, and which of them the snapshot has. */
-async function recordsOf(ids: string[], { snapshot, pool }: EventAudit): Promise<{ records: Map<string, TransactionRecord>; before: Set<string> }> {
+async function recordsOf(
+  ids: string[],
+  { snapshot, pool }: EventAudit,
+): Promise<{ records: Map<string, TransactionRecord>; before: Set<string> }> {
   const old = await readTransactions(snapshot, ids);
   const before = new Set(old.map((record) => record.transaction_id));
   const later = ids.filter((id) => !before.has(id));
@@ -140,15 +219,52 @@ async function recordsOf(ids: string[], { snapshot, pool }: EventAudit): Promise
   return { records: new Map([...old, ...fresh].map((record) => [record.transaction_id, record])), before };
 }
 
+async function ownersOf(records: TransactionRecord[], pool: Pool): Promise<Owners> {
+  const { rows } = await pool.query<{ account_id: string; client_id: string; account_number: string }>(
+    'select account_id, client_id, account_number from accounts where account_id = any($1::uuid[]) and client_id is not null',
+    [uuidArray([...new Set(records.map(({ account_id }) => account_id))])],
+  );
+  return new Map(
+    rows.map(({ account_id, client_id, account_number }) => [
+      prefixed('acc', account_id),
+      { client_id: prefixed('cli', client_id), account_number },
+    ]),
+  );
+}
+
+/** Of those records that are reversals: which transfer they turn, by transaction_id. */
+async function reversedOf(records: TransactionRecord[], pool: Pool): Promise<Map<string, Reversed>> {
+  const ids = records.flatMap(({ reverses_transaction_id }) => reverses_transaction_id ?? []);
+  const originals = ids.length === 0 ? [] : await readTransactions(pool, ids);
+  const byId = new Map(originals.map((original) => [original.transaction_id, original]));
+  return new Map(
+    records.flatMap(({ transaction_id, reverses_transaction_id }) => {
+      const original = byId.get(reverses_transaction_id ?? '');
+      if (!original) return [];
+      const bits = idBits(original.operation_id);
+      const isFromCounterparty = idBits(original.transaction_id) === bits;
+      return [[transaction_id, { transfer_id: idOf('transfer', bits), isFromCounterparty }] as const];
+    }),
+  );
+}
+
 /** Those of the entries that are booked, by account and sequence. */
-async function entriesOf(named: { account_id: string; sequence: number }[], pool: Pool): Promise<Map<string, EntryRecord>> {
+async function entriesOf(
+  named: { account_id: string; sequence: number }[],
+  pool: Pool,
+): Promise<Map<string, EntryRecord>> {
   if (named.length === 0) return new Map();
   const { rows } = await pool.query<EntryRecord>(
     `select e.account_id, e.sequence, e.operation_id, e.transaction_id, e.direction, e.side, e.amount_minor, e.currency, e.balance_after_minor, e.created_at
      from unnest($1::uuid[], $2::int8[]) as told (account_id, sequence) join entries e using (account_id, sequence)`,
     [uuidArray(named.map(({ account_id }) => account_id)), bigintArray(named.map(({ sequence }) => BigInt(sequence)))],
   );
-  const records = rows.map((row) => ({ ...row, account_id: prefixed('acc', row.account_id), operation_id: prefixed('opr', row.operation_id), transaction_id: prefixed('txn', row.transaction_id) }));
+  const records = rows.map((row) => ({
+    ...row,
+    account_id: prefixed('acc', row.account_id),
+    operation_id: prefixed('opr', row.operation_id),
+    transaction_id: prefixed('txn', row.transaction_id),
+  }));
   return new Map(records.map((record) => [`${record.account_id}-${record.sequence}`, record]));
 }
 
@@ -158,10 +274,15 @@ function legsOf(record: TransactionRecord): number {
 }
 
 /** True for the first copy of an event; a later one must have the same bytes. */
-function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit): boolean {
-  const { key, value, headers } = message;
+export function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit): boolean {
+  const { key, value } = message;
+  // A version before 0.2.0 may have published it first, without this.
+  const { ce_dataschema: _, ...headers } = message.headers;
   const id = headers['ce_id'] ?? '';
-  const digest = createHash('sha256').update(JSON.stringify([key, headers])).update(value ?? '').digest('base64');
+  const digest = createHash('sha256')
+    .update(JSON.stringify([key, headers]))
+    .update(value ?? '')
+    .digest('base64');
   const before = recent.get(id);
   if (before !== undefined && before !== digest) find(eventRules.repeats, placeOf(message));
   recent.delete(id);
@@ -170,16 +291,26 @@ function noteCopy(message: ReceivedMessage, { recent, find }: EventAudit): boole
   return before === undefined;
 }
 
-function toldOf(accountId: string, { told }: EventAudit): Told {
+export function toldOf(accountId: string, { told }: EventAudit): Told {
   const known = told.get(accountId) ?? { failed: 0n, transfers: 0n };
   told.set(accountId, known);
   return known;
 }
 
-function noteSequence(message: ReceivedMessage, { transaction, sequence }: EventData<'corebanking.transaction.completed.v1'>, audit: EventAudit): void {
+function noteSequence(
+  message: ReceivedMessage,
+  { transaction, sequence }: EventData<'corebanking.transaction.completed.v1'>,
+  audit: EventAudit,
+): void {
   const told = toldOf(transaction.account_id, audit);
   const next = BigInt(sequence);
   const last = told.sequence ?? (audit.headIsGone('transactions', message.partition) ? next - 1n : 0n);
-  if (next > last + 1n) audit.find(eventRules.sequence, { ...placeOf(message), account_id: transaction.account_id, after: last, sequence: next });
+  if (next > last + 1n)
+    audit.find(eventRules.sequence, {
+      ...placeOf(message),
+      account_id: transaction.account_id,
+      after: last,
+      sequence: next,
+    });
   if (next > last) told.sequence = next;
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Verification } from '#libs/contracts/administration.ts';
+import type { BookCheck } from '#libs/contracts/administration.ts';
 import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { idOf } from '#libs/contracts/ids.ts';
 import { createPool, type Pool } from '#libs/postgres/pool.ts';
@@ -21,8 +21,12 @@ afterAll(async () => {
 });
 
 const verify = (id = idOf('verification', freshBits()), by = verifier): Promise<ReplyBody> =>
-  by.verify({ name: 'verify_books', data: { verification_id: id }, context: ledger.contextOf(freshBits(), { message_id: id, actor: 'jwt:issuer|auditor' }) });
-const dataOf = (reply: ReplyBody) => (reply.ok ? (reply.data as Verification) : undefined);
+  by.verify({
+    name: 'verify_books',
+    data: { verification_id: id },
+    context: ledger.contextOf(freshBits(), { message_id: id, actor: 'jwt:issuer|auditor' }),
+  });
+const dataOf = (reply: ReplyBody) => (reply.ok ? (reply.data as BookCheck) : undefined);
 
 it('begins, is answered at once, and keeps what it found; a repeat is that one; who asked is audited', async () => {
   expect(await readLastVerification(ledger.reads)).toBeNull();
@@ -30,10 +34,19 @@ it('begins, is answered at once, and keeps what it found; a repeat is that one; 
   const id = idOf('verification', freshBits());
   expect(dataOf(await verify(id))).toMatchObject({ verification_id: id, requested_by: 'jwt:issuer|auditor' });
   await verifier.idle();
-  expect(await readLastVerification(ledger.reads)).toMatchObject({ verification_id: id, state: 'passed', findings: [], ended_at: expect.stringMatching(/Z$/) });
+  expect(await readLastVerification(ledger.reads)).toMatchObject({
+    verification_id: id,
+    state: 'passed',
+    findings: [],
+    ended_at: expect.stringMatching(/Z$/),
+  });
   expect(await verify(id)).toMatchObject({ ok: true, replayed: true, data: { verification_id: id, state: 'passed' } });
-  const records = (await ledger.owner.query<{ record: string }>('select record from audit_outbox')).rows.map(({ record }) => JSON.parse(record));
-  expect(records).toMatchObject([{ action: 'verify_books', resource_id: id, actor: 'jwt:issuer|auditor', outcome: 'success' }]);
+  const records = (await ledger.owner.query<{ record: string }>('select record from audit_outbox')).rows.map(
+    ({ record }) => JSON.parse(record),
+  );
+  expect(records).toMatchObject([
+    { action: 'verify_books', resource_id: id, actor: 'jwt:issuer|auditor', outcome: 'success' },
+  ]);
 });
 
 it('runs once at a time over all ledgers, and one that is cut off says nothing about the books', async () => {
@@ -42,25 +55,42 @@ it('runs once at a time over all ledgers, and one that is cut off says nothing a
   await blocker.query('begin');
   await blocker.query('lock table accounts in access exclusive mode');
   const first = dataOf(await verify());
-  const rivals = createPool({ url: ledger.serviceUrl, application_name: 'another ledger verifies', schema: 'ledger', max: 2 }, silent);
+  const rivals = createPool(
+    { url: ledger.serviceUrl, application_name: 'another ledger verifies', schema: 'ledger', max: 2 },
+    silent,
+  );
   const rival = createVerifier({ pool: rivals, reads: ledger.reads, now: Date.now, logger: silent });
-  expect(dataOf(await verify(undefined, rival))).toMatchObject({ verification_id: first?.verification_id, state: 'running' });
+  expect(dataOf(await verify(undefined, rival))).toMatchObject({
+    verification_id: first?.verification_id,
+    state: 'running',
+  });
   await verifier.stop();
-  expect(await readLastVerification(ledger.reads)).toMatchObject({ verification_id: first?.verification_id, state: 'interrupted', findings: [] });
+  expect(await readLastVerification(ledger.reads)).toMatchObject({
+    verification_id: first?.verification_id,
+    state: 'interrupted',
+    findings: [],
+  });
   await blocker.query('rollback');
   blocker.release();
   const next = dataOf(await verify(undefined, rival));
   await rival.idle();
-  expect(await readLastVerification(ledger.reads)).toMatchObject({ verification_id: next?.verification_id, state: 'passed' });
+  expect(await readLastVerification(ledger.reads)).toMatchObject({
+    verification_id: next?.verification_id,
+    state: 'passed',
+  });
   await rivals.end();
 });
 
 it('names the rules that do not hold, with rows that break them', async () => {
   const account_id = await ledger.open('Savings', '5');
-  await ledger.owner.query('update accounts set balance_minor = balance_minor + 1 where account_id = $1', [account_id.slice(4)]);
+  await ledger.owner.query('update accounts set balance_minor = balance_minor + 1 where account_id = $1', [
+    account_id.slice(4),
+  ]);
   await verify();
   await verifier.idle();
   const last = await readLastVerification(ledger.reads);
   expect(last?.state).toBe('broken');
-  expect(last?.findings.find(({ rule }) => rule.startsWith('each balance is the sum'))?.rows).toMatchObject([{ balance_minor: '501', sum_of_entries: '500' }]);
+  expect(last?.findings.find(({ rule }) => rule.startsWith('each balance is the sum'))?.rows).toMatchObject([
+    { balance_minor: '501', sum_of_entries: '500' },
+  ]);
 });

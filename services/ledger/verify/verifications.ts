@@ -1,14 +1,15 @@
 import type { Logger } from 'pino';
-import type { Verification } from '#libs/contracts/administration.ts';
-import { type MessageContext, type ReplyBody } from '#libs/contracts/envelope.ts';
+import type { BookCheck } from '#libs/contracts/administration.ts';
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { refusal } from '#libs/contracts/errors.ts';
 import { auditId, idBits } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
+import type { Finding } from '#libs/postgres/findings.ts';
 import type { Pool, PoolClient } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
 import { insertAudits } from '../audit/audit-sender.ts';
 import { prefixed } from '../rows.ts';
-import { type Finding, verifyBooks } from './verify-books.ts';
+import { verifyBooks } from './verify-books.ts';
 
 /** Checks of the books on demand: one at a time over all ledgers, its result kept in a row. */
 
@@ -27,19 +28,29 @@ interface VerificationRow {
 const columns = `verification_id, requested_by, started_at, ended_at, findings,
   exists (select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database()) and objid = ${lockKey} and classid = 0 and objsubid = 1 and granted) as is_held`;
 
-function verificationOf({ verification_id, findings, is_held, ...row }: VerificationRow): Verification {
+function verificationOf({ verification_id, findings, is_held, ...row }: VerificationRow): BookCheck {
   const ended = findings === null ? 'interrupted' : findings.length === 0 ? 'passed' : 'broken';
-  return { verification_id: prefixed('ver', verification_id), ...row, state: row.ended_at === null && is_held ? 'running' : ended, findings: findings ?? [] };
+  return {
+    verification_id: prefixed('ver', verification_id),
+    ...row,
+    state: row.ended_at === null && is_held ? 'running' : ended,
+    findings: findings ?? [],
+  };
 }
 
 /** The one that began last; null where there never was one. */
-export async function readLastVerification(pool: Pool): Promise<Verification | null> {
-  const { rows } = await pool.query<VerificationRow>(`select ${columns} from verifications order by started_at desc limit 1`);
+export async function readLastVerification(pool: Pool): Promise<BookCheck | null> {
+  const { rows } = await pool.query<VerificationRow>(
+    `select ${columns} from verifications order by started_at desc limit 1`,
+  );
   return rows[0] ? verificationOf(rows[0]) : null;
 }
 
-async function readVerification(pool: Pool, id: string): Promise<Verification | undefined> {
-  const { rows } = await pool.query<VerificationRow>(`select ${columns} from verifications where verification_id = $1`, [idBits(id)]);
+async function readVerification(pool: Pool, id: string): Promise<BookCheck | undefined> {
+  const { rows } = await pool.query<VerificationRow>(
+    `select ${columns} from verifications where verification_id = $1`,
+    [idBits(id)],
+  );
   return rows[0] && verificationOf(rows[0]);
 }
 
@@ -75,7 +86,8 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
     const about = { verification_id: id, command_id: id, request_id };
     try {
       const findings = await verifyBooks(pool);
-      if (findings.length > 0) logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, 'the books do not balance');
+      if (findings.length > 0)
+        logger.error({ ...about, rules: findings.map(({ rule }) => rule) }, 'the books do not balance');
       await end(pool, id, findings);
     } catch (error) {
       logger.warn({ ...about, err: error }, 'a check of the books came to no end');
@@ -94,7 +106,14 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
       const client = await lock(pool);
       const other = client ? undefined : await readLastVerification(reads);
       if (other?.state === 'running') return { ok: true, data: other };
-      if (!client) return { ok: false, refusal: refusal('service_unavailable', 'another check begins or ends at this moment; the request can be repeated') };
+      if (!client)
+        return {
+          ok: false,
+          refusal: refusal(
+            'service_unavailable',
+            'another check begins or ends at this moment; the request can be repeated',
+          ),
+        };
       holder = client;
       try {
         await begin(pool, id, context, new Date(now()).toISOString());
@@ -109,7 +128,11 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
     idle: () => running,
     async stop() {
       if (!holder) return;
-      await reads.query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [pool.options.application_name]).catch(() => undefined);
+      await reads
+        .query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [
+          pool.options.application_name,
+        ])
+        .catch(() => undefined);
       await running;
     },
   };
@@ -119,7 +142,9 @@ export function createVerifier({ pool, reads, now, logger }: VerifierOptions): V
 async function lock(pool: Pool): Promise<PoolClient | undefined> {
   const client = await pool.connect();
   try {
-    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1::int8) as taken', [lockKey]);
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1::int8) as taken', [
+      lockKey,
+    ]);
     if (rows[0]?.taken) return client;
     client.release();
     return undefined;
@@ -135,13 +160,20 @@ function begin(pool: Pool, id: string, context: MessageContext, now: string): Pr
   const made = { audit_id: auditId(message_id), created_at: now, actor: actor || 'system', request_id };
   const record = { ...made, action: 'verify_books', resource_id: id, outcome: 'success', details: {}, address };
   return transaction(pool, async (client) => {
-    await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [idBits(id), actor || 'system']);
+    await client.query('insert into verifications (verification_id, requested_by) values ($1, $2)', [
+      idBits(id),
+      actor || 'system',
+    ]);
     await insertAudits(client, [record]);
   });
 }
 
 /** `findings`: null where it came to no end. */
 async function end(pool: Pool, id: string, findings: Finding[] | null): Promise<void> {
-  const json = findings && JSON.stringify(findings, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
-  await pool.query('update verifications set ended_at = clock_timestamp(), findings = $2 where verification_id = $1', [idBits(id), json]);
+  const json =
+    findings && JSON.stringify(findings, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+  await pool.query('update verifications set ended_at = clock_timestamp(), findings = $2 where verification_id = $1', [
+    idBits(id),
+    json,
+  ]);
 }

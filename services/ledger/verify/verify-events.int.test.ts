@@ -4,25 +4,39 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { source } from '#libs/contracts/envelope.ts';
-import { topicName, type TopicName, topics } from '#libs/contracts/topics.ts';
+import { idOf } from '#libs/contracts/ids.ts';
+import { type TopicName, topicName, topics } from '#libs/contracts/topics.ts';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { createPublisher, type OutgoingMessage, type Publisher } from '#libs/kafka/publish/publish.ts';
 import { ensureTopics, topicRanges } from '#libs/kafka/topics.ts';
 import { migrate } from '#libs/postgres/migrate.ts';
-import { createPool, type Pool } from '#libs/postgres/pool.ts';
-import { createRelay } from '#libs/postgres/outbox/relay.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { headersOf } from '#libs/postgres/outbox/outbox-messages.ts';
-import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
+import { createRelay } from '#libs/postgres/outbox/relay.ts';
 import { readOutbox } from '#libs/postgres/outbox/test/test-outbox.ts';
+import { createPool, type Pool } from '#libs/postgres/pool.ts';
+import { createTestDatabase, silent, type TestDatabase } from '#libs/postgres/test/test-database.ts';
 import { runBatch } from '../batch/engine.ts';
-import { eventRules } from './event-checks.ts';
+import { batchCommand } from '../domain/batches.ts';
+import type { Command } from '../domain/decision.ts';
 import { grants, ledgerSchema, migrationsDir } from '../migrate.ts';
-import { accountOf, cash, opening, reversal, transfer } from '../test/test-kit.ts';
+import {
+  accountOf,
+  bitsOf,
+  capture,
+  cash,
+  contextOf,
+  opening,
+  placing,
+  release,
+  reversal,
+  transfer,
+} from '../test/test-kit.ts';
+import { eventRules } from './event-checks.ts';
 import { verifyEvents } from './verify-events.ts';
 
 /** The books are written once; each test tells them otherwise, under a prefix of its own. */
-const names = ['transactions', 'transfers', 'balances'] as const satisfies TopicName[];
+const names = ['transactions', 'transfers', 'holds', 'balances'] as const satisfies TopicName[];
 /** What the ledger's relay publishes besides. */
 const topicsOfBank = [...names, 'accounts.commands'] as const satisfies TopicName[];
 const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
@@ -34,25 +48,73 @@ let publisher: Publisher;
 let events: OutboxEvent[];
 const prefixes: string[] = [];
 
+/** A transfer and a refusal, by one request. */
+function batch(): Command {
+  const batch_id = idOf('batch', bitsOf(77));
+  const items = ['1.5', '99999'].map((amount, index) => ({
+    index,
+    transfer: { from_account_id: a.account_id, to_account_id: b.account_id, amount, currency: null, description: null },
+  }));
+  return batchCommand(
+    { batch_id, mode: 'independent', count: 2, items },
+    contextOf(77, { message_id: batch_id, fingerprint: bitsOf(77) }),
+  );
+}
+
 const book = (commands: Parameters<typeof runBatch>[1]) => runBatch(writes, commands, 0);
 const markAll = () => pool.query('update outbox_batches set published_at = clock_timestamp()');
 
 /** A busy machine is no finding. */
-const patience = { connection_timeout_ms: 60_000, statement_timeout_ms: 60_000, lock_timeout_ms: 60_000, idle_in_transaction_session_timeout_ms: 0 };
+const patience = {
+  connection_timeout_ms: 60_000,
+  statement_timeout_ms: 60_000,
+  lock_timeout_ms: 60_000,
+  idle_in_transaction_session_timeout_ms: 0,
+};
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  await migrate({ owner_url: database.url, schema: ledgerSchema, role: `${database.name}_ledger`, role_password: 'test-password', dir: migrationsDir, grants }, silent);
+  await migrate(
+    {
+      owner_url: database.url,
+      schema: ledgerSchema,
+      role: `${database.name}_ledger`,
+      role_password: 'test-password',
+      dir: migrationsDir,
+      grants,
+    },
+    silent,
+  );
   pool = createPool({ ...patience, url: database.url, application_name: 'test', schema: ledgerSchema, max: 6 }, silent);
-  writes = createPool({ ...patience, url: database.url, application_name: 'test writes', schema: ledgerSchema, max: 2 }, silent);
+  writes = createPool(
+    { ...patience, url: database.url, application_name: 'test writes', schema: ledgerSchema, max: 2 },
+    silent,
+  );
   kafka = createKafka({ brokers: (process.env['KAFKA_BROKERS'] ?? '').split(','), client_id: 'test' }, silent);
   publisher = createPublisher(kafka, { logger: silent, name: 'test', topics: { get: () => topics.transactions } });
   await publisher.start();
   const moved = transfer(a, b, '25');
-  await book([opening(1, 'Savings', '100'), opening(2, 'Checking', '0'), opening(3, 'Loan', '40')]);
-  for (const commands of [[cash('Deposit', a, '10.50'), moved], [cash('Withdrawal', a, '5000'), cash('Withdrawal', b, '1')], [transfer(b, accountOf(3, 'Loan'), '5')]]) await book(commands);
-  const { rows } = await pool.query<{ transaction_id: string }>("select transaction_id from v_transactions where transaction_type = 'Transfer'");
+  Object.assign(moved.data, { external_id: 'order 1', metadata: { channel: 'app' } });
+  await book([opening(1, 'Savings', '100'), opening(2, 'Checking', '10'), opening(3, 'Loan', '40')]);
+  for (const commands of [
+    [cash('Deposit', a, '10.50'), moved],
+    [cash('Withdrawal', a, '5000'), cash('Withdrawal', b, '1')],
+    [transfer(b, accountOf(3, 'Loan'), '5')],
+  ])
+    await book(commands);
+  const { rows } = await pool.query<{ transaction_id: string }>(
+    "select transaction_id from v_transactions where transaction_type = 'Transfer'",
+  );
   await book([reversal(rows[0]?.transaction_id ?? '')]);
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+  await book([
+    placing(a, '20', { n: 70, expires_at }),
+    capture(70, { amount: '4', final: false }),
+    capture(70, { amount: '3', to: b, final: false }),
+    placing(a, '1', { n: 71, expires_at }),
+  ]);
+  await book([release(70)]);
+  await book([batch()]);
   events = (await readOutbox(pool)).filter(({ topic }) => names.some((name) => name === topic));
   await markAll();
 });
@@ -68,12 +130,21 @@ afterAll(async () => {
 async function newTopics(partitions = 1): Promise<string> {
   const prefix = `${database.name}.${randomBytes(4).toString('hex')}.`;
   prefixes.push(prefix);
-  await ensureTopics(kafka, topicsOfBank.map((name) => ({ name: topicName(prefix, name), ...topics[name], partitions, replication_factor: 1 })));
+  await ensureTopics(
+    kafka,
+    topicsOfBank.map((name) => ({ name: topicName(prefix, name), ...topics[name], partitions, replication_factor: 1 })),
+  );
   return prefix;
 }
 
 /** Everything that the outbox told, as the relay would. */
-const told = (prefix: string) => events.map((event) => ({ topic: topicName(prefix, event.topic as TopicName), key: event.key, value: event.payload, headers: headersOf(event, source.ledger) }));
+const told = (prefix: string) =>
+  events.map((event) => ({
+    topic: topicName(prefix, event.topic as TopicName),
+    key: event.key,
+    value: event.payload,
+    headers: headersOf(event, source.ledger),
+  }));
 const publish = (messages: OutgoingMessage[]) => publisher.publishAll(messages, { timeoutMs: 60_000 });
 const brokenRules = async (prefix: string) => (await verifyEvents(pool, kafka, prefix, silent)).map(({ rule }) => rule);
 
@@ -84,20 +155,28 @@ async function broken(change: (messages: OutgoingMessage[], prefix: string) => O
   return brokenRules(prefix);
 }
 
-const isOf = (name: TopicName, type = '') => (message: OutgoingMessage) => message.topic.endsWith(name) && (message.headers['ce_type'] ?? '').includes(type);
+const isOf =
+  (name: TopicName, type = '') =>
+  (message: OutgoingMessage) =>
+    message.topic.endsWith(name) && (message.headers['ce_type'] ?? '').includes(type);
 const changed = (message: OutgoingMessage, change: (data: never) => unknown): OutgoingMessage => {
   const data = JSON.parse(String(message.value)) as never;
   change(data);
   return { ...message, value: JSON.stringify(data) };
 };
 /** The same under another ce_id. */
-const another = (message: OutgoingMessage): OutgoingMessage => ({ ...message, headers: { ...message.headers, ce_id: randomUUID() } });
+const another = (message: OutgoingMessage): OutgoingMessage => ({
+  ...message,
+  headers: { ...message.headers, ce_id: randomUUID() },
+});
 /** Changes the first message that the filter takes. */
-const changeFirst = (filter: (message: OutgoingMessage) => boolean, change: (message: OutgoingMessage) => OutgoingMessage[]) => (messages: OutgoingMessage[]) => {
-  const index = messages.findIndex(filter);
-  expect(index).toBeGreaterThanOrEqual(0);
-  return messages.toSpliced(index, 1, ...change(messages[index] as OutgoingMessage));
-};
+const changeFirst =
+  (filter: (message: OutgoingMessage) => boolean, change: (message: OutgoingMessage) => OutgoingMessage[]) =>
+  (messages: OutgoingMessage[]) => {
+    const index = messages.findIndex(filter);
+    expect(index).toBeGreaterThanOrEqual(0);
+    return messages.toSpliced(index, 1, ...change(messages[index] as OutgoingMessage));
+  };
 
 describe('a clean bank', () => {
   it('gives no finding: told once, told twice, told out of the outbox only', async () => {
@@ -107,6 +186,19 @@ describe('a clean bank', () => {
     expect(await broken(() => [])).toEqual([]);
     expect(await broken((messages) => messages.slice(0, 9))).toEqual([]);
     await markAll();
+  });
+
+  it('gives none of what was told before 0.2.0: without who asked and whose it is, and without some events', async () => {
+    const newer = ['actor', 'request_channel', 'client_id', 'account_number'];
+    const isNewer = (message: OutgoingMessage) =>
+      /transfer\.(failed|reversed)|account_not_found/.test(message.headers['ce_type'] ?? '');
+    const older = (message: OutgoingMessage) => ({
+      ...changed(message, (data: Record<string, unknown>) => {
+        for (const name of newer) if (name !== 'account_number' || !('account_type' in data)) delete data[name];
+      }),
+      headers: Object.fromEntries(Object.entries(message.headers).filter(([name]) => name !== 'ce_dataschema')),
+    });
+    expect(await broken((messages) => messages.filter((message) => !isNewer(message)).map(older))).toEqual([]);
   });
 
   it('gives none where retention has deleted the beginning', async () => {
@@ -124,7 +216,13 @@ describe('a clean bank', () => {
 
 describe('the command', () => {
   /** What it prints; rejects where it ends with another code than 0. */
-  const run = async (env: Record<string, string>) => (await promisify(execFile)(process.execPath, [join(import.meta.dirname, '../../verify-books.ts')], { env: { DATABASE_URL: database.url, ...env }, timeout: 110_000 })).stdout;
+  const run = async (env: Record<string, string>) =>
+    (
+      await promisify(execFile)(process.execPath, [join(import.meta.dirname, '../../verify-books.ts')], {
+        env: { DATABASE_URL: database.url, ...env },
+        timeout: 110_000,
+      })
+    ).stdout;
 
   it('says that events were not compared where no broker is named', async () => {
     const printed = await run({});
@@ -140,33 +238,253 @@ describe('the command', () => {
     for (const rule of Object.values(eventRules)) expect(printed).toContain(`ok     ${rule}`);
     expect(printed).toMatch(/the books balance\n$/);
     await publish([{ topic: topicName(prefix, 'transfers'), key: null, value: 'x', headers: {} }]);
-    await expect(run(env)).rejects.toMatchObject({ code: 1, stdout: expect.stringContaining(`BROKEN ${eventRules.form}`) });
+    await expect(run(env)).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(`BROKEN ${eventRules.form}`),
+    });
   });
 });
 
 describe('what is wrong is found', () => {
   const bytes = '{"transaction":';
   const cases: [string, string, (messages: OutgoingMessage[], prefix: string) => OutgoingMessage[]][] = [
-    ['what is no event', eventRules.form, (messages, prefix) => [...messages, { topic: topicName(prefix, 'transactions'), key: a.account_id, value: bytes, headers: {} }]],
-    ['an unknown type', eventRules.form, changeFirst(isOf('transfers'), (message) => [message, { ...message, headers: { ...message.headers, ce_type: 'corebanking.balance.v1' } }])],
-    ['a transaction that never was', eventRules.committed, changeFirst(isOf('transactions', 'failed'), (message) => [message, changed(another(message), ({ transaction }: { transaction: { transaction_id: string } }) => { transaction.transaction_id = `txn_${'e'.repeat(32)}`; })])],
-    ['a transfer that never was', eventRules.committed, changeFirst(isOf('transfers'), (message) => [message, changed(another(message), ({ transfer }: { transfer: { transfer_id: string } }) => { transfer.transfer_id = `trf_${'e'.repeat(32)}`; })])],
-    ['a balance that never was', eventRules.committed, changeFirst(isOf('balances'), (message) => [changed(message, (data: { sequence: number }) => { data.sequence = 99; }), message])],
-    ['another amount', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [changed(message, ({ transaction }: { transaction: { amount: string } }) => { transaction.amount = '100.01'; })])],
-    ['another reason', eventRules.same, changeFirst(isOf('transactions', 'failed'), (message) => [changed(message, ({ transaction }: { transaction: { failure_code: string } }) => { transaction.failure_code = 'inactive_account'; })])],
-    ['another destination', eventRules.same, changeFirst(isOf('transfers'), (message) => [changed(message, ({ transfer }: { transfer: { to_account_id: string } }) => { transfer.to_account_id = a.account_id; })])],
-    ['an entry left out', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [changed(message, ({ entries }: { entries: unknown[] }) => entries.splice(1, 2))])],
-    ['another balance after it', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [changed(message, ({ entries }: { entries: { balance_after: string }[] }) => Object.assign(entries[0] as object, { balance_after: '7.00' }))])],
-    ['a cent too much as the balance of the account', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [changed(message, (data: { balance_after: string }) => { data.balance_after = '100.01'; })])],
-    ['another key', eventRules.same, changeFirst(isOf('transactions', 'completed'), (message) => [{ ...message, key: b.account_id }])],
-    ['another balance', eventRules.same, changeFirst(isOf('balances'), (message) => [changed(message, (data: { balance: string }) => { data.balance = '7.00'; })])],
-    ['other bytes under a ce_id', eventRules.repeats, changeFirst(isOf('transactions', 'completed'), (message) => [message, { ...message, value: `${message.value} ` }])],
+    [
+      'what is no event',
+      eventRules.form,
+      (messages, prefix) => [
+        ...messages,
+        { topic: topicName(prefix, 'transactions'), key: a.account_id, value: bytes, headers: {} },
+      ],
+    ],
+    [
+      'an unknown type',
+      eventRules.form,
+      changeFirst(isOf('transfers'), (message) => [
+        message,
+        { ...message, headers: { ...message.headers, ce_type: 'corebanking.balance.v1' } },
+      ]),
+    ],
+    [
+      'a transaction that never was',
+      eventRules.committed,
+      changeFirst(isOf('transactions', 'failed'), (message) => [
+        message,
+        changed(another(message), ({ transaction }: { transaction: { transaction_id: string } }) => {
+          transaction.transaction_id = `txn_${'e'.repeat(32)}`;
+        }),
+      ]),
+    ],
+    [
+      'a transfer that never was',
+      eventRules.committed,
+      changeFirst(isOf('transfers'), (message) => [
+        message,
+        changed(another(message), ({ transfer }: { transfer: { transfer_id: string } }) => {
+          transfer.transfer_id = `trf_${'e'.repeat(32)}`;
+        }),
+      ]),
+    ],
+    [
+      'a balance that never was',
+      eventRules.committed,
+      changeFirst(isOf('balances'), (message) => [
+        changed(message, (data: { sequence: number }) => {
+          data.sequence = 99;
+        }),
+        message,
+      ]),
+    ],
+    [
+      'another amount',
+      eventRules.same,
+      changeFirst(isOf('transactions', 'completed'), (message) => [
+        changed(message, ({ transaction }: { transaction: { amount: string } }) => {
+          transaction.amount = '100.01';
+        }),
+      ]),
+    ],
+    [
+      'another reason',
+      eventRules.same,
+      changeFirst(isOf('transactions', 'failed'), (message) => [
+        changed(message, ({ transaction }: { transaction: { failure_code: string } }) => {
+          transaction.failure_code = 'inactive_account';
+        }),
+      ]),
+    ],
+    [
+      'another destination',
+      eventRules.same,
+      changeFirst(isOf('transfers'), (message) => [
+        changed(message, ({ transfer }: { transfer: { to_account_id: string } }) => {
+          transfer.to_account_id = a.account_id;
+        }),
+      ]),
+    ],
+    [
+      'an entry left out',
+      eventRules.same,
+      changeFirst(isOf('transactions', 'completed'), (message) => [
+        changed(message, ({ entries }: { entries: unknown[] }) => entries.splice(1, 2)),
+      ]),
+    ],
+    [
+      'another balance after it',
+      eventRules.same,
+      changeFirst(isOf('transactions', 'completed'), (message) => [
+        changed(message, (data: { balance_after: string }) => Object.assign(data, { balance_after: '7.00' })),
+      ]),
+    ],
+    ...(
+      [
+        ['another actor', { actor: 'key:another' }],
+        ['another way', { request_channel: 'staff' }],
+        ['another client', { client_id: `cli_${'0'.repeat(32)}` }],
+        ['another account number', { account_number: 'SAV-9999' }],
+      ] as const
+    ).map(([what, change]): (typeof cases)[number] => [
+      what,
+      eventRules.same,
+      changeFirst(isOf('transactions', 'completed'), (message) => [
+        changed(message, (data: object) => Object.assign(data, change)),
+      ]),
+    ]),
+    [
+      'a reversal of another transfer',
+      eventRules.same,
+      changeFirst(isOf('transfers', 'reversed'), (message) => [
+        changed(message, ({ transfer }: { transfer: { reverses_transfer_id: string } }) => {
+          transfer.reverses_transfer_id = `trf_${'0'.repeat(32)}`;
+        }),
+      ]),
+    ],
+    [
+      'a reversal in the direction of the transfer',
+      eventRules.same,
+      changeFirst(isOf('transfers', 'reversed'), (message) => [
+        changed(message, ({ transfer }: { transfer: { from_account_id: string; to_account_id: string } }) => {
+          [transfer.from_account_id, transfer.to_account_id] = [transfer.to_account_id, transfer.from_account_id];
+        }),
+      ]),
+    ],
+    [
+      'a cent too much as the balance of the account',
+      eventRules.same,
+      changeFirst(isOf('transactions', 'completed'), (message) => [
+        changed(message, (data: { balance_after: string }) => {
+          data.balance_after = '100.01';
+        }),
+      ]),
+    ],
+    [
+      'another key',
+      eventRules.same,
+      changeFirst(isOf('transactions', 'completed'), (message) => [{ ...message, key: b.account_id }]),
+    ],
+    [
+      'another balance',
+      eventRules.same,
+      changeFirst(isOf('balances'), (message) => [
+        changed(message, (data: { balance: string }) => {
+          data.balance = '7.00';
+        }),
+      ]),
+    ],
+    [
+      'other bytes under a ce_id',
+      eventRules.repeats,
+      changeFirst(isOf('transactions', 'completed'), (message) => [
+        message,
+        { ...message, value: `${message.value} ` },
+      ]),
+    ],
     ['an event that was skipped', eventRules.sequence, changeFirst(isOf('transactions', 'completed'), () => [])],
-    ['a Completed transaction not told', eventRules.missing, (messages) => messages.toSpliced(messages.findLastIndex(isOf('transactions', 'completed')), 1)],
+    [
+      'a Completed transaction not told',
+      eventRules.missing,
+      (messages) => messages.toSpliced(messages.findLastIndex(isOf('transactions', 'completed')), 1),
+    ],
     ['a Failed transaction not told', eventRules.missing, changeFirst(isOf('transactions', 'failed'), () => [])],
     ['a transfer not told', eventRules.missing, changeFirst(isOf('transfers'), () => [])],
-    ['an old balance told last', eventRules.balances, (messages) => [...messages, messages.find(isOf('balances')) as OutgoingMessage]],
-    ['a balance never told', eventRules.balances, (messages) => messages.filter((message) => !(isOf('balances')(message) && message.key === a.account_id))],
+    [
+      'a hold that never was',
+      eventRules.committed,
+      changeFirst(isOf('holds'), (message) => [
+        message,
+        changed(another(message), ({ hold }: { hold: { hold_id: string } }) => {
+          hold.hold_id = `hld_${'e'.repeat(32)}`;
+        }),
+      ]),
+    ],
+    [
+      'another amount of a hold',
+      eventRules.same,
+      changeFirst(isOf('holds'), (message) => [
+        changed(message, ({ hold }: { hold: { amount: string } }) => {
+          hold.amount = '20.01';
+        }),
+      ]),
+    ],
+    [
+      'more captured of a hold than there is',
+      eventRules.same,
+      changeFirst(isOf('holds'), (message) => [
+        changed(message, ({ hold }: { hold: { captured_amount: string } }) => {
+          hold.captured_amount = '7.01';
+        }),
+      ]),
+    ],
+    [
+      'another end of a hold',
+      eventRules.same,
+      changeFirst(isOf('holds', 'released'), (message) => [
+        changed(message, ({ hold }: { hold: { captured_amount: string } }) => {
+          hold.captured_amount = '9.99';
+        }),
+      ]),
+    ],
+    ['a change of a hold that was skipped', eventRules.sequence, changeFirst(isOf('holds', 'captured'), () => [])],
+    [
+      'the last change of a hold not told',
+      eventRules.missing,
+      (messages) => messages.toSpliced(messages.findLastIndex(isOf('holds')), 1),
+    ],
+    [
+      'more available than there is',
+      eventRules.same,
+      (messages) =>
+        messages.toSpliced(
+          messages.findLastIndex((message) => isOf('balances')(message) && message.key === a.account_id),
+          1,
+          changed(
+            messages.findLast(
+              (message) => isOf('balances')(message) && message.key === a.account_id,
+            ) as OutgoingMessage,
+            (data: { available_balance: string }) => {
+              data.available_balance = '999.00';
+            },
+          ),
+        ),
+    ],
+    [
+      'the balance before the last change of a hold told last',
+      eventRules.balances,
+      (messages) =>
+        messages.toSpliced(
+          messages.findLastIndex((message) => isOf('balances')(message) && message.key === a.account_id),
+          1,
+        ),
+    ],
+    [
+      'an old balance told last',
+      eventRules.balances,
+      (messages) => [...messages, messages.find(isOf('balances')) as OutgoingMessage],
+    ],
+    [
+      'a balance never told',
+      eventRules.balances,
+      (messages) => messages.filter((message) => !(isOf('balances')(message) && message.key === a.account_id)),
+    ],
   ];
   it.each(cases)('%s', async (_, rule, change) => {
     expect(await broken(change)).toEqual([rule]);
@@ -177,12 +495,27 @@ describe('under load', () => {
   it('gives none while postings go on and the relay publishes', async () => {
     const prefix = await newTopics(4);
     await publish(told(prefix));
-    const relay = createRelay({ pool, publisher, schema: ledgerSchema, topicName: (name) => topicName(prefix, name as TopicName), source: source.ledger, logger: silent });
+    const relay = createRelay({
+      pool,
+      publisher,
+      schema: ledgerSchema,
+      topicName: (name) => topicName(prefix, name as TopicName),
+      source: source.ledger,
+      logger: silent,
+    });
     relay.start();
+    const later = new Date(Date.now() + 3_600_000).toISOString();
     let isOver = false;
     const load = (async () => {
       let n = 0;
-      for (; !isOver || n < 20; n++) await book([cash('Deposit', a, '2'), transfer(a, b, '1'), cash('Withdrawal', b, '90000')]).then(() => relay.wake());
+      for (; !isOver || n < 20; n++)
+        await book([
+          cash('Deposit', a, '2'),
+          transfer(a, b, '1'),
+          cash('Withdrawal', b, '90000'),
+          placing(a, '0.5', { n: 5_000_000 + n, expires_at: later }),
+          release(5_000_000 + n - 1),
+        ]).then(() => relay.wake());
       return n;
     })();
     load.catch(() => undefined);

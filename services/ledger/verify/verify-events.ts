@@ -4,16 +4,24 @@ import type { KafkaClient } from '#libs/kafka/client.ts';
 import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
 import { readToEnd } from '#libs/kafka/consume/read-to-end.ts';
 import { topicRanges } from '#libs/kafka/topics.ts';
+import type { Finding } from '#libs/postgres/findings.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { unpackEvents } from '#libs/postgres/outbox/outbox-messages.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
 import { transaction } from '#libs/postgres/transaction.ts';
-import { checkBalances, checkOperations, type ComparedTopic, type EventAudit, eventRules, type Told } from './event-checks.ts';
 import { isListed } from '../domain/records.ts';
-import type { Finding } from './verify-books.ts';
 import { prefixed } from '../rows.ts';
+import {
+  type ComparedTopic,
+  checkBalances,
+  checkOperations,
+  type EventAudit,
+  eventRules,
+  type Told,
+} from './event-checks.ts';
+import { checkHolds } from './hold-checks.ts';
 
-const compared = ['transactions', 'transfers', 'balances'] as const satisfies ComparedTopic[];
+const compared = ['transactions', 'transfers', 'holds', 'balances'] as const satisfies ComparedTopic[];
 const shownRows = 20;
 const accountsAtOnce = 2000;
 const idleMs = 60_000;
@@ -39,13 +47,19 @@ export async function verifyEvents(pool: Pool, kafka: KafkaClient, prefix: strin
       await snapshot.query('set local idle_in_transaction_session_timeout = 0');
       const pending = await readPending(snapshot);
       const topics = new Map(compared.map((name) => [topicName(prefix, name), name]));
-      const ranges = new Map(await Promise.all([...topics].map(async ([topic, name]) => [name, await topicRanges(kafka, topic)] as const)));
-      const cut = (name: ComparedTopic, partition?: number) => (ranges.get(name) ?? []).some((range) => range.low > 0n && (partition === undefined || range.partition === partition));
+      const ranges = new Map(
+        await Promise.all([...topics].map(async ([topic, name]) => [name, await topicRanges(kafka, topic)] as const)),
+      );
+      const cut = (name: ComparedTopic, partition?: number) =>
+        (ranges.get(name) ?? []).some(
+          (range) => range.low > 0n && (partition === undefined || range.partition === partition),
+        );
       const audit: EventAudit = { pool, snapshot, find, told: new Map(), recent: new Map(), headIsGone: cut };
       const take = async (messages: ReceivedMessage[]) => {
         const of = (name: ComparedTopic) => messages.filter(({ topic }) => topics.get(topic) === name);
         await checkOperations('transactions', of('transactions'), audit);
         await checkOperations('transfers', of('transfers'), audit);
+        await checkHolds(of('holds'), audit);
         await checkBalances(of('balances'), audit);
       };
       await readToEnd(kafka, { groupId: `${prefix}verify-books`, topics: [...topics.keys()], take, idleMs, logger });
@@ -60,10 +74,11 @@ interface Counts {
   completed: bigint;
   failed: bigint;
   transfers: bigint;
+  holds: bigint;
   balances: bigint;
 }
 
-const none: Counts = { completed: 0n, failed: 0n, transfers: 0n, balances: 0n };
+const none: Counts = { completed: 0n, failed: 0n, transfers: 0n, holds: 0n, balances: 0n };
 
 const batchesAtOnce = 100;
 
@@ -88,35 +103,60 @@ function count({ topic, key, type, payload }: OutboxEvent, pending: Map<string, 
     counts[what] += 1n;
     pending.set(accountId, counts);
   };
-  if (topic === 'transactions') of(key ?? '', type === 'corebanking.transaction.failed.v1' ? 'failed' : 'completed');
-  else if (topic === 'balances') of(key ?? '', 'balances');
-  else if (topic === 'transfers') of((JSON.parse(payload ?? '') as { transfer: { from_account_id: string } }).transfer.from_account_id, 'transfers');
+  if (type === 'corebanking.transaction.completed.v1') of(key ?? '', 'completed');
+  else if (type === 'corebanking.transaction.failed.v1') of(key ?? '', 'failed');
+  else if (topic === 'holds' || topic === 'balances') of(key ?? '', topic);
+  else if (type === 'corebanking.transfer.completed.v1')
+    of((JSON.parse(payload ?? '') as { transfer: { from_account_id: string } }).transfer.from_account_id, 'transfers');
 }
 
 const bookedAccounts = `declare booked no scroll cursor for
-  select a.account_id, a.last_sequence, a.status_version, coalesce(t.failed, 0) as failed, coalesce(t.transfers, 0) as transfers from accounts a left join (
+  select a.account_id, a.last_sequence, a.status_version, a.hold_version, coalesce(t.failed, 0) as failed, coalesce(t.transfers, 0) as transfers from accounts a left join (
     select account_id, count(*) filter (where status = 'Failed' and ${isListed('failure_code')}) as failed,
       count(*) filter (where status = 'Completed' and transaction_id = operation_id and reverses_transaction_id is null and transaction_type in ('Transfer', 'Loan Payment')) as transfers
     from transactions group by account_id
   ) t using (account_id) where a.client_id is not null`;
 
 /** What the snapshot has of each account must have been told, or wait in the outbox. */
-async function compareAccounts(snapshot: Queries, pending: Map<string, Counts>, { told, find, headIsGone }: EventAudit): Promise<void> {
-  const cut = { transactions: headIsGone('transactions'), transfers: headIsGone('transfers') };
+async function compareAccounts(
+  snapshot: Queries,
+  pending: Map<string, Counts>,
+  { told, find, headIsGone }: EventAudit,
+): Promise<void> {
+  const cut = {
+    transactions: headIsGone('transactions'),
+    transfers: headIsGone('transfers'),
+    holds: headIsGone('holds'),
+  };
   await snapshot.query(bookedAccounts);
   for (;;) {
-    const { rows } = await snapshot.query<{ account_id: string; last_sequence: bigint; status_version: number; failed: bigint; transfers: bigint }>({ text: `fetch ${accountsAtOnce} from booked`, query_timeout });
+    const { rows } = await snapshot.query<{
+      account_id: string;
+      last_sequence: bigint;
+      status_version: number;
+      hold_version: bigint;
+      failed: bigint;
+      transfers: bigint;
+    }>({ text: `fetch ${accountsAtOnce} from booked`, query_timeout });
     for (const row of rows) {
       const account_id = prefixed('acc', row.account_id);
       const known: Told = told.get(account_id) ?? { failed: 0n, transfers: 0n };
       const waits = pending.get(account_id) ?? none;
       const missing = (kind: string, booked: bigint, seen: bigint, waiting: bigint) => {
-        if (seen + waiting < booked) find(eventRules.missing, { account_id, of: kind, booked, told: seen, in_outbox: waiting });
+        if (seen + waiting < booked)
+          find(eventRules.missing, { account_id, of: kind, booked, told: seen, in_outbox: waiting });
       };
-      if (!cut.transactions || known.sequence !== undefined) missing('Completed transactions', row.last_sequence, known.sequence ?? 0n, waits.completed);
+      if (!cut.transactions || known.sequence !== undefined)
+        missing('Completed transactions', row.last_sequence, known.sequence ?? 0n, waits.completed);
       if (!cut.transactions) missing('Failed transactions', row.failed, known.failed, waits.failed);
       if (!cut.transfers) missing('transfers', row.transfers, known.transfers, waits.transfers);
-      if (waits.balances === 0n && ((known.balance ?? -1n) < row.last_sequence || (known.status ?? 0) < row.status_version)) {
+      if (!cut.holds || known.holds !== undefined)
+        missing('changes of holds', row.hold_version, known.holds ?? 0n, waits.holds);
+      const isOld =
+        (known.balance ?? -1n) < row.last_sequence ||
+        (known.status ?? 0) < row.status_version ||
+        (known.held ?? 0n) < row.hold_version;
+      if (waits.balances === 0n && isOld) {
         find(eventRules.balances, { account_id, last_sequence: row.last_sequence, latest_told: known.balance ?? null });
       }
     }

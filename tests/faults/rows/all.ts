@@ -1,7 +1,9 @@
 import type { Row } from '../row.ts';
+import { approvalRows } from './approvals.ts';
 import { combined } from './combined.ts';
 import { disks } from './disks.ts';
 import { freezes } from './freezes.ts';
+import { holdRows } from './holds.ts';
 import { kills } from './kills.ts';
 import { links } from './links.ts';
 import { oddMessages } from './poison.ts';
@@ -10,6 +12,22 @@ import { rollouts } from './rollouts.ts';
 import { servers } from './servers.ts';
 import { starts } from './starts.ts';
 import { storms } from './storms.ts';
+import { webhookRows } from './webhooks.ts';
 
 /** Every row, in the order in which a run takes them. */
-export const rows: Row[] = [...kills, ...servers, ...rollouts, ...freezes, ...links, ...redelivery, ...oddMessages, ...disks, ...starts, ...combined, ...storms];
+export const rows: Row[] = [
+  ...kills,
+  ...holdRows,
+  ...approvalRows,
+  ...webhookRows,
+  ...servers,
+  ...rollouts,
+  ...freezes,
+  ...links,
+  ...redelivery,
+  ...oddMessages,
+  ...disks,
+  ...starts,
+  ...combined,
+  ...storms,
+];

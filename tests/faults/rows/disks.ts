@@ -8,9 +8,10 @@ import { recovery } from '../probe.ts';
 import { type Bench, type Row, Skipped } from '../row.ts';
 
 /**
- * A full disk: the server's data move to a file system of their own (tmpfs, which only root can mount), which is then made as
- * small as what it holds, and large again. A server that halts meanwhile is started again once there is room, as what
- * supervises it would; everything else has to come back by itself.
+ * A full disk: the server's data move to a file system of their own (tmpfs, which only root can
+ * mount), which is then made as small as what it holds, and large again. A server that halts
+ * meanwhile is started again once there is room, as what supervises it would; everything else has
+ * to come back by itself.
  */
 const roomy = '4g';
 const sparePages = 4 * 4096;
@@ -36,7 +37,8 @@ async function onOwnFileSystem(cluster: Cluster, server: Server, dir: string): P
   const before = `${dir}.before`;
   await rename(dir, before);
   await mkdir(dir);
-  const failure = run('mount', '-t', 'tmpfs', '-o', `size=${roomy}`, 'tmpfs', dir) ?? run('cp', '-a', `${before}/.`, dir);
+  const failure =
+    run('mount', '-t', 'tmpfs', '-o', `size=${roomy}`, 'tmpfs', dir) ?? run('cp', '-a', `${before}/.`, dir);
   if (failure !== undefined) throw new Error(failure);
   mounted.add(dir);
   const unmount = () => {
@@ -95,7 +97,11 @@ async function diskFull(bench: Bench, { server, folder, press }: Disk): Promise<
   const goneAt = performance.now();
   const halted = !server.running();
   if (halted) {
-    cluster.unexpectedExits.splice(0, Infinity, ...cluster.unexpectedExits.filter((exit) => !exit.startsWith(`${server.name} ended`)));
+    cluster.unexpectedExits.splice(
+      0,
+      Infinity,
+      ...cluster.unexpectedExits.filter((exit) => !exit.startsWith(`${server.name} ended`)),
+    );
     await server.start();
   }
   say(`${server.name} ${halted ? 'had halted, and was started again when there was room' : 'stayed'}`);
@@ -112,15 +118,17 @@ const kafkaFull: Row = {
 
 const postgresFull: Row = {
   name: 'disk-full-postgres',
-  title: (lasts) => `Postgres' disk full for ${lasts(fullMs)} (first for its tables, then for its log), then room again`,
+  title: (lasts) =>
+    `Postgres' disk full for ${lasts(fullMs)} (first for its tables, then for its log), then room again`,
   touches: ['postgres'],
   recoveryMs,
-  inject: (bench) => diskFull(bench, {
-    server: bench.cluster.postgres,
-    folder: 'postgres',
-    // Tables grow at once; the log has room in its present segment.
-    press: () => bench.pool.query('select pg_switch_wal()').catch(() => undefined),
-  }),
+  inject: (bench) =>
+    diskFull(bench, {
+      server: bench.cluster.postgres,
+      folder: 'postgres',
+      // Tables grow at once; the log has room in its present segment.
+      press: () => bench.pool.query('select pg_switch_wal()').catch(() => undefined),
+    }),
 };
 
 export const disks: Row[] = [kafkaFull, postgresFull];

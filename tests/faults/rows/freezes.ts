@@ -28,7 +28,10 @@ const freezeLedger: Row = {
     const goneAt = performance.now();
     const waitedMs = (await freed) - stoppedAt;
     bench.say(`the account that it had locked was booked on again ${Math.round(waitedMs)} ms after it stood still`);
-    if (waitedMs > locksFreedMs * bench.slowness) throw new Error(`its locks were freed after ${Math.round(waitedMs)} ms, and ${locksFreedMs * bench.slowness} ms are allowed`);
+    if (waitedMs > locksFreedMs * bench.slowness)
+      throw new Error(
+        `its locks were freed after ${Math.round(waitedMs)} ms, and ${locksFreedMs * bench.slowness} ms are allowed`,
+      );
     return goneAt;
   },
 };

@@ -7,7 +7,7 @@ import type { Node } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';
 
 /** Processes that are killed with work in flight, and started again after 0 to 3 s. */
-async function killAndStart(node: Node, { random }: Bench): Promise<number> {
+export async function killAndStart(node: Node, { random }: Bench): Promise<number> {
   await node.kill();
   await sleep(random.int(0, 3000));
   node.start();
@@ -58,14 +58,21 @@ const killInTransaction: Row = {
 };
 
 /** Makes a ledger wait for a row, does something to it there, and lets its transaction have the row. */
-export async function inTransaction({ pool, accounts, cluster }: Bench, use: (node: Node) => Promise<void>): Promise<Node> {
+export async function inTransaction(
+  { pool, accounts, cluster }: Bench,
+  use: (node: Node) => Promise<void>,
+): Promise<Node> {
   const client = await pool.connect();
   try {
     await client.query('set idle_in_transaction_session_timeout = 0');
     await client.query('begin');
-    await client.query("select from accounts where 'acc_' || replace(account_id::text, '-', '') = $1 for update", [accounts.hot]);
+    await client.query("select from accounts where 'acc_' || replace(account_id::text, '-', '') = $1 for update", [
+      accounts.hot,
+    ]);
     const name = await eventually(async () => {
-      const { rows } = await pool.query<{ name: string }>("select application_name as name from pg_stat_activity where application_name like 'ledger ledger%' and cardinality(pg_blocking_pids(pid)) > 0 order by query_start");
+      const { rows } = await pool.query<{ name: string }>(
+        "select application_name as name from pg_stat_activity where application_name like 'ledger ledger%' and cardinality(pg_blocking_pids(pid)) > 0 order by query_start",
+      );
       return rows[0]?.name.replace('ledger ', '');
     }, 10_000);
     const node = cluster.node(name);
@@ -89,6 +96,27 @@ const killAccounts: Row = {
     await sleep(random.int(20, 300));
     const startedAt = await killAndStart(cluster.node('accounts'), bench);
     void Promise.all(openings);
+    return startedAt;
+  },
+};
+
+const batchesInFlight = 12;
+const itemsOfEach = 200;
+
+const killInBatches: Row = {
+  name: 'kill-in-batches',
+  title: `kill -9 of both ledgers, one after the other, in the middle of ${batchesInFlight} batches of ${itemsOfEach} items, started again after 0-3 s`,
+  touches: ['ledger'],
+  recoveryMs: 5000,
+  async inject(bench) {
+    const { load, random, cluster } = bench;
+    const batches = Array.from({ length: batchesInFlight }, () => load.send(load.batch(itemsOfEach, random)));
+    let startedAt = performance.now();
+    for (const name of random.shuffle(['ledger', 'ledger-2'])) {
+      await sleep(random.int(20, 300));
+      startedAt = await killAndStart(cluster.node(name), bench);
+    }
+    void Promise.all(batches);
     return startedAt;
   },
 };
@@ -133,7 +161,10 @@ async function publishedUnmarked({ pool, events }: Bench): Promise<number> {
 function relayHolder({ cluster }: Bench): Node {
   const said = ['ledger', 'ledger-2'].map((name) => {
     const node = cluster.node(name);
-    const line = readFileSync(node.log, 'utf8').split('\n').findLast((text) => text.includes('this outbox relay publishes')) ?? '{"time":""}';
+    const line =
+      readFileSync(node.log, 'utf8')
+        .split('\n')
+        .findLast((text) => text.includes('this outbox relay publishes')) ?? '{"time":""}';
     return { node, at: (JSON.parse(line) as { time: string }).time };
   });
   const last = said.sort((a, b) => b.at.localeCompare(a.at))[0];
@@ -141,4 +172,4 @@ function relayHolder({ cluster }: Bench): Node {
   return last.node;
 }
 
-export const kills: Row[] = [killLedger, killInTransaction, killGateway, killAccounts, killRelay];
+export const kills: Row[] = [killLedger, killInTransaction, killInBatches, killGateway, killAccounts, killRelay];

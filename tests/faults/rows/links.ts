@@ -47,7 +47,11 @@ function cutAnswers(server: 'kafka' | 'postgres', what: string): Row {
       const before = cuts(proxies);
       const until = performance.now() + faultTime(bench);
       while (performance.now() < until) {
-        await random.pick(proxies).set({ kind: 'cut_answers', which: server === 'kafka' ? random.pick(['any', 'produce']) : random.pick(['any', 'commit']), times: 1 });
+        await random.pick(proxies).set({
+          kind: 'cut_answers',
+          which: server === 'kafka' ? random.pick(['any', 'produce']) : random.pick(['any', 'commit']),
+          times: 1,
+        });
         await sleep(cutEveryMs);
       }
       for (const proxy of proxies) await proxy.heal();
@@ -59,7 +63,9 @@ function cutAnswers(server: 'kafka' | 'postgres', what: string): Row {
 
 /** Those of the processes that run. */
 function linksTo({ cluster }: Bench, server: string): Proxy[] {
-  return cluster.nodes.filter((node) => node.running()).flatMap(({ name }) => cluster.links.get(`${name}>${server}`) ?? []);
+  return cluster.nodes
+    .filter((node) => node.running())
+    .flatMap(({ name }) => cluster.links.get(`${name}>${server}`) ?? []);
 }
 
 function cuts(proxies: Proxy[]): number {
@@ -90,5 +96,9 @@ export const links: Row[] = [
   cutAnswers('kafka', 'requests to Kafka'),
   cutAnswers('postgres', 'statements and COMMITs to Postgres'),
   onAllLinks('latency', '200 ± 200 ms of latency on every link and way', { kind: 'latency', minMs: 0, maxMs: 400 }),
-  onAllLinks('sliced', 'bytes on every link slow and sliced (64 at a time, one slice per 2 ms)', { kind: 'sliced', bytes: 64, everyMs: 2 }),
+  onAllLinks('sliced', 'bytes on every link slow and sliced (64 at a time, one slice per 2 ms)', {
+    kind: 'sliced',
+    bytes: 64,
+    everyMs: 2,
+  }),
 ];

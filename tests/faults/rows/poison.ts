@@ -8,7 +8,12 @@ import type { Bench, Row } from '../row.ts';
 import { topicsOf } from './redelivery.ts';
 
 /** What nobody can process, and what nobody has. */
-const poisoned = ['ledger.commands', 'accounts.commands', 'ledger.queries', 'accounts.queries'] as const satisfies TopicName[];
+const poisoned = [
+  'ledger.commands',
+  'accounts.commands',
+  'ledger.queries',
+  'accounts.queries',
+] as const satisfies TopicName[];
 
 type Content = { value: string | null; headers: Record<string, string> };
 
@@ -18,7 +23,7 @@ function poisons(headers: Record<string, string>): Record<string, Content> {
   const { ce_id: _, ...withoutId } = headers;
   return {
     'non-JSON': { value: 'this is no JSON {', headers },
-    'null': { value: null, headers },
+    null: { value: null, headers },
     '200 KB': { value: 'x'.repeat(200 * 1024), headers },
     'unknown type': { value, headers: { ...headers, ce_type: 'corebanking.command.print_money.v1' } },
     'missing ce_id': { value, headers: withoutId },
@@ -37,20 +42,37 @@ const poison: Row = {
   recoveryMs: 5_000,
   async inject(bench) {
     const topics = topicsOf(bench);
-    const good = (await readTopic(topics, 'ledger.commands')).findLast(({ headers }) => headers['ce_type'] === messageType('create_transaction'));
+    const good = (await readTopic(topics, 'ledger.commands')).findLast(
+      ({ headers }) => headers['ce_type'] === messageType('create_transaction'),
+    );
     if (!good) throw new Error('there is no command to make poison of');
     mark = randomBytes(8).toString('hex');
     const partition = commandPartition(bucketOf(bench.accounts.probes[0] ?? ''));
     // Whoever sent the good one may still wait for its reply: what becomes of the poison is not for him.
-    const nobody = () => ({ ce_id: `txn_${randomBytes(16).toString('hex')}`, 'correlation-id': randomBytes(8).toString('hex') });
-    const messages = poisoned.flatMap((topic) => Object.entries(poisons({ ...good.headers, ...nobody() }))
-      .map(([name, { value, headers }]) => ({ topic: topicName(topics.topic_prefix, topic), partition, key: null, value, headers: { ...headers, 'x-fault': `${mark} ${name}` } })));
+    const nobody = () => ({
+      ce_id: `txn_${randomBytes(16).toString('hex')}`,
+      'correlation-id': randomBytes(8).toString('hex'),
+    });
+    const messages = poisoned.flatMap((topic) =>
+      Object.entries(poisons({ ...good.headers, ...nobody() })).map(([name, { value, headers }]) => ({
+        topic: topicName(topics.topic_prefix, topic),
+        partition,
+        key: null,
+        value,
+        headers: { ...headers, 'x-fault': `${mark} ${name}` },
+      })),
+    );
     await publish(topics, messages);
   },
   async check(_, bench) {
-    const letters = await readTopics(topicsOf(bench), poisoned.map((topic) => `${topic}.dlq` as const));
+    const letters = await readTopics(
+      topicsOf(bench),
+      poisoned.map((topic) => `${topic}.dlq` as const),
+    );
     return poisoned.flatMap((topic) => {
-      const own = (letters.get(`${topic}.dlq`) ?? []).map(({ headers }) => headers['x-fault'] ?? '').filter((name) => name.startsWith(mark));
+      const own = (letters.get(`${topic}.dlq`) ?? [])
+        .map(({ headers }) => headers['x-fault'] ?? '')
+        .filter((name) => name.startsWith(mark));
       return Object.keys(poisons({})).flatMap((name) => {
         const count = own.filter((found) => found === `${mark} ${name}`).length;
         return count === 1 ? [] : [`poison "${name}" on ${topic} is ${count} dead letters`];
@@ -74,7 +96,10 @@ const repliesEmptied: Row = {
     while (performance.now() < until) {
       await kafka.withAdmin(async (admin) => {
         const ends = await admin.fetchTopicOffsets(topic);
-        await admin.deleteTopicRecords({ topic, partitions: ends.map(({ partition, high }) => ({ partition, offset: high })) });
+        await admin.deleteTopicRecords({
+          topic,
+          partitions: ends.map(({ partition, high }) => ({ partition, offset: high })),
+        });
       });
       await sleep(emptyEveryMs);
     }

@@ -20,7 +20,9 @@ export function topicsOf({ cluster }: Pick<Bench, 'cluster'>): BankTopics {
 async function newest(bench: Bench, count: number): Promise<ReceivedMessage[]> {
   const read = await readTopics(topicsOf(bench), [...commandTopics]);
   return commandTopics.flatMap((topic) => {
-    const byId = new Map((read.get(topic) ?? []).map((message) => [`${message.headers['ce_type']} ${message.headers['ce_id']}`, message]));
+    const byId = new Map(
+      (read.get(topic) ?? []).map((message) => [`${message.headers['ce_type']} ${message.headers['ce_id']}`, message]),
+    );
     return [...byId.values()].slice(-count);
   });
 }
@@ -30,7 +32,8 @@ const againMs = 20_000;
 
 const commandsAgain: Row = {
   name: 'commands-again',
-  title: (lasts) => `commands delivered again under load, byte-equal: in order, in another order, over and over for ${lasts(againMs)}`,
+  title: (lasts) =>
+    `commands delivered again under load, byte-equal: in order, in another order, over and over for ${lasts(againMs)}`,
   touches: ['kafka'],
   recoveryMs: 5_000,
   async inject(bench) {
@@ -60,21 +63,31 @@ const commandsLate: Row = {
   touches: ['kafka'],
   recoveryMs: 5_000,
   async inject(bench) {
-    const candidates = (await newest(bench, 1000)).filter(({ headers }) => headers['ce_type'] === messageType('create_transaction') && headers['deadline'] !== undefined);
+    const candidates = (await newest(bench, 1000)).filter(
+      ({ headers }) => headers['ce_type'] === messageType('create_transaction') && headers['deadline'] !== undefined,
+    );
     const late = candidates.slice(-delayed).map(made60SecondsAgo);
     lateIds = late.map(({ id }) => id);
-    await publish(topicsOf(bench), late.map(({ message }) => message));
+    await publish(
+      topicsOf(bench),
+      late.map(({ message }) => message),
+    );
     await eventually(async () => (await readLate(bench)).length === lateIds.length, 10_000);
   },
   async check(_, bench) {
     const kept = await readLate(bench);
-    return kept.filter(({ status, failure_code }) => status !== 'Failed' || failure_code !== 'deadline_exceeded').map((row) => `I5: a command 60 s late became ${JSON.stringify(row)}`);
+    return kept
+      .filter(({ status, failure_code }) => status !== 'Failed' || failure_code !== 'deadline_exceeded')
+      .map((row) => `I5: a command 60 s late became ${JSON.stringify(row)}`);
   },
 };
 
-async function readLate({ pool }: Bench): Promise<{ transaction_id: string; status: string; failure_code: string | null }[]> {
+async function readLate({
+  pool,
+}: Bench): Promise<{ transaction_id: string; status: string; failure_code: string | null }[]> {
   const text = 'select transaction_id, status, failure_code from v_transactions where transaction_id = any($1)';
-  return (await pool.query<{ transaction_id: string; status: string; failure_code: string | null }>(text, [lateIds])).rows;
+  return (await pool.query<{ transaction_id: string; status: string; failure_code: string | null }>(text, [lateIds]))
+    .rows;
 }
 
 /** The same command as one of its own: new id, no idempotency key, and the times that it would have had 60 s ago. */
@@ -84,7 +97,10 @@ function made60SecondsAgo(message: ReceivedMessage): { id: string; message: Outg
   const then = (ms: number) => new Date(Date.now() - delayMs + ms).toISOString();
   const times = { ce_time: then(0), deadline: then(30_000), 'reply-by': then(5_000) };
   const data = { ...(JSON.parse(String(message.value)) as object), transaction_id: id };
-  return { id, message: { ...again(message), value: JSON.stringify(data), headers: { ...headers, ...times, ce_id: id } } };
+  return {
+    id,
+    message: { ...again(message), value: JSON.stringify(data), headers: { ...headers, ...times, ce_id: id } },
+  };
 }
 
 /** Stops a group's members, does something to its offsets, and starts them. */
@@ -101,12 +117,19 @@ const replayed: Row = {
   title: 'the offsets of ledger and accounts set to 0: every command since the beginning comes again',
   touches: ['all'],
   recoveryMs: 15_000,
-  inject: (bench) => withGroupsAtRest(bench, ['ledger', 'ledger-2', 'accounts'], () => kafkaOf(topicsOf(bench)).withAdmin(async (admin) => {
-    const { topicPrefix } = bench.cluster;
-    for (const group of ['ledger', 'accounts'] as const) {
-      await admin.resetOffsets({ groupId: topicPrefix + group, topic: topicName(topicPrefix, `${group}.commands`), earliest: true });
-    }
-  })),
+  inject: (bench) =>
+    withGroupsAtRest(bench, ['ledger', 'ledger-2', 'accounts'], () =>
+      kafkaOf(topicsOf(bench)).withAdmin(async (admin) => {
+        const { topicPrefix } = bench.cluster;
+        for (const group of ['ledger', 'accounts'] as const) {
+          await admin.resetOffsets({
+            groupId: topicPrefix + group,
+            topic: topicName(topicPrefix, `${group}.commands`),
+            earliest: true,
+          });
+        }
+      }),
+    ),
 };
 
 const offsetsDeleted: Row = {
@@ -114,7 +137,10 @@ const offsetsDeleted: Row = {
   title: "the ledger group's offsets deleted",
   touches: ['all'],
   recoveryMs: 15_000,
-  inject: (bench) => withGroupsAtRest(bench, ['ledger', 'ledger-2'], () => kafkaOf(topicsOf(bench)).withAdmin((admin) => admin.deleteGroups([`${bench.cluster.topicPrefix}ledger`]))),
+  inject: (bench) =>
+    withGroupsAtRest(bench, ['ledger', 'ledger-2'], () =>
+      kafkaOf(topicsOf(bench)).withAdmin((admin) => admin.deleteGroups([`${bench.cluster.topicPrefix}ledger`])),
+    ),
 };
 
 export const redelivery: Row[] = [commandsAgain, commandsLate, replayed, offsetsDeleted];

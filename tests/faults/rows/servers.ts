@@ -48,7 +48,9 @@ const backendsTerminated: Row = {
   recoveryMs: 5000,
   async inject({ pool, random }) {
     for (let i = 0; i < 5; i++) {
-      await pool.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name <> 'checker'");
+      await pool.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name <> 'checker'",
+      );
       await sleep(random.int(100, 900));
     }
   },
@@ -88,9 +90,12 @@ const rowLocked: Row = {
   async inject({ pool, accounts, duration }) {
     const client = await pool.connect();
     try {
-      await client.query("set idle_in_transaction_session_timeout = 0");
+      await client.query('set idle_in_transaction_session_timeout = 0');
       await client.query('begin');
-      const { rowCount } = await client.query("select from accounts where 'acc_' || replace(account_id::text, '-', '') = any($1) for update", [[accounts.hot, ...accounts.crossed.slice(0, 2)]]);
+      const { rowCount } = await client.query(
+        "select from accounts where 'acc_' || replace(account_id::text, '-', '') = any($1) for update",
+        [[accounts.hot, ...accounts.crossed.slice(0, 2)]],
+      );
       if (rowCount !== 3) throw new Error(`${rowCount} rows were locked, not 3`);
       await sleep(duration(lockedMs));
       await client.query('rollback');
@@ -100,4 +105,11 @@ const rowLocked: Row = {
   },
 };
 
-export const servers: Row[] = [brokerKilled, brokerAway, postgresKilled, backendsTerminated, commitAnswerLost, rowLocked];
+export const servers: Row[] = [
+  brokerKilled,
+  brokerAway,
+  postgresKilled,
+  backendsTerminated,
+  commitAnswerLost,
+  rowLocked,
+];

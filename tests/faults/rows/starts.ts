@@ -5,8 +5,8 @@ import { createPool } from '#libs/postgres/pool.ts';
 import { silent } from '#libs/postgres/test/test-database.ts';
 import { migrateService } from '../../../tools/local/bank.ts';
 import { PROJECT } from '../../../tools/local/local-dir.ts';
-import { skewedClock } from '../../support/skewed-clock.ts';
 import { eventually } from '../../support/eventually.ts';
+import { skewedClock } from '../../support/skewed-clock.ts';
 import type { Cluster, Node } from '../cluster.ts';
 import type { Bench, Row } from '../row.ts';
 
@@ -19,9 +19,13 @@ const skewedMs = 10_000;
 async function withWrongClock({ duration, slowness }: Bench, node: Node, hours: number): Promise<void> {
   await node.stop();
   node.start(skewedClock(hours));
-  await eventually(async () => (await checksOf(node))['clock']?.reason?.includes("the database's") ?? false, 15_000 * slowness);
+  await eventually(
+    async () => (await checksOf(node))['clock']?.reason?.includes("the database's") ?? false,
+    15_000 * slowness,
+  );
   await sleep(duration(skewedMs));
-  if ((await checksOf(node))['clock']?.ok !== false) throw new Error(`${node.name} is ready with a clock that is ${hours} h off`);
+  if ((await checksOf(node))['clock']?.ok !== false)
+    throw new Error(`${node.name} is ready with a clock that is ${hours} h off`);
   await node.stop();
   node.start();
 }
@@ -33,7 +37,8 @@ async function checksOf({ healthUrl }: Node): Promise<Record<string, { ok: boole
 
 const wrongClock: Row = {
   name: 'clock-2h-off',
-  title: (lasts) => `the clock of one service 2 h off, for ${lasts(skewedMs)}: of a ledger, of a gateway, of accounts, one after the other`,
+  title: (lasts) =>
+    `the clock of one service 2 h off, for ${lasts(skewedMs)}: of a ledger, of a gateway, of accounts, one after the other`,
   touches: ['all'],
   recoveryMs,
   async inject(bench) {
@@ -90,7 +95,12 @@ const migrations: Row = {
     await pool.query(`create database ${fresh} owner ${owner.username}`);
     owner.pathname = `/${fresh}`;
     const ofFresh = { ...settings, ownerUrl: owner.href };
-    await Promise.all(Array.from({ length: migrators }, () => [migrateService('ledger', ofFresh), migrateService('ledger', settings)]).flat());
+    await Promise.all(
+      Array.from({ length: migrators }, () => [
+        migrateService('ledger', ofFresh),
+        migrateService('ledger', settings),
+      ]).flat(),
+    );
     await expectMigratedOnce(cluster, fresh);
     await pool.query(`drop database ${fresh} with (force)`);
     await pool.query(`drop role ${fresh}_ledger`);
@@ -103,8 +113,11 @@ async function expectMigratedOnce(cluster: Cluster, database: string): Promise<v
   const pool = createPool({ url: url.href, application_name: 'checker', schema: 'ledger', max: 1 }, silent);
   try {
     const { rows } = await pool.query<{ name: string }>('select name from migrations order by name');
-    const files = readdirSync(join(PROJECT, 'services', 'ledger', 'migrations')).filter((name) => name.endsWith('.sql')).map((name) => name.replace('.sql', ''));
-    if (rows.map(({ name }) => name).join() !== files.sort().join()) throw new Error(`migrations run: ${rows.map(({ name }) => name).join(', ')}`);
+    const files = readdirSync(join(PROJECT, 'services', 'ledger', 'migrations'))
+      .filter((name) => name.endsWith('.sql'))
+      .map((name) => name.replace('.sql', ''));
+    if (rows.map(({ name }) => name).join() !== files.sort().join())
+      throw new Error(`migrations run: ${rows.map(({ name }) => name).join(', ')}`);
   } finally {
     await pool.end();
   }

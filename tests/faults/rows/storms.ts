@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { countBy, load as drive, quantile, type Shot } from '../../support/load.ts';
 import type { Evidence } from '../evidence.ts';
-import { done, type Attempt, type Operation } from '../journal.ts';
+import { type Attempt, done, type Operation } from '../journal.ts';
 import type { Bench, Row } from '../row.ts';
 
 /** More than can be done, and much at once on few accounts. */
@@ -20,8 +20,8 @@ let floodFindings: string[] = [];
 let refusedShots: Shot[] = [];
 
 /**
- * One command per batch makes the ledger the slow part, so that five times the capacity can be offered by the machine that
- * runs everything else too.
+ * One command per batch makes the ledger the slow part, so that five times the capacity can be
+ * offered by the machine that runs everything else too.
  */
 const overload: Row = {
   name: 'overload',
@@ -43,20 +43,43 @@ const overload: Row = {
     const goneAt = performance.now();
     const offered = shots.length / seconds;
     floodFindings = judge(bench, shots, most);
-    if (offered < leastTimes * capacity) floodFindings.push(`overload: ${Math.round(offered)}/s were offered, and ${Math.round(capacity)}/s can be done: that is not ${times} times`);
+    if (offered < leastTimes * capacity)
+      floodFindings.push(
+        `overload: ${Math.round(offered)}/s were offered, and ${Math.round(capacity)}/s can be done: that is not ${times} times`,
+      );
     const refused = shots.filter(isRefused);
     refusedShots = [...warm, ...calm, ...shots].filter(isRefused);
-    const refusedMs = (part: number) => Math.round(quantile(refused.map(({ tookMs }) => tookMs), part));
-    bench.say(`capacity ${Math.round(capacity)}/s; ${Math.round(offered)}/s were offered for ${seconds} s, ${(offered / capacity).toFixed(1)} times that; goodput ${Math.round(done(shots) / seconds)}/s`);
-    bench.say(`${Math.round(refused.length / seconds)}/s were refused (503 or 429), half of them within ${refusedMs(0.5)} ms, 95 % within ${refusedMs(0.95)} ms`);
-    bench.say(`most memory in MiB: ${Object.entries(most).map(([name, mebibytes]) => `${name} ${mebibytes}`).join(', ')}`);
+    const refusedMs = (part: number) =>
+      Math.round(
+        quantile(
+          refused.map(({ tookMs }) => tookMs),
+          part,
+        ),
+      );
+    bench.say(
+      `capacity ${Math.round(capacity)}/s; ${Math.round(offered)}/s were offered for ${seconds} s, ${(offered / capacity).toFixed(1)} times that; goodput ${Math.round(done(shots) / seconds)}/s`,
+    );
+    bench.say(
+      `${Math.round(refused.length / seconds)}/s were refused (503 or 429), half of them within ${refusedMs(0.5)} ms, 95 % within ${refusedMs(0.95)} ms`,
+    );
+    bench.say(
+      `most memory in MiB: ${Object.entries(most)
+        .map(([name, mebibytes]) => `${name} ${mebibytes}`)
+        .join(', ')}`,
+    );
     return goneAt;
   },
   counted: () => countBy(refusedShots),
   async check({ pool }, bench) {
-    const { rows } = await pool.query<{ idempotency_key: string }>('select idempotency_key from v_transactions where idempotency_key = any($1)', [refusedShots.map(({ key }) => key)]);
+    const { rows } = await pool.query<{ idempotency_key: string }>(
+      'select idempotency_key from v_transactions where idempotency_key = any($1)',
+      [refusedShots.map(({ key }) => key)],
+    );
     await restartLedgers(bench, {});
-    return [...floodFindings, ...rows.map(({ idempotency_key }) => `I4: ${idempotency_key} was refused by 503 or 429, and the ledger has it`)];
+    return [
+      ...floodFindings,
+      ...rows.map(({ idempotency_key }) => `I4: ${idempotency_key} was refused by 503 or 429, and the ledger has it`),
+    ];
   },
 };
 
@@ -69,7 +92,10 @@ async function restartLedgers({ cluster }: Bench, env: Record<string, string>): 
   await Promise.all(ledgers.map((node) => node.ready()));
 }
 
-/** Deposits through both gateways. The answers go to the journal but for refusals: those need no repeat, and are counted here. */
+/**
+ * Deposits through both gateways. The answers go to the journal but for refusals: those need no
+ * repeat, and are counted here.
+ */
 async function flood(bench: Bench, how: { seconds: number; callers?: number; perSecond?: number }): Promise<Shot[]> {
   const { cluster, load, journal, accounts } = bench;
   const operations = new Map<string, Operation>();
@@ -89,7 +115,8 @@ async function flood(bench: Bench, how: { seconds: number; callers?: number; per
         return { method: 'POST', path, key, body };
       },
     });
-    for (const shot of shots.filter((one) => !isRefused(one))) journal.answered(operations.get(shot.key) as Operation, attemptOf(shot, name));
+    for (const shot of shots.filter((one) => !isRefused(one)))
+      journal.answered(operations.get(shot.key) as Operation, attemptOf(shot, name));
     journal.forget(new Set(shots.filter(isRefused).map(({ key }) => key)));
     return shots;
   });
@@ -98,19 +125,27 @@ async function flood(bench: Bench, how: { seconds: number; callers?: number; per
 
 function attemptOf({ sentAt, tookMs, status, body }: Shot, gateway: string): Attempt {
   const answer = status === 0 ? 'no answer' : (JSON.parse(body) as { transaction_id?: string });
-  const location = status === 202 ? `/transactions/${(answer as { transaction_id?: string }).transaction_id}` : undefined;
+  const location =
+    status === 202 ? `/transactions/${(answer as { transaction_id?: string }).transaction_id}` : undefined;
   return { sentAt, tookMs, gateway, status: status === 0 ? 'cut' : status, body: answer, replayed: false, location };
 }
 
 function judge({ slowness }: Bench, shots: Shot[], most: Record<string, number>): string[] {
   const refused = shots.filter(isRefused);
-  const within = quantile(refused.map(({ tookMs }) => tookMs), 0.95);
+  const within = quantile(
+    refused.map(({ tookMs }) => tookMs),
+    0.95,
+  );
   const findings: string[] = [];
-  // Four of five, if the machine is as fast all the time; one that was slow when its capacity was measured is offered less than five times.
-  if (refused.length < shots.length / 10) findings.push(`overload: of ${shots.length} only ${refused.length} were refused`);
+  // Four of five, if the machine is as fast all the time; one that was slow when its capacity was
+  // measured is offered less than five times.
+  if (refused.length < shots.length / 10)
+    findings.push(`overload: of ${shots.length} only ${refused.length} were refused`);
   if (within > refusedWithinMs * slowness) findings.push(`overload: refused only after ${Math.round(within)} ms (p95)`);
-  for (const { retryAfter, body } of refused) if (!/^\d+$/.test(retryAfter ?? '')) findings.push(`overload: a refusal has Retry-After ${retryAfter}: ${body}`);
-  for (const [name, mebibytes] of Object.entries(most)) if (mebibytes > memoryBoundMiB) findings.push(`overload: ${name} takes ${mebibytes} MiB`);
+  for (const { retryAfter, body } of refused)
+    if (!/^\d+$/.test(retryAfter ?? '')) findings.push(`overload: a refusal has Retry-After ${retryAfter}: ${body}`);
+  for (const [name, mebibytes] of Object.entries(most))
+    if (mebibytes > memoryBoundMiB) findings.push(`overload: ${name} takes ${mebibytes} MiB`);
   return findings.slice(0, 10);
 }
 
@@ -120,7 +155,8 @@ async function watchMemory({ cluster }: Bench, until: Promise<unknown>): Promise
   const over = until.then(() => true);
   do {
     for (const node of cluster.nodes.filter((one) => one.running())) {
-      const mebibytes = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${node.pid()}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+      const mebibytes =
+        Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${node.pid()}/status`, 'utf8'))?.[1] ?? 0) / 1024;
       most[node.name] = Math.max(most[node.name] ?? 0, Math.round(mebibytes));
     }
   } while (!(await Promise.race([over, sleep(250, false)])));
@@ -135,14 +171,20 @@ let frozenSpan: { from: string; until: string } | undefined;
 
 const storm: Row = {
   name: 'storm',
-  title: (lasts) => `hot account, crossed transfers, and a freeze in the middle of a storm of postings, for ${lasts(stormMs)}`,
+  title: (lasts) =>
+    `hot account, crossed transfers, and a freeze in the middle of a storm of postings, for ${lasts(stormMs)}`,
   touches: ['all'],
   recoveryMs: 5_000,
   callers: 'nothing',
   withoutLoad: true,
   async inject(bench) {
     const { load, accounts, random, duration, pool, say } = bench;
-    const deadlocks = async () => (await pool.query<{ deadlocks: bigint }>('select deadlocks from pg_stat_database where datname = current_database()')).rows[0]?.deadlocks ?? 0n;
+    const deadlocks = async () =>
+      (
+        await pool.query<{ deadlocks: bigint }>(
+          'select deadlocks from pg_stat_database where datname = current_database()',
+        )
+      ).rows[0]?.deadlocks ?? 0n;
     const before = await deadlocks();
     await load.send(load.status(accounts.frozen, 'Active'));
     let isOver = false;
@@ -166,12 +208,22 @@ const storm: Row = {
     await Promise.all(clients);
     say(`${(await deadlocks()) - before} deadlocks in the database`);
   },
-  check: async (evidence, bench) => [...(await nothingBookedWhileFrozen(evidence, bench)), ...refusedWhileFrozen(evidence, bench)],
+  check: async (evidence, bench) => [
+    ...(await nothingBookedWhileFrozen(evidence, bench)),
+    ...refusedWhileFrozen(evidence, bench),
+  ],
 };
 
-/** What a client of the storm sends: much on the hot account, transfers between two accounts both ways, and on the one to be frozen. */
+/**
+ * What a client of the storm sends: much on the hot account, transfers between two accounts both
+ * ways, and on the one to be frozen.
+ */
 function draw({ load, accounts }: Bench, kind: number, minor: number): Operation {
-  const { hot, frozen, crossed: [a = '', b = ''] } = accounts;
+  const {
+    hot,
+    frozen,
+    crossed: [a = '', b = ''],
+  } = accounts;
   if (kind <= 25) return load.deposit(hot, minor);
   if (kind <= 35) return load.withdrawal(hot, minor);
   if (kind <= 50) return load.transfer(a, b, minor);
@@ -183,13 +235,21 @@ function draw({ load, accounts }: Bench, kind: number, minor: number): Operation
 
 async function nothingBookedWhileFrozen({ pool }: Evidence, { accounts }: Bench): Promise<string[]> {
   if (!frozenSpan) return ['the account was not frozen'];
-  const { rows } = await pool.query<{ transaction_id: string; created_at: string }>('select transaction_id, created_at from v_entries where account_id = $1 and created_at > $2 and created_at < $3 limit 10', [accounts.frozen, frozenSpan.from, frozenSpan.until]);
-  return rows.map(({ transaction_id, created_at }) => `the freeze was answered at ${frozenSpan?.from}, and ${transaction_id} booked on it at ${created_at}`);
+  const { rows } = await pool.query<{ transaction_id: string; created_at: string }>(
+    'select transaction_id, created_at from v_entries where account_id = $1 and created_at > $2 and created_at < $3 limit 10',
+    [accounts.frozen, frozenSpan.from, frozenSpan.until],
+  );
+  return rows.map(
+    ({ transaction_id, created_at }) =>
+      `the freeze was answered at ${frozenSpan?.from}, and ${transaction_id} booked on it at ${created_at}`,
+  );
 }
 
 /** That the storm has tried to. */
 function refusedWhileFrozen({ operations }: Evidence, { accounts }: Bench): string[] {
-  const refused = operations.filter((operation) => !done(operation) && operation.effects.some(({ account }) => account === accounts.frozen));
+  const refused = operations.filter(
+    (operation) => !done(operation) && operation.effects.some(({ account }) => account === accounts.frozen),
+  );
   return refused.length > 0 ? [] : ['nobody has tried to post on the frozen account'];
 }
 

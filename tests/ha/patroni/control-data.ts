@@ -2,16 +2,30 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * What Patroni asks pg_controldata, read from the control file of PostgreSQL 18 itself: the npm package brings the server
- * without that program, and Debian's one is of an older version. Called as `control-data.ts DATADIR`.
+ * What Patroni asks pg_controldata, read from the control file of PostgreSQL 18 itself: the npm
+ * package brings the server without that program, and Debian's one is of an older version. Called
+ * as `control-data.ts DATADIR`.
  */
 const supportedVersion = 1800;
-const states = ['starting up', 'shut down', 'shut down in recovery', 'shutting down', 'in crash recovery', 'in archive recovery', 'in production'];
+const states = [
+  'starting up',
+  'shut down',
+  'shut down in recovery',
+  'shutting down',
+  'in crash recovery',
+  'in archive recovery',
+  'in production',
+];
 
 const file = readFileSync(join(process.argv.at(-1) ?? '', 'global', 'pg_control'));
 const version = file.readUInt32LE(8);
-if (version !== supportedVersion) throw new Error(`pg_control has version ${version}, and this program reads ${supportedVersion}`);
-const lsn = (at: number): string => `${file.readUInt32LE(at + 4).toString(16).toUpperCase()}/${file.readUInt32LE(at).toString(16).toUpperCase()}`;
+if (version !== supportedVersion)
+  throw new Error(`pg_control has version ${version}, and this program reads ${supportedVersion}`);
+const lsn = (at: number): string =>
+  `${file
+    .readUInt32LE(at + 4)
+    .toString(16)
+    .toUpperCase()}/${file.readUInt32LE(at).toString(16).toUpperCase()}`;
 
 const values = {
   'pg_control version number': version,

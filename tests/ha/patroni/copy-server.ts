@@ -6,34 +6,61 @@ import { silent } from '#libs/postgres/test/test-database.ts';
 import { postgresUrl } from '../../../tools/local/postgres.ts';
 
 /**
- * Makes a standby's data folder from the primary's, as Patroni's create_replica_methods: the npm package has no pg_basebackup,
- * and both folders are of this machine. The server is told that a backup runs (pg_backup_start and _stop), so that what changes
- * while it is copied is made good from its log. Called with what Patroni adds: --datadir, --connstring.
+ * Makes a standby's data folder from the primary's, as Patroni's create_replica_methods: the npm
+ * package has no pg_basebackup, and both folders are of this machine. The server is told that a
+ * backup runs (pg_backup_start and _stop), so that what changes while it is copied is made good
+ * from its log. Called with what Patroni adds: --datadir, --connstring.
  */
 const { values } = parseArgs({
   // Patroni adds more than is used here.
   strict: false,
-  options: { members: { type: 'string' }, password: { type: 'string' }, datadir: { type: 'string' }, connstring: { type: 'string' } },
+  options: {
+    members: { type: 'string' },
+    password: { type: 'string' },
+    datadir: { type: 'string' },
+    connstring: { type: 'string' },
+  },
 });
 const { datadir: target = '', connstring = '', members = '{}', password = '' } = values as Record<string, string>;
 /** Data folders by port. */
 const folders = JSON.parse(members) as Record<string, string>;
 /** Of the server that runs, and of no other. */
-const left = new Set(['postmaster.pid', 'postmaster.opts', 'standby.signal', 'recovery.signal', 'patroni.dynamic.json', 'pg_wal']);
-const emptied = new Set(['pg_replslot', 'pg_dynshmem', 'pg_notify', 'pg_serial', 'pg_snapshots', 'pg_stat_tmp', 'pg_subtrans']);
+const left = new Set([
+  'postmaster.pid',
+  'postmaster.opts',
+  'standby.signal',
+  'recovery.signal',
+  'patroni.dynamic.json',
+  'pg_wal',
+]);
+const emptied = new Set([
+  'pg_replslot',
+  'pg_dynshmem',
+  'pg_notify',
+  'pg_serial',
+  'pg_snapshots',
+  'pg_stat_tmp',
+  'pg_subtrans',
+]);
 
-const port = connstring.startsWith('postgres') ? new URL(connstring).port : (/port='?(\d+)/.exec(connstring)?.[1] ?? '');
+const port = connstring.startsWith('postgres')
+  ? new URL(connstring).port
+  : (/port='?(\d+)/.exec(connstring)?.[1] ?? '');
 const source = folders[port];
 if (source === undefined) throw new Error(`no server is known behind ${connstring}`);
 
 const url = postgresUrl(Number(port), 'postgres', password, 'postgres');
-const pool = createPool({ url, application_name: 'copy', schema: 'public', max: 1, statement_timeout_ms: 120_000 }, silent);
+const pool = createPool(
+  { url, application_name: 'copy', schema: 'public', max: 1, statement_timeout_ms: 120_000 },
+  silent,
+);
 // A backup begins and ends in one session.
 const client = await pool.connect();
 await client.query("select pg_backup_start('patroni', true)");
 rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true, mode: 0o700 });
-for (const name of readdirSync(source).filter((one) => !left.has(one))) copy(join(source, name), join(target, name), emptied.has(name));
+for (const name of readdirSync(source).filter((one) => !left.has(one)))
+  copy(join(source, name), join(target, name), emptied.has(name));
 const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
 writeFileSync(join(target, 'backup_label'), rows[0]?.labelfile ?? '');
 copy(join(source, 'pg_wal'), join(target, 'pg_wal'), false);

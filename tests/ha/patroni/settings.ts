@@ -15,7 +15,17 @@ export interface PatroniOptions {
 }
 
 /** What a member's Patroni and its Postgres are configured with. */
-export function patroniSettings({ name, port, restPort, etcdPort, bin, folders, superuserPassword, synchronous, tls }: PatroniOptions): object {
+export function patroniSettings({
+  name,
+  port,
+  restPort,
+  etcdPort,
+  bin,
+  folders,
+  superuserPassword,
+  synchronous,
+  tls,
+}: PatroniOptions): object {
   const copy = `${process.execPath} ${join(import.meta.dirname, 'copy-server.ts')} --members '${JSON.stringify(folders)}' --password ${superuserPassword}`;
   const superuser = { username: 'postgres', password: superuserPassword };
   return {
@@ -34,10 +44,23 @@ export function patroniSettings({ name, port, restPort, etcdPort, bin, folders, 
         postgresql: {
           use_slots: true,
           use_pg_rewind: false,
-          parameters: { max_connections: 200, max_wal_senders: 5, wal_level: 'replica', hot_standby: 'on', wal_keep_size: '1GB', wal_sender_timeout: '5s', wal_receiver_timeout: '5s' },
+          parameters: {
+            max_connections: 200,
+            max_wal_senders: 5,
+            wal_level: 'replica',
+            hot_standby: 'on',
+            wal_keep_size: '1GB',
+            wal_sender_timeout: '5s',
+            wal_receiver_timeout: '5s',
+          },
         },
       },
-      initdb: [...initdbLocale.map((flag) => flag.slice(2)).map((flag) => ({ [flag.split('=')[0] ?? '']: flag.split('=')[1] })), { 'auth-host': 'scram-sha-256' }],
+      initdb: [
+        ...initdbLocale
+          .map((flag) => flag.slice(2))
+          .map((flag) => ({ [flag.split('=')[0] ?? '']: flag.split('=')[1] })),
+        { 'auth-host': 'scram-sha-256' },
+      ],
     },
     postgresql: {
       listen: `127.0.0.1:${port}`,
@@ -50,7 +73,15 @@ export function patroniSettings({ name, port, restPort, etcdPort, bin, folders, 
       create_replica_methods: ['copy'],
       copy: { command: copy },
       authentication: { superuser, replication: superuser },
-      parameters: { ssl: 'on', ssl_cert_file: tls.cert, ssl_key_file: tls.key, unix_socket_directories: '', timezone: 'UTC', log_timezone: 'UTC', shared_buffers: '128MB' },
+      parameters: {
+        ssl: 'on',
+        ssl_cert_file: tls.cert,
+        ssl_key_file: tls.key,
+        unix_socket_directories: '',
+        timezone: 'UTC',
+        log_timezone: 'UTC',
+        shared_buffers: '128MB',
+      },
       pg_hba: ['host all all 127.0.0.1/32 scram-sha-256', 'host replication all 127.0.0.1/32 scram-sha-256'],
     },
   };

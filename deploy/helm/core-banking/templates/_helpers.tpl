@@ -1,6 +1,6 @@
 {{/*
-Every helper takes a dict: root (the chart's context) and component (gateway, ledger, accounts, migrate-ledger,
-migrate-accounts, topics, test).
+Every helper takes a dict: root (the chart's context) and component (gateway, dashboard, ledger, accounts, webhooks,
+migrate-ledger, migrate-accounts, migrate-webhooks, topics, test).
 */}}
 
 {{- define "core-banking.name" -}}
@@ -18,6 +18,32 @@ app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/version: {{ .root.Values.image.tag | default .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels of a pod: what it is selected by, then those of the values, which the schema keeps from naming the same. */}}
+{{- define "core-banking.podLabels" -}}
+{{- $own := index .root.Values .component | default dict -}}
+{{ include "core-banking.selector" . }}
+{{- with merge dict ($own.podLabels | default dict) .root.Values.podLabels .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "core-banking.serviceAccount" -}}
+{{- $own := (index .root.Values .component).serviceAccount | default dict -}}
+{{ $own.name | default (ternary (include "core-banking.name" .) "default" $own.create) }}
+{{- end }}
+
+{{/* Where pods are spread, and which of them count; of this version alone: the pods that a rollout is about to remove do not. */}}
+{{- define "core-banking.spread" -}}
+{{- $own := index .root.Values .component | default dict -}}
+{{- $counted := dict "labelSelector" (dict "matchLabels" (include "core-banking.selector" . | fromYaml)) "matchLabelKeys" (list "pod-template-hash") -}}
+{{- range $own.topologySpreadConstraints | default .root.Values.topologySpreadConstraints }}
+- {{ merge dict . $counted | toYaml | nindent 2 | trim }}
+{{- end }}
 {{- end }}
 
 {{- define "core-banking.image" -}}
@@ -30,23 +56,38 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- define "core-banking.secretName" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{- if hasPrefix "migrate-" .component -}}{{ .root.Values.migrations.existingSecret }}
+{{- else if eq .component "dashboard" -}}{{ $own.existingSecret | default .root.Values.gateway.existingSecret | default .root.Values.existingSecret }}
 {{- else -}}{{ $own.existingSecret | default .root.Values.existingSecret }}
 {{- end }}
 {{- end }}
 
+{{/* The services that run. The dashboard is a gateway of its own for staff, where it is configured. */}}
+{{- define "core-banking.hasDashboard" -}}
+{{- if and .Values.dashboard.enabled .Values.gateway.config.DASHBOARD_CLIENT_ID -}}true{{- end -}}
+{{- end }}
+
+{{- define "core-banking.services" -}}
+{{ concat (list "gateway") (ternary (list "dashboard") list (eq (include "core-banking.hasDashboard" .) "true")) (list "ledger" "accounts" "webhooks") | toJson }}
+{{- end }}
+
 {{- define "core-banking.usesKafka" -}}
-{{ if has .component (list "gateway" "ledger" "accounts" "topics") }}true{{ end }}
+{{ if has .component (list "gateway" "dashboard" "ledger" "accounts" "webhooks" "topics") }}true{{ end }}
 {{- end }}
 
 {{- define "core-banking.usesPostgres" -}}
-{{ if has .component (list "ledger" "accounts" "migrate-ledger" "migrate-accounts") }}true{{ end }}
+{{ if has .component (list "ledger" "accounts" "webhooks" "migrate-ledger" "migrate-accounts" "migrate-webhooks") }}true{{ end }}
 {{- end }}
 
 {{/* Variables that are no secret: of all processes, then of this one. */}}
 {{- define "core-banking.config" -}}
 {{- $own := index .root.Values .component | default dict -}}
-{{- $config := mergeOverwrite (deepCopy .root.Values.config) ($own.config | default dict) -}}
-{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" .root.Values.topics.eventsRetentionDays }}{{ end -}}
+{{- $shared := deepCopy .root.Values.config -}}
+{{- if eq .component "dashboard" }}{{ $shared = mergeOverwrite $shared (deepCopy .root.Values.gateway.config) (dict "ROUTES" "admin,docs") }}{{ end -}}
+{{- if and (eq .component "gateway") (include "core-banking.hasDashboard" .root) }}{{ $_ := set $shared "ROUTES" "api" }}{{ end -}}
+{{- $config := mergeOverwrite $shared ($own.config | default dict | deepCopy) -}}
+{{- if and (eq .component "gateway") (include "core-banking.hasDashboard" .root) }}{{ $config = omit $config "DASHBOARD_CLIENT_ID" "PUBLIC_URL" }}{{ end -}}
+{{- if eq .component "topics" }}{{ $_ := set $config "REPLICATION_FACTOR" .root.Values.topics.replicationFactor }}{{ end -}}
+{{- if has .component (list "topics" "accounts" "webhooks") }}{{ $_ := set $config "EVENTS_RETENTION_DAYS" .root.Values.topics.eventsRetentionDays }}{{ end -}}
 {{- range $name, $value := $config }}
 {{- if not (kindIs "invalid" $value) }}
 {{ $name }}: {{ (kindIs "float64" $value | ternary (int64 $value) $value) | toString | quote }}
@@ -57,11 +98,15 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{/* Secret variables of a component, and the key of its Secret that each comes from. Each is read from a file. */}}
 {{- define "core-banking.secrets" -}}
 {{- $config := include "core-banking.config" . | fromYaml -}}
-{{- if eq .component "gateway" }}
+{{- if or (eq .component "dashboard") (eq .component "gateway") }}
 API_KEY_PEPPER: API_KEY_PEPPER
+{{- if .root.Values.previousApiKeyPepper }}
+API_KEY_PEPPER_PREVIOUS: API_KEY_PEPPER_PREVIOUS
+{{- end }}
 GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
 API_KEY_PUBLIC_KEYS: API_KEY_PUBLIC_KEYS
 IDEMPOTENCY_SECRET: IDEMPOTENCY_SECRET
+WEBHOOK_SECRET_KEYS: WEBHOOK_SECRET_KEYS
 {{- if $config.DASHBOARD_CLIENT_ID }}
 DASHBOARD_CLIENT_SECRET: DASHBOARD_CLIENT_SECRET
 SESSION_SECRET: SESSION_SECRET
@@ -77,12 +122,22 @@ API_KEY_SIGNING_KEY: API_KEY_SIGNING_KEY
 GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
 ACCOUNTS_MAC_KEYS: ACCOUNTS_MAC_KEYS
 LEDGER_MAC_KEYS: LEDGER_MAC_KEYS
+WEBHOOKS_MAC_KEYS: WEBHOOKS_MAC_KEYS
+{{- else if eq .component "webhooks" }}
+DATABASE_URL: WEBHOOKS_DATABASE_URL
+GATEWAY_MAC_KEYS: GATEWAY_MAC_KEYS
+ACCOUNTS_MAC_KEYS: ACCOUNTS_MAC_KEYS
+WEBHOOKS_MAC_KEYS: WEBHOOKS_MAC_KEYS
+WEBHOOK_SECRET_KEYS: WEBHOOK_SECRET_KEYS
 {{- else if eq .component "migrate-ledger" }}
 MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
 SERVICE_ROLE_PASSWORD: LEDGER_ROLE_PASSWORD
 {{- else if eq .component "migrate-accounts" }}
 MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
 SERVICE_ROLE_PASSWORD: ACCOUNTS_ROLE_PASSWORD
+{{- else if eq .component "migrate-webhooks" }}
+MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
+SERVICE_ROLE_PASSWORD: WEBHOOKS_ROLE_PASSWORD
 {{- end }}
 {{- if include "core-banking.usesKafka" . }}
 {{- if $config.KAFKA_SASL_MECHANISM }}
@@ -94,10 +149,14 @@ KAFKA_SSL_CERT: KAFKA_SSL_CERT
 KAFKA_SSL_KEY: KAFKA_SSL_KEY
 {{- end }}
 {{- end }}
+{{- if and .root.Values.collectorHeaders (has .component (include "core-banking.services" .root | fromJsonArray)) }}
+OTEL_EXPORTER_OTLP_HEADERS: OTEL_EXPORTER_OTLP_HEADERS
+{{- end }}
 {{- end }}
 
 {{/* What every pod has in common: no token, no privilege, and its secrets and CAs in one read-only folder. */}}
 {{- define "core-banking.pod" -}}
+{{- $own := index .root.Values .component | default dict -}}
 automountServiceAccountToken: false
 # Otherwise a Service named PORT or KAFKA_SSL could set a variable.
 enableServiceLinks: false
@@ -110,13 +169,22 @@ securityContext:
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.nodeSelector }}
+{{- with merge dict ($own.nodeSelector | default dict) .root.Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.tolerations }}
+{{- with concat .root.Values.tolerations ($own.tolerations | default list) }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with $own.affinity | default .root.Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $own.priorityClassName | default .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 volumes:
+  {{- with concat .root.Values.extraVolumes ($own.extraVolumes | default list) }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   - name: tmp
     emptyDir: { sizeLimit: 64Mi }
   - name: files
@@ -146,6 +214,7 @@ volumes:
 
 {{/* What every container has in common. */}}
 {{- define "core-banking.container" -}}
+{{- $own := index .root.Values .component | default dict -}}
 image: {{ include "core-banking.image" . }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
@@ -155,6 +224,9 @@ securityContext:
 volumeMounts:
   - { name: tmp, mountPath: /tmp }
   - { name: files, mountPath: /run/core-banking, readOnly: true }
+  {{- with concat .root.Values.extraVolumeMounts ($own.extraVolumeMounts | default list) }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
 
 {{/* Where the secrets lie, who this is, and what the values add. */}}

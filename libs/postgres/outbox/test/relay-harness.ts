@@ -3,18 +3,26 @@ import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { writeOutbox } from '../outbox.ts';
-import type { OutboxEvent } from '../outbox.ts';
-import type { PublishedEvent } from '../outbox-messages.ts';
-import { createPool } from '../../pool.ts';
 import type { Pool, PoolOptions } from '../../pool.ts';
-import { createRelay } from '../relay.ts';
-import type { Relay, RelayOptions } from '../relay.ts';
+import { createPool } from '../../pool.ts';
 import { createTestDatabase, silent } from '../../test/test-database.ts';
 import { transaction } from '../../transaction.ts';
+import type { OutboxEvent } from '../outbox.ts';
+import { writeOutbox } from '../outbox.ts';
+import type { PublishedEvent } from '../outbox-messages.ts';
+import type { Relay, RelayOptions } from '../relay.ts';
+import { createRelay } from '../relay.ts';
 
 export function event(n: number, more: Partial<OutboxEvent> = {}): OutboxEvent {
-  return { id: n.toString(16).padStart(32, '0'), topic: 't', key: 'k', type: 't.v1', time: '2026-01-02T03:04:05.678Z', payload: `{"n":${n}}`, ...more };
+  return {
+    id: n.toString(16).padStart(32, '0'),
+    topic: 't',
+    key: 'k',
+    type: 't.v1',
+    time: '2026-01-02T03:04:05.678Z',
+    payload: `{"n":${n}}`,
+    ...more,
+  };
 }
 
 export function range(from: number, to: number): number[] {
@@ -75,18 +83,34 @@ export async function createRelayHarness(): Promise<RelayHarness> {
     poolOptions,
     write: (...events) => transaction(pool, (client) => writeOutbox(client, events)),
     relayWith(publisher, more = {}) {
-      const relay = createRelay({ pool, publisher, schema: 'public', topicName: (topic) => topic, source: 's', logger: silent, ...more });
+      const relay = createRelay({
+        pool,
+        publisher,
+        schema: 'public',
+        topicName: (topic) => topic,
+        source: 's',
+        logger: silent,
+        ...more,
+      });
       relay.start();
       stops.push(() => relay.stop());
       return relay;
     },
     processWith(name, behaviour = '') {
-      const child = fork(fileURLToPath(new URL('./relay.fixture.ts', import.meta.url)), [database.url, name, behaviour]);
+      const child = fork(fileURLToPath(new URL('./relay.fixture.ts', import.meta.url)), [
+        database.url,
+        name,
+        behaviour,
+      ]);
       stops.push(() => child.kill('SIGKILL'));
       return { child, active: new Promise((resolve) => child.once('message', () => resolve())) };
     },
     onStop: (stop) => void stops.push(stop),
-    drained: () => until(async () => (await pool.query('select from outbox_batches where published_at is null')).rowCount === 0, 30_000),
+    drained: () =>
+      until(
+        async () => (await pool.query('select from outbox_batches where published_at is null')).rowCount === 0,
+        30_000,
+      ),
     published: async () => (await pool.query('select relay, ce_id, key, value from published order by n')).rows,
     async reset() {
       for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();

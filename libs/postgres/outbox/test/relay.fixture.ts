@@ -3,9 +3,9 @@
  * the order over several processes can be seen. argv: database URL, name, behaviour.
  */
 import { createPool } from '../../pool.ts';
-import { createRelay } from '../relay.ts';
-import type { PublishedEvent } from '../outbox-messages.ts';
 import { silent } from '../../test/test-database.ts';
+import type { PublishedEvent } from '../outbox-messages.ts';
+import { createRelay } from '../relay.ts';
 
 const [url = '', name = '', behaviour = ''] = process.argv.slice(2);
 const options = { url, application_name: name, schema: 'public', max: 3 };
@@ -20,8 +20,12 @@ async function publishAll(messages: PublishedEvent[]): Promise<void> {
 }
 
 const relay = createRelay({
-  pool: createPool(options, silent), publisher: { publishAll }, schema: 'public',
-  topicName: (topic) => topic, source: 'test', logger: silent,
+  pool: createPool(options, silent),
+  publisher: { publishAll },
+  schema: 'public',
+  topicName: (topic) => topic,
+  source: 'test',
+  logger: silent,
 });
 relay.start();
 process.on('message', () => relay.wake());

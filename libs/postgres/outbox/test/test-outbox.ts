@@ -1,6 +1,6 @@
+import type { Queries } from '../../pool.ts';
 import type { OutboxEvent } from '../outbox.ts';
 import { unpackEvents } from '../outbox-messages.ts';
-import type { Queries } from '../../pool.ts';
 
 export interface KeptEvent extends OutboxEvent {
   batch_id: bigint;

@@ -1,6 +1,6 @@
 import type { ApiKey } from '#libs/contracts/resources.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { Visit } from './frame.ts';
 
@@ -12,7 +12,10 @@ export type KeyNames = ReadonlyMap<string, string>;
 const keyUrl = '/admin/ui/api-keys';
 
 /** The names of the keys among these actors, as far as the person may see keys; one call of the API at most. */
-export async function keyNamesOf({ api, person }: Pick<Visit, 'api' | 'person'>, actors: readonly (string | null | undefined)[]): Promise<KeyNames> {
+export async function keyNamesOf(
+  { api, person }: Pick<Visit, 'api' | 'person'>,
+  actors: readonly (string | null | undefined)[],
+): Promise<KeyNames> {
   const isAsked = person.scopes.has('keys:manage') && actors.some((actor) => actor?.startsWith('key:') === true);
   if (!isAsked) return new Map();
   try {
@@ -40,6 +43,7 @@ export function actorText(actor: string, names: KeyNames = new Map()): string {
 export function actorOf(actor: string, names: KeyNames = new Map()): Html {
   const text = actorText(actor, names);
   const keyId = actor.startsWith('key:') ? actor.slice('key:'.length) : undefined;
-  if (keyId !== undefined && names.has(keyId)) return html`<a class="long" href="${keyUrl}/${keyId}" title="${actor}">${text}</a>`;
+  if (keyId !== undefined && names.has(keyId))
+    return html`<a class="long" href="${keyUrl}/${keyId}" title="${actor}">${text}</a>`;
   return html`<span class="long"${text !== actor && html` title="${actor}"`}>${text}</span>`;
 }

@@ -4,7 +4,10 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 
-/** The dashboard's static files. Their paths carry a hash of what they hold, so that browsers may keep them for good. */
+/**
+ * The dashboard's static files. Their paths carry a hash of what they hold, so that browsers may
+ * keep them for good.
+ */
 const { resolve } = createRequire(import.meta.url);
 const own = (file: string) => join(import.meta.dirname, 'assets', file);
 
@@ -32,7 +35,10 @@ const assets = Object.fromEntries(
     const [base = '', extension = ''] = name.split('.');
     const content = readFileSync(file);
     const hash = createHash('sha256').update(content).digest('hex').slice(0, 16);
-    return [name, { path: `/admin/assets/${base}.${hash}.${extension}`, type: types[extension as keyof typeof types], content }];
+    return [
+      name,
+      { path: `/admin/assets/${base}.${hash}.${extension}`, type: types[extension as keyof typeof types], content },
+    ];
   }),
 ) as Record<AssetName, Asset>;
 

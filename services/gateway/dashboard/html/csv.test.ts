@@ -12,15 +12,23 @@ function listOf(rows: number, refusedAt = Infinity): { api: Api; asked: string[]
     const [at, limit] = [Number(query.get('cursor') ?? 0), Number(query.get('limit'))];
     if (at >= refusedAt) throw new ApiRefused(429, { code: 'rate_limited', message: 'too many' });
     const end = Math.min(rows, at + limit);
-    return { data: Array.from({ length: end - at }, (_, n) => ({ id: String(at + n) })) as T, next: end < rows ? String(end) : undefined };
+    return {
+      data: Array.from({ length: end - at }, (_, n) => ({ id: String(at + n) })) as T,
+      next: end < rows ? String(end) : undefined,
+    };
   };
   const never = () => Promise.reject(new Error('an export changes nothing'));
-  return { api: { get, post: never, patch: never }, asked };
+  return { api: { get, getFile: never, post: never, patch: never }, asked };
 }
 
 async function make(api: Api): Promise<string> {
   let text = '';
-  for await (const part of await csvOf<{ id: string }>(api, { path: '/list', parameters: new URLSearchParams('x=1&cursor=old&limit=50'), columns: [{ title: 'id', value: ({ id }) => id }] })) text += part;
+  for await (const part of await csvOf<{ id: string }>(api, {
+    path: '/list',
+    parameters: new URLSearchParams('x=1&cursor=old&limit=50'),
+    columns: [{ title: 'id', value: ({ id }) => id }],
+  }))
+    text += part;
   return text;
 }
 
@@ -28,7 +36,14 @@ describe('a list as CSV', () => {
   it('holds every page from the first on, with its filters', async () => {
     const { api, asked } = listOf(1_001);
     const lines = (await make(api)).split('\r\n');
-    expect([lines[0], lines[1], lines[2], lines[1_002], lines[1_003], lines.length]).toEqual(['\ufeffsep=,', '"id"', '"0"', '"1000"', '', 1_004]);
+    expect([lines[0], lines[1], lines[2], lines[1_002], lines[1_003], lines.length]).toEqual([
+      '\ufeffsep=,',
+      '"id"',
+      '"0"',
+      '"1000"',
+      '',
+      1_004,
+    ]);
     expect(asked).toEqual(['/list?x=1&limit=500', '/list?x=1&limit=500&cursor=500', '/list?x=1&limit=500&cursor=1000']);
   });
 
@@ -40,18 +55,44 @@ describe('a list as CSV', () => {
   });
 
   it('says where the API gave no more; what it refuses at once throws', async () => {
-    expect((await make(listOf(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual(['"499"', '"Cut after 500 rows: the bank did not give the rest. Take the file again."']);
+    expect((await make(listOf(1_001, 500).api)).trimEnd().split('\r\n').slice(-2)).toEqual([
+      '"499"',
+      '"Cut after 500 rows: the bank did not give the rest. Take the file again."',
+    ]);
     await expect(make(listOf(1, 0).api)).rejects.toThrow('too many');
   });
 });
 
 it.each([
-  ['=1+1', "'=1+1"], ['+254700000001', "'+254700000001"], ['-1.50', '-1.50'], ['-cmd', "'-cmd"], ['@SUM(A1)', "'@SUM(A1)"], ['\t=1', "'\t=1"], [' =1', "' =1"], ['\tx', "'\tx"],
-  ['a,b', 'a,b'], ['say "x"', 'say ""x""'], ['=HYPERLINK("x")', `'=HYPERLINK(""x"")`], ['10.50', '10.50'], [null, ''], [undefined, ''], ['Høpper', 'Høpper'],
+  ['=1+1', "'=1+1"],
+  ['+254700000001', "'+254700000001"],
+  ['-1.50', '-1.50'],
+  ['-cmd', "'-cmd"],
+  ['@SUM(A1)', "'@SUM(A1)"],
+  ['\t=1', "'\t=1"],
+  [' =1', "' =1"],
+  ['\tx', "'\tx"],
+  ['a,b', 'a,b'],
+  ['say "x"', 'say ""x""'],
+  ['=HYPERLINK("x")', `'=HYPERLINK(""x"")`],
+  ['10.50', '10.50'],
+  [null, ''],
+  [undefined, ''],
+  ['Høpper', 'Høpper'],
   // In full width, which spreadsheets read too.
-  ['＝1+1', "'＝1+1"], ['＋1', "'＋1"], ['－1', "'－1"], ['＠x', "'＠x"], ['\u3000=1', "'\u3000=1"],
+  ['＝1+1', "'＝1+1"],
+  ['＋1', "'＋1"],
+  ['－1', "'－1"],
+  ['＠x', "'＠x"],
+  ['\u3000=1', "'\u3000=1"],
   // Where a spreadsheet that knows no sep= begins a cell or a line.
-  ['paid;=1+1', "paid;'=1+1"], ['a; ＝1;@x', "a;' ＝1;'@x"], [';=1', ";'=1"], ['a\t=1', "a\t'=1"], ['line\n=1', "line\n'=1"], ['line\r\n;-x', "line\r\n;'-x"], ['a;b-c', 'a;b-c'],
+  ['paid;=1+1', "paid;'=1+1"],
+  ['a; ＝1;@x', "a;' ＝1;'@x"],
+  [';=1', ";'=1"],
+  ['a\t=1', "a\t'=1"],
+  ['line\n=1', "line\n'=1"],
+  ['line\r\n;-x', "line\r\n;'-x"],
+  ['a;b-c', 'a;b-c'],
 ])('%j becomes %j, in quotes', (value, written) => {
   expect(csvLine([value, value])).toBe(`"${written}","${written}"\r\n`);
 });

@@ -21,11 +21,14 @@ export const maxRows = 50_000;
 const pageSize = 500;
 
 /**
- * The whole list, a page of the API at a time, so that it is never in memory as a whole. Asks for the first page before it
- * returns: what the API refuses throws here. Where the file does not hold everything, because it is too long or the API
- * refused a later page, its last line says so.
+ * The whole list, a page of the API at a time, so that it is never in memory as a whole. Asks for
+ * the first page before it returns: what the API refuses throws here. Where the file does not hold
+ * everything, because it is too long or the API refused a later page, its last line says so.
  */
-export async function csvOf<Row>(api: Api, { path, parameters, columns, rowsOf = (data) => data as readonly Row[] }: Export<Row>): Promise<AsyncIterable<string>> {
+export async function csvOf<Row>(
+  api: Api,
+  { path, parameters, columns, rowsOf = (data) => data as readonly Row[] }: Export<Row>,
+): Promise<AsyncIterable<string>> {
   const page = async (cursor?: string) => {
     const asked = new URLSearchParams(parameters);
     asked.set('limit', String(pageSize));
@@ -64,11 +67,20 @@ export function csvLine(values: readonly (string | null | undefined)[]): string 
   return `${values.map((value) => `"${harmless(value ?? '').replaceAll('"', '""')}"`).join(',')}\r\n`;
 }
 
-/** What makes a formula at the beginning of a cell, in full width too; a tab or line feed and a semicolon may begin another cell. */
+/**
+ * What makes a formula at the beginning of a cell, in full width too; a tab or line feed and a
+ * semicolon may begin another cell.
+ */
 const formula = /(^|[;\t\r\n])([^\S\r\n]*[=+\-@＝＋－＠])|^(?=[\t\r])/g;
 
-/** A text of which a spreadsheet would take a part for a formula gets an apostrophe in front of it; plain numbers stay what they are. */
+/**
+ * A text of which a spreadsheet would take a part for a formula gets an apostrophe in front of it;
+ * plain numbers stay what they are.
+ */
 function harmless(text: string): string {
   if (/^-?\d+(\.\d+)?$/.test(text)) return text;
-  return text.replace(formula, (_found, before: string | undefined = '', begun: string | undefined = '') => `${before}'${begun}`);
+  return text.replace(
+    formula,
+    (_found, before: string | undefined = '', begun: string | undefined = '') => `${before}'${begun}`,
+  );
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import type { Shown } from './frame.ts';
 
@@ -20,7 +20,10 @@ export function problem(wrong: Wrong): Html {
 export function reason({ fields }: Wrong, name: string): { attributes: Html | false; text: Html | false } {
   const message = fields?.[name];
   if (message === undefined) return { attributes: false, text: false };
-  return { attributes: html` aria-invalid="true" aria-describedby="${name}-reason"`, text: html`<small id="${name}-reason">${message}</small>` };
+  return {
+    attributes: html` aria-invalid="true" aria-describedby="${name}-reason"`,
+    text: html`<small id="${name}-reason">${message}</small>`,
+  };
 }
 
 /** The work of one form, named when it is rendered: sending it again does it no second time. */
@@ -52,6 +55,10 @@ export interface Field {
   type?: 'text' | 'email' | 'tel' | 'date' | 'textarea';
   inputMode?: 'decimal';
   maxLength?: number;
+  /** The keyboard is there when the page opens. */
+  isFocused?: boolean;
+  /** Id of a datalist with what is likely. */
+  suggestions?: string;
   /** Makes it a choice: value and text. */
   options?: readonly (readonly [value: string, text: string])[];
 }
@@ -60,23 +67,30 @@ export interface Field {
 export function inputOf(field: Field, values: URLSearchParams, wrong: Wrong): Html {
   const message = wrong.fields?.[field.name];
   // People know the field by its label.
-  const said = message?.startsWith(`${field.name} `) === true ? `${field.label}${message.slice(field.name.length)}` : message;
+  const said =
+    message?.startsWith(`${field.name} `) === true ? `${field.label}${message.slice(field.name.length)}` : message;
   const { attributes, text } = reason(said === undefined ? {} : { fields: { [field.name]: said } }, field.name);
   const value = values.get(field.name);
+  const focus = field.isFocused === true && html` autofocus`;
+  const list = field.suggestions !== undefined && html` list="${field.suggestions}"`;
   const required = field.isRequired === true && html` required`;
   const length = field.maxLength !== undefined && html` maxlength="${field.maxLength}"`;
   return html`<label>${field.label} ${control()}${field.hint !== undefined && said === undefined && html`<small>${field.hint}</small>`}${text}</label>`;
 
   function control(): Html {
-    if (field.options) return html`<select name="${field.name}"${required}${attributes}>${field.options.map(([option, said]) => html`<option value="${option}"${option === value && html` selected`}>${said}</option>`)}</select>`;
-    if (field.type === 'textarea') return html`<textarea name="${field.name}" rows="3"${length}${required}${attributes}>${value}</textarea>`;
-    return html`<input type="${field.type ?? 'text'}" name="${field.name}" value="${value}" placeholder="${field.placeholder}" autocomplete="off"${field.inputMode !== undefined && html` inputmode="${field.inputMode}"`}${length}${required}${attributes}>`;
+    if (field.options)
+      return html`<select name="${field.name}"${required}${attributes}>${field.options.map(([option, said]) => html`<option value="${option}"${option === value && html` selected`}>${said}</option>`)}</select>`;
+    if (field.type === 'textarea')
+      return html`<textarea name="${field.name}" rows="3"${length}${required}${attributes}>${value}</textarea>`;
+    return html`<input type="${field.type ?? 'text'}" name="${field.name}" value="${value}" placeholder="${field.placeholder}" autocomplete="off"${field.inputMode !== undefined && html` inputmode="${field.inputMode}"`}${list}${length}${required}${focus}${attributes}>`;
   }
 }
 
 /** What was entered in these fields, trimmed, without what was left empty. The API decides what is valid. */
 export function enteredIn(names: readonly string[], values: URLSearchParams): Record<string, string> {
-  return Object.fromEntries(names.map((name) => [name, (values.get(name) ?? '').trim()] as const).filter(([, value]) => value !== ''));
+  return Object.fromEntries(
+    names.map((name) => [name, (values.get(name) ?? '').trim()] as const).filter(([, value]) => value !== ''),
+  );
 }
 
 /** What `work` shows; where the API refuses what was entered, the form again, with the reasons. */
@@ -87,7 +101,9 @@ export async function orForm(work: () => Promise<Shown>, form: (wrong: Wrong) =>
     const isInput = error instanceof ApiRefused && [400, 403, 404, 409, 410, 422].includes(error.status);
     if (!isInput) throw error;
     const { message, errors = [] } = error.problem;
-    const fields = Object.fromEntries(errors.map((violation) => [violation.field.split(/[.[]/, 1)[0] ?? '', violation.message]));
+    const fields = Object.fromEntries(
+      errors.map((violation) => [violation.field.split(/[.[]/, 1)[0] ?? '', violation.message]),
+    );
     return { status: error.status, content: await form({ message: errors.length > 0 ? undefined : message, fields }) };
   }
 }

@@ -1,19 +1,20 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
 import type { Scope } from '#libs/contracts/scopes.ts';
 import type { Html } from '#libs/service/html.ts';
 import type { AuditRecords } from '../../access/audit-records.ts';
-import { filtersOf } from '../../api/recorded-reads.ts';
-import { refuse, Refused, unavailable } from '../../http/errors.ts';
 import type { VerifyToken } from '../../access/tokens.ts';
-import { createApi } from '../api.ts';
+import { filtersOf } from '../../api/recorded-reads.ts';
+import { logRefused, Refused, refuse, unavailable } from '../../http/errors.ts';
 import type { Api } from '../api.ts';
-import type { AssetName } from './assets.ts';
+import { createApi } from '../api.ts';
 import type { Cookies } from '../session/cookies.ts';
-import { renderPage } from './layout.ts';
-import type { Person } from './layout.ts';
-import { sameToken } from '../session/session.ts';
 import type { Session, Sessions } from '../session/session.ts';
+import { sameToken } from '../session/session.ts';
+import type { AssetName } from './assets.ts';
+import type { Person } from './layout.ts';
+import { renderPage } from './layout.ts';
 
 /** What every page and form of a signed-in person goes through. */
 
@@ -25,6 +26,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     visit: Visit | null;
+    /** Of a form that was sent when it had ended (kept-form.ts): no visit. */
+    lapsed: Session | null;
   }
 }
 
@@ -32,6 +35,8 @@ interface PageOptions {
   title: string;
   /** null: for everybody who is signed in. */
   scope: Scope | null;
+  /** Bytes of a form that has more than others. */
+  bodyLimit?: number;
 }
 
 /** One request of a signed-in person. */
@@ -42,6 +47,8 @@ export interface Visit {
   actor: string;
   api: Api;
   auditRecords: AuditRecords;
+  /** For a form that is shown again without having asked the API, which logs what it refuses itself. */
+  logRefused(): void;
   params: Record<string, string>;
   query: URLSearchParams;
   /** What a form sent; empty on a page. */
@@ -49,10 +56,19 @@ export interface Visit {
 }
 
 /** What is answered: a page, or where to go on. */
-export type Shown = { content: Html; title?: string; status?: number; assets?: readonly AssetName[] } | { goTo: string };
+export type Shown =
+  | { content: Html; title?: string; status?: number; assets?: readonly AssetName[] }
+  | { goTo: string };
 
 const contentPolicy = [
-  "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
 ].join('; ');
 
 export interface FrameOptions {
@@ -60,15 +76,23 @@ export interface FrameOptions {
   cookie: Cookies;
   verifyToken: VerifyToken;
   auditRecords: AuditRecords;
+  logger: Logger;
   /** Origin of the public URL: besides the request's own host, where forms may come from. */
   origin: string;
 }
 
 /** Headers of every answer of the dashboard, then the session of those that need one. */
-export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyToken, auditRecords }: FrameOptions) {
+export function createEntrance(
+  app: FastifyInstance,
+  { sessions, cookie, verifyToken, auditRecords, logger }: FrameOptions,
+) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     // With no-referrer a browser says of its own forms that they come from nowhere.
-    reply.headers({ 'content-security-policy': contentPolicy, 'referrer-policy': 'same-origin', 'cross-origin-opener-policy': 'same-origin' });
+    reply.headers({
+      'content-security-policy': contentPolicy,
+      'referrer-policy': 'same-origin',
+      'cross-origin-opener-policy': 'same-origin',
+    });
     for (const header of ['access-control-allow-origin', 'access-control-expose-headers']) reply.removeHeader(header);
     if (request.routeOptions.config.open === true) return;
     const sealed = cookie.read(request.headers);
@@ -76,7 +100,9 @@ export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyT
     const caller = session && (await verifyToken(session.token));
     if (!session || !caller) {
       if (sealed !== undefined) cookie.clear(reply);
-      return toSignIn(request, reply);
+      const isForm = request.method === 'POST' && request.routeOptions.config.page !== undefined;
+      request.lapsed = isForm && sealed !== undefined ? (sessions.read(sealed) ?? null) : null;
+      return request.lapsed ? undefined : toSignIn(request, reply);
     }
     request.caller = caller;
     const { scopes } = caller;
@@ -87,6 +113,7 @@ export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyT
       actor: caller.actor,
       api: createApi(app, request, session.token),
       auditRecords,
+      logRefused: () => logRefused(logger, request, 'validation_failed'),
       params: (request.params ?? {}) as Record<string, string>,
       query: url.searchParams,
       fields: new URLSearchParams(),
@@ -98,11 +125,16 @@ export function createEntrance(app: FastifyInstance, { sessions, cookie, verifyT
   };
 }
 
-/** To the sign-in page, and afterwards back to the page that was asked for. */
-function toSignIn(request: FastifyRequest, reply: FastifyReply): void {
+/** To the sign-in page, and afterwards back to the page that was asked for, or to `after`. */
+export function toSignIn(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  after = request.method === 'GET' ? request.url : undefined,
+): void {
   // What htmx fetches becomes a part of the page, redirects included; this way the whole page goes.
-  if (request.headers['hx-request'] !== undefined) return void reply.code(204).header('hx-redirect', '/admin/login').send();
-  void reply.redirect(`/admin/login${request.method === 'GET' ? `?to=${encodeURIComponent(request.url)}` : ''}`, 303);
+  if (request.headers['hx-request'] !== undefined)
+    return void reply.code(204).header('hx-redirect', '/admin/login').send();
+  void reply.redirect(`/admin/login${after === undefined ? '' : `?to=${encodeURIComponent(after)}`}`, 303);
 }
 
 export function visitOf(request: FastifyRequest): Visit {
@@ -116,7 +148,12 @@ function actionOf(kind: 'page' | 'form', url: string): { action?: string } {
 }
 
 /** A page; it changes nothing. */
-export function addPage(app: FastifyInstance, url: string, page: PageOptions, show: (visit: Visit) => Shown | Promise<Shown>): void {
+export function addPage(
+  app: FastifyInstance,
+  url: string,
+  page: PageOptions,
+  show: (visit: Visit) => Shown | Promise<Shown>,
+): void {
   app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
     const visit = visitOf(request);
     checkScope(visit.person, page.scope);
@@ -124,15 +161,50 @@ export function addPage(app: FastifyInstance, url: string, page: PageOptions, sh
   });
 }
 
-/** A file of a list, made while it is sent, after a record of who took it. What `make` throws is a page that says so. */
-export function addDownload(app: FastifyInstance, url: string, page: PageOptions, make: (visit: Visit) => Promise<AsyncIterable<string>>): void {
+/** A file that the API makes, which records who took it. What `make` throws is a page that says so. */
+export function addFile(
+  app: FastifyInstance,
+  url: string,
+  page: PageOptions,
+  type: string,
+  make: (visit: Visit) => Promise<Buffer>,
+): void {
+  app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
+    const visit = visitOf(request);
+    checkScope(visit.person, page.scope);
+    const file = await make(visit);
+    const extension = url.slice(url.lastIndexOf('.'));
+    return reply
+      .headers({
+        'content-type': type,
+        'content-disposition': `attachment; filename="${page.title.toLowerCase()}${extension}"`,
+      })
+      .send(file);
+  });
+}
+
+/**
+ * A file of a list, made while it is sent, after a record of who took it. What `make` throws is a
+ * page that says so.
+ */
+export function addDownload(
+  app: FastifyInstance,
+  url: string,
+  page: PageOptions,
+  make: (visit: Visit) => Promise<AsyncIterable<string>>,
+): void {
   app.get(url, { config: { page, ...actionOf('page', url) } }, async (request, reply) => {
     const visit = visitOf(request);
     checkScope(visit.person, page.scope);
     const lines = await make(visit);
     await recordExport(request, visit);
     const fileName = `${page.title.toLowerCase().replace(/[^a-z0-9]+/g, '-')}.csv`;
-    return reply.headers({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${fileName}"` }).send(Readable.from(lines));
+    return reply
+      .headers({
+        'content-type': 'text/csv; charset=utf-8',
+        'content-disposition': `attachment; filename="${fileName}"`,
+      })
+      .send(Readable.from(lines));
   });
 }
 
@@ -141,15 +213,30 @@ async function recordExport(request: FastifyRequest, { auditRecords, query, para
   const file = request.routeOptions.url?.replace('/admin/ui/', '') ?? '';
   const actor = request.caller?.actor ?? '';
   const resource_id = Object.values(params)[0] ?? null;
-  await auditRecords.record(request, { actor, action: 'export', resource_id, outcome: 'success', details: { file, filters: filtersOf(Object.fromEntries(query)) } }).catch(() => {
-    throw new Refused(unavailable);
-  });
+  await auditRecords
+    .record(request, {
+      actor,
+      action: 'export',
+      resource_id,
+      outcome: 'success',
+      details: { file, filters: filtersOf(Object.fromEntries(query)) },
+    })
+    .catch(() => {
+      throw new Refused(unavailable);
+    });
   auditRecords.done(request, 'export');
 }
 
 /** What a form is sent to. */
-export function addForm(app: FastifyInstance, url: string, page: PageOptions, take: (visit: Visit) => Shown | Promise<Shown>, { origin }: Pick<FrameOptions, 'origin'>): void {
-  app.post(url, { config: { page, ...actionOf('form', url) } }, async (request, reply) => {
+export function addForm(
+  app: FastifyInstance,
+  url: string,
+  page: PageOptions,
+  take: (visit: Visit) => Shown | Promise<Shown>,
+  { origin }: Pick<FrameOptions, 'origin'>,
+): void {
+  const limit = page.bodyLimit === undefined ? {} : { bodyLimit: page.bodyLimit };
+  app.post(url, { ...limit, config: { page, ...actionOf('form', url) } }, async (request, reply) => {
     const visit = visitOf(request);
     visit.fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     checkOwnForm(request, visit, origin);
@@ -158,10 +245,20 @@ export function addForm(app: FastifyInstance, url: string, page: PageOptions, ta
   });
 }
 
-function answer(request: FastifyRequest, reply: FastifyReply, { person }: Visit, title: string, shown: Shown): FastifyReply {
+function answer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { person }: Visit,
+  title: string,
+  shown: Shown,
+): FastifyReply {
   if ('goTo' in shown) return reply.redirect(shown.goTo, 303);
   const path = request.url.split('?', 1)[0] ?? '';
-  return sendPage(reply, shown.status ?? 200, renderPage({ title: shown.title ?? title, content: shown.content, assets: shown.assets, person, path }));
+  return sendPage(
+    reply,
+    shown.status ?? 200,
+    renderPage({ title: shown.title ?? title, content: shown.content, assets: shown.assets, person, path }),
+  );
 }
 
 export function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {
@@ -173,9 +270,15 @@ function checkScope({ scopes }: Person, scope: Scope | null): void {
 }
 
 /** A form was sent by our own page: browsers say where it comes from, and no other page knows the session's token. */
-export function checkOwnForm(request: FastifyRequest, { session, fields }: Visit, origin: string): void {
+export function checkOwnForm(
+  request: FastifyRequest,
+  { session, fields }: Pick<Visit, 'session' | 'fields'>,
+  origin: string,
+): void {
   const { 'sec-fetch-site': site, origin: from, host } = request.headers;
-  const isForeign = (site !== undefined && site !== 'same-origin') || (from !== undefined && from !== origin && from.replace(/^https?:\/\//, '') !== host);
+  const isForeign =
+    (site !== undefined && site !== 'same-origin') ||
+    (from !== undefined && from !== origin && from.replace(/^https?:\/\//, '') !== host);
   if (isForeign || !sameToken(fields.get('csrf_token') ?? '', session.csrf)) throw new ForeignForm();
 }
 

@@ -1,7 +1,8 @@
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import { assetPath } from './assets.ts';
+import { html } from '#libs/service/html.ts';
 import type { AssetName } from './assets.ts';
+import { assetPath } from './assets.ts';
+import { decimalMark } from './formats.ts';
 import { sectionsOf } from './navigation.ts';
 
 /** Who looks at a page. */
@@ -24,11 +25,19 @@ export interface PageParts {
 }
 
 /** htmx must neither write styles into the page nor evaluate text: the content policy allows neither. */
-const htmxConfig = JSON.stringify({ includeIndicatorStyles: false, includeIndicatorCSS: false, allowEval: false, allowScriptTags: false, selfRequestsOnly: true, historyCacheSize: 0 });
+const htmxConfig = JSON.stringify({
+  includeIndicatorStyles: false,
+  includeIndicatorCSS: false,
+  allowEval: false,
+  allowScriptTags: false,
+  selfRequestsOnly: true,
+  historyCacheSize: 0,
+});
 
 /** A whole page. */
 export function renderPage({ title, content, person, path = '', assets = [] }: PageParts): string {
-  return `<!doctype html>\n${html`<html lang="en">
+  return `<!doctype html>\n${
+    html`<html lang="en" data-decimal="${decimalMark()}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -50,7 +59,8 @@ ${assets.map((name) => (name.endsWith('.css') ? html`<link rel="stylesheet" href
 ${content}
 </main>
 </body>
-</html>`.text}\n`;
+</html>`.text
+  }\n`;
 }
 
 /** Without any of them a search finds nothing. */
@@ -60,7 +70,7 @@ function signedInBar({ name, scopes, csrf }: Person, path: string): Html {
   const isHere = (url: string) => path === url || (url !== '/admin/ui' && path.startsWith(`${url}/`));
   return html`<a class="brand" href="/admin/ui">Core Banking</a>
 <nav aria-label="Sections"><ul>${sectionsOf(scopes).map(({ url, title, count }) => html`<li><a href="${url}"${isHere(url) && html` aria-current="page"`}>${title}${count && scopes.has(count.scope) && html` <span hx-get="${count.url}" hx-trigger="load" hx-select="#${count.id}"></span>`}</a></li>`)}</ul></nav>
-${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" placeholder="Number, name, phone, reference, id …" autocomplete="off"><button>Find</button></form></search>`}
+${searchKinds.some((scope) => scopes.has(scope)) && html`<search><form class="find" method="get" action="/admin/ui/find"><input type="search" name="q" required maxlength="255" aria-label="Find anything" aria-keyshortcuts="/" placeholder="Find anything ( / )" autocomplete="off"><button>Find</button></form></search>`}
 <form class="person" method="post" action="/admin/logout">${csrfField(csrf)}<span>${name}</span> <button class="outline secondary">Sign out</button></form>`;
 }
 

@@ -1,6 +1,7 @@
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
+import { endOf, momentOf } from './formats.ts';
 import type { Visit } from './frame.ts';
 import { pager } from './show.ts';
 
@@ -10,8 +11,10 @@ export interface Filter {
   name: string;
   label: string;
   hint?: string;
-  /** What can be chosen, besides any. */
-  options?: readonly string[];
+  /** What can be chosen, besides any: the values, or values with their texts. */
+  options?: readonly (string | readonly [value: string, text: string])[];
+  /** Nothing to enter: a link has set it, and what it says is shown with the way to take it off. */
+  fromLink?: (value: string) => Html | string;
 }
 
 export interface List<Row> {
@@ -26,7 +29,7 @@ export interface List<Row> {
   pageSize?: number;
   /** It can be taken along as CSV, from the page's address with `.csv`. */
   hasCsv?: boolean;
-  show: (rows: readonly Row[], sorting: Sorting) => Html | Promise<Html>;
+  show: (rows: readonly Row[], sorting: Sorting, visit: Visit) => Html | Promise<Html>;
 }
 
 /** Which end of time a list begins at, and the same list from the other one. */
@@ -35,19 +38,28 @@ export interface Sorting {
   href: string;
 }
 
-const dayMs = 86_400_000;
-const orders = [['desc', 'newest first'], ['asc', 'oldest first']] as const;
+const orders = [
+  ['desc', 'Newest first'],
+  ['asc', 'Oldest first'],
+] as const;
 
 /** The list's page; filters that the API refuses are told above them. */
-export async function showList<Row>({ api, query }: Visit, list: List<Row>): Promise<{ status?: number; content: Html }> {
-  const given = keptFilters(list, query);
+export async function showList<Row>(visit: Visit, list: List<Row>): Promise<{ status?: number; content: Html }> {
+  const given = keptFilters(list, visit.query);
   try {
-    const { data, next } = await api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
-    return { content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given))}${pager(list.url, given, next)}${list.hasCsv === true && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}` };
+    const { data, next, complete } = await visit.api.get<Row[]>(`${list.path}?${parametersOf(list, given)}`);
+    return {
+      content: html`${filterForm(list, given)}${await list.show(data, sortingOf(list, given), visit)}${complete === false && html`<p class="notice">This page is not complete: the search ended after 200,000 records. The next page goes on behind them; a filter by days is faster.</p>`}${pager(list.url, given, next)}${list.hasCsv === true && html`<p class="actions"><a href="${addressOf(`${list.url}.csv`, without(given, 'cursor'))}">All of these as CSV</a></p>`}`,
+    };
   } catch (error) {
     if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
-    const reasons = error.problem.errors?.map(({ field, message }) => inWords(list, field, message)).join('; ') ?? error.problem.message;
-    return { status: 400, content: html`${filterForm(list, given)}<p class="notice wrong" role="alert">These filters were not taken: ${reasons}.</p>` };
+    const reasons =
+      error.problem.errors?.map(({ field, message }) => inWords(list, field, message)).join('; ') ??
+      error.problem.message;
+    return {
+      status: 400,
+      content: html`${filterForm(list, given)}<p class="notice wrong" role="alert">These filters were not taken: ${reasons}.</p>`,
+    };
   }
 }
 
@@ -61,8 +73,17 @@ type Filters = Pick<List<unknown>, 'filters' | 'hasDays' | 'pageSize' | 'fixed' 
 
 /** What is filtered by, without what was left empty. */
 export function keptFilters({ filters, hasDays }: Filters, query: URLSearchParams): URLSearchParams {
-  const names = [...filters.map(({ name }) => name), ...(hasDays === true ? ['from_day', 'to_day'] : []), 'order', 'cursor'];
-  return new URLSearchParams([...query].map(([name, value]) => [name, value.trim()]).filter(([name, value]) => names.includes(name ?? '') && value !== '') as [string, string][]);
+  const names = [
+    ...filters.map(({ name }) => name),
+    ...(hasDays === true ? ['from_day', 'to_day'] : []),
+    'order',
+    'cursor',
+  ];
+  return new URLSearchParams(
+    [...query]
+      .map(([name, value]) => [name, value.trim()])
+      .filter(([name, value]) => names.includes(name ?? '') && value !== '') as [string, string][],
+  );
 }
 
 /** As the API takes them: days as moments, from the beginning of the one to the end of the other. */
@@ -70,19 +91,11 @@ export function parametersOf({ pageSize = 50, fixed = {} }: Filters, given: URLS
   const parameters = without(given, 'from_day', 'to_day');
   const [from, to] = [given.get('from_day'), given.get('to_day')];
   parameters.set('limit', String(pageSize));
-  if (from !== null) parameters.set('from', momentOf(from, 0));
-  if (to !== null) parameters.set('to', momentOf(to, dayMs));
+  if (from !== null) parameters.set('from', momentOf(from));
+  if (to !== null) parameters.set('to', endOf(to));
   for (const [name, value] of Object.entries(fixed)) parameters.set(name, value);
   return parameters;
 }
-
-/** The beginning of a day in UTC, or its end. What is no day goes to the API as it is, which says so. */
-export function momentOf(day: string, plusMs: number): string {
-  const ms = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(day) : Number.NaN;
-  return Number.isNaN(ms) ? day : new Date(ms + plusMs).toISOString();
-}
-/** The end of a day in UTC. */
-export const endOf = (day: string): string => momentOf(day, dayMs);
 
 function without(given: URLSearchParams, ...names: string[]): URLSearchParams {
   return new URLSearchParams([...given].filter(([name]) => !names.includes(name)));
@@ -102,17 +115,26 @@ function sortingOf({ url }: Filters, given: URLSearchParams): Sorting {
 
 function filterForm({ filters, hasDays, url }: Filters, given: URLSearchParams): Html {
   const isFiltered = [...given.keys()].some((name) => name !== 'cursor' && name !== 'order');
-  const option = (value: string, text: string, chosen: string | null) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`;
+  const option = (value: string, text: string, chosen: string | null) =>
+    html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`;
+  const choice = (each: string | readonly [string, string], chosen: string | null) =>
+    typeof each === 'string' ? option(each, each, chosen) : option(each[0], each[1], chosen);
   const control = ({ name, hint, options }: Filter) =>
     options
-      ? html`<select name="${name}">${option('', 'any', given.get(name))}${options.map((value) => option(value, value, given.get(name)))}</select>`
+      ? html`<select name="${name}">${option('', 'Any', given.get(name))}${options.map((each) => choice(each, given.get(name)))}</select>`
       : html`<input name="${name}" value="${given.get(name)}" placeholder="${hint}" autocomplete="off">`;
   // What has no filter is turned around by its column.
   if (filters.length === 0 && hasDays !== true) return html``;
+  const linked = filters.flatMap(({ name, fromLink }) => {
+    const value = given.get(name);
+    return fromLink && value !== null ? [{ name, value, says: fromLink(value) }] : [];
+  });
+  // Open on a desk without being opened (admin.css).
   return html`<details class="filter"${isFiltered && html` open`}><summary>Filter and order</summary><form method="get" action="${url}" class="filters">
-${filters.map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
+${linked.map(({ name, value, says }) => html`<input type="hidden" name="${name}" value="${value}"><p class="chip">${says} <a href="${addressOf(url, without(given, name, 'cursor'))}">Show all</a></p>`)}
+${filters.filter(({ fromLink }) => !fromLink).map((filter) => html`<label>${filter.label} ${control(filter)}</label>`)}
 ${hasDays === true && html`<label>From (day) <input type="date" name="from_day" value="${given.get('from_day')}"></label><label>To (day) <input type="date" name="to_day" value="${given.get('to_day')}"></label>`}
 <label>Order <select name="order">${orders.map(([value, text]) => option(value, text, given.get('order')))}</select></label>
-<p class="actions"><button>Filter</button> <a href="${url}">Clear</a></p>
+<p class="actions"><button>Filter</button>${isFiltered && html` <a href="${url}">Clear</a>`}</p>
 </form></details>`;
 }

@@ -12,20 +12,70 @@ export interface Section {
 }
 
 /** Who may ask for what needs an approval, or decide about it. */
-const approvalScopes: readonly Scope[] = ['approvals:write', 'transactions:reverse', 'accounts:status', 'keys:manage', 'ops:manage', 'transactions:write', 'transfers:write', 'accounts:write'];
+const approvalScopes: readonly Scope[] = [
+  'approvals:write',
+  'transactions:reverse',
+  'accounts:status',
+  'keys:manage',
+  'ops:manage',
+  'transactions:write',
+  'transfers:write',
+  'holds:write',
+  'accounts:write',
+];
 
 /** The sections of the dashboard. */
 const navigation: readonly Section[] = [
   { url: '/admin/ui', title: 'Home', about: 'Where you are.', scope: null },
-  { url: '/admin/ui/clients', title: 'Clients', about: 'Find, open and change clients, with their accounts.', scope: 'clients:read' },
-  { url: '/admin/ui/accounts', title: 'Accounts', about: 'Balances, transactions, entries, statements; freeze, unfreeze, activate, deactivate.', scope: 'accounts:read' },
   {
-    url: '/admin/ui/approvals', title: 'Approvals', about: 'What waits for a second person, and what became of it.', scope: approvalScopes,
+    url: '/admin/ui/counter',
+    title: 'Counter',
+    about: 'Deposit, withdraw, transfer and repay loans, with a receipt.',
+    scope: ['transactions:write', 'transfers:write'],
+  },
+  {
+    url: '/admin/ui/clients',
+    title: 'Clients',
+    about: 'Find, open and change clients, with their accounts.',
+    scope: 'clients:read',
+  },
+  {
+    url: '/admin/ui/accounts',
+    title: 'Accounts',
+    about: 'Balances, transactions, entries, statements; freeze, unfreeze, activate, deactivate.',
+    scope: 'accounts:read',
+  },
+  {
+    url: '/admin/ui/transactions',
+    title: 'Transactions',
+    about: 'Every posting of the bank, by day, type, amount, status and who entered it.',
+    scope: 'transactions:read',
+  },
+  {
+    url: '/admin/ui/approvals',
+    title: 'Approvals',
+    about: 'What waits for a second person, and what became of it.',
+    scope: approvalScopes,
     count: { url: '/admin/ui/approvals/count', id: 'waiting-approvals', scope: 'approvals:write' },
   },
-  { url: '/admin/ui/books', title: 'Books', about: 'Trial balance per currency, Teller and Vault, the last check of every entry, postings over time.', scope: 'books:read' },
-  { url: '/admin/ui/operations', title: 'Operations', about: 'Services, outboxes, dead letters, consumer lag.', scope: 'books:read' },
-  { url: '/admin/ui/api-keys', title: 'API keys', about: 'Create, rotate and revoke the keys by which programs reach the bank.', scope: 'keys:manage' },
+  {
+    url: '/admin/ui/books',
+    title: 'Books',
+    about: 'Trial balance per currency, Teller and Vault, the last check of every entry, postings over time.',
+    scope: 'books:read',
+  },
+  {
+    url: '/admin/ui/operations',
+    title: 'Operations',
+    about: 'Services, outboxes, dead letters, consumer lag.',
+    scope: 'books:read',
+  },
+  {
+    url: '/admin/ui/api-keys',
+    title: 'API keys',
+    about: 'Create, rotate and revoke the keys by which programs reach the bank.',
+    scope: 'keys:manage',
+  },
   { url: '/admin/ui/audit', title: 'Audit', about: 'Who did or was refused what, and when.', scope: 'audit:read' },
 ];
 

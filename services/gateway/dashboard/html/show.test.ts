@@ -15,19 +15,35 @@ describe('what pages show', () => {
   });
 
   it('a time is shown to the second, with its exact moment for machines; none as a dash', () => {
-    expect(timeOf('2026-01-02T03:04:05.678Z').text).toBe('<time datetime="2026-01-02T03:04:05.678Z">2026-01-02 03:04:05</time>');
+    expect(timeOf('2026-01-02T03:04:05.678Z').text).toBe(
+      '<time datetime="2026-01-02T03:04:05.678Z">2026-01-02 03:04:05</time>',
+    );
     expect(timeOf(null).text).toContain('–');
   });
 
   it('a table without rows says so', () => {
-    expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], [], 'There are none.').text).toBe('<p role="status">There are none.</p>');
-    expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], ['<a>'], '').text).toContain('<td data-title="Name"><div>&lt;a&gt;</div></td>');
+    expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], [], 'There are none.').text).toBe(
+      '<p role="status">There are none.</p>',
+    );
+    expect(table('Keys', [{ title: 'Name', show: (row: string) => row }], ['<a>'], '').text).toContain(
+      '<td data-title="Name"><div>&lt;a&gt;</div></td>',
+    );
   });
 
   it('rows of a list that the API turns around can be sorted by the other columns, two at least', () => {
-    const columns = [{ title: 'When', sort: { direction: 'descending', href: '?order=asc' } as const, show: () => 'x' }, { title: 'Who', show: () => '' }, { title: 'Amount', isNumber: true, show: () => '1' }, { title: 'Change', isPlain: true, show: () => 'x' }];
+    const columns = [
+      { title: 'When', sort: { direction: 'descending', href: '?order=asc' } as const, show: () => 'x' },
+      { title: 'Who', show: () => '' },
+      { title: 'Amount', isNumber: true, show: () => '1' },
+      { title: 'Change', isPlain: true, show: () => 'x' },
+    ];
     const { text } = table('Rows', columns, ['a', 'b'], '');
-    expect([...text.matchAll(/<th scope="col"([^>]*)>/g)].map(([, attributes]) => attributes)).toEqual([' aria-sort="descending"', ' data-sort="text"', ' class="number" data-sort="number"', '']);
+    expect([...text.matchAll(/<th scope="col"([^>]*)>/g)].map(([, attributes]) => attributes)).toEqual([
+      ' aria-sort="descending"',
+      ' data-sort="text"',
+      ' class="number" data-sort="number"',
+      '',
+    ]);
     expect(text).toContain('<td data-title="Who" data-blank>');
     expect(table('Rows', columns, ['a'], '').text).not.toContain('data-sort');
     expect(table('Rows', columns.slice(1), ['a', 'b'], '').text).not.toContain('data-sort');
@@ -39,22 +55,52 @@ describe('what pages show', () => {
     expect(pager('/p', new URLSearchParams('a=1&cursor=x'), undefined).text).toContain('href="/p?a=1"');
   });
 
-  it.each([['-5', 'USD', '-5.00'], ['0.1', 'KWD', '0.100'], ['7', 'JPY', '7'], ['1.25', null, '1.25']])('%s %s is %s for machines', (decimal, currency, written) => {
+  it.each([
+    ['-5', 'USD', '-5.00'],
+    ['0.1', 'KWD', '0.100'],
+    ['7', 'JPY', '7'],
+    ['1.25', null, '1.25'],
+  ])('%s %s is %s for machines', (decimal, currency, written) => {
     expect(plainMoney(decimal, currency)).toBe(written);
   });
 
   it('an id leads to the page of what it names, where there is one', () => {
     const bits = 'a'.repeat(32);
-    const paths = ['clients/cli', 'accounts/acc', 'transactions/txn', 'transfers/trf', 'api-keys/key', 'operations/dead-letters/dlt'];
-    expect(paths.map((path) => pageOf(`${path.slice(-3)}_${bits}`))).toEqual(paths.map((path) => `/admin/ui/${path}_${bits}`));
+    const paths = [
+      'clients/cli',
+      'accounts/acc',
+      'transactions/txn',
+      'transfers/trf',
+      'api-keys/key',
+      'operations/dead-letters/dlt',
+    ];
+    expect(paths.map((path) => pageOf(`${path.slice(-3)}_${bits}`))).toEqual(
+      paths.map((path) => `/admin/ui/${path}_${bits}`),
+    );
     expect(pageOf(`ses_${bits}`)).toBeUndefined();
-    expect([resourceLink(`key_${bits}`, new Set(['keys:manage'])).text, resourceLink(`key_${bits}`, new Set(['audit:read'])).text]).toEqual([`<a href="/admin/ui/api-keys/key_${bits}"><code>key_${bits}</code></a>`, `<code>key_${bits}</code>`]);
+    expect([
+      resourceLink(`key_${bits}`, new Set(['keys:manage'])).text,
+      resourceLink(`key_${bits}`, new Set(['audit:read'])).text,
+    ]).toEqual([`<a href="/admin/ui/api-keys/key_${bits}"><code>key_${bits}</code></a>`, `<code>key_${bits}</code>`]);
     expect(idLink('acc_"><b>').text).toBe('<code>acc_&quot;&gt;&lt;b&gt;</code>');
   });
 
   it('the chart has a point for every hour, 0 where nothing was posted', () => {
-    const period = { currency: 'USD', unit: 'hour', from: '2026-01-02T03:30:00.000Z', to: '2026-01-02T06:00:00.000Z', complete: true, counted_from: '' } as const;
+    const period = {
+      currency: 'USD',
+      unit: 'hour',
+      from: '2026-01-02T03:30:00.000Z',
+      to: '2026-01-02T06:00:00.000Z',
+      complete: true,
+      counted_from: '',
+    } as const;
     const at = Date.parse('2026-01-02T03:00:00.000Z') / 1000;
-    expect(pointsOf({ ...period, buckets: [{ start: '2026-01-02T04:00:00.000Z', operations: 2, amount: '12.5' }] })).toEqual([[at, at + 3600, at + 7200], [0, 2, 0], [0, 12.5, 0]]);
+    expect(
+      pointsOf({ ...period, buckets: [{ start: '2026-01-02T04:00:00.000Z', operations: 2, amount: '12.5' }] }),
+    ).toEqual([
+      [at, at + 3600, at + 7200],
+      [0, 2, 0],
+      [0, 12.5, 0],
+    ]);
   });
 });

@@ -1,20 +1,27 @@
-import { currencyDigits, isCurrency } from '#libs/contracts/money.ts';
+import { currencyDigits, fromMinor, isCurrency, toMinor } from '#libs/contracts/money.ts';
 import type { Scope } from '#libs/contracts/scopes.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { decimalMark, timeText, wholeText, zoneAt } from './formats.ts';
 
 /** How values look on pages. */
 
-/** A moment, to the second, in UTC; a dash for none. */
+/** A moment, to the second, as the bank writes it, with UTC on demand; a dash for none. */
 export function timeOf(iso: string | null): Html {
-  return iso === null ? html`<span class="quiet">–</span>` : html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
+  if (iso === null) return html`<span class="quiet">–</span>`;
+  const [shown, utc] = [timeText(iso), `${iso.slice(0, 10)} ${iso.slice(11, 19)}`];
+  return html`<time datetime="${iso}"${shown !== utc && html` title="${utc} UTC"`}>${shown}</time>`;
 }
 
-/** An amount with all digits of its currency and blanks between thousands; exact, whatever its size. */
+/** The same where no page says what its times are. */
+export function fullTimeOf(iso: string | null): Html {
+  return iso === null ? timeOf(iso) : html`${timeOf(iso)} ${zoneAt(iso)}`;
+}
+
+/** An amount with all digits of its currency, as the bank groups them; exact, whatever its size. */
 export function moneyText(decimal: string, currency: string | null): string {
   const [whole = '', fraction] = plainMoney(decimal, currency).replace(/^-/, '').split('.');
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, '\u00a0');
-  return `${decimal.startsWith('-') ? '−' : ''}${grouped}${fraction === undefined ? '' : `.${fraction}`}`;
+  return `${decimal.startsWith('-') ? '−' : ''}${wholeText(whole)}${fraction === undefined ? '' : `${decimalMark()}${fraction}`}`;
 }
 
 /** The same for machines: an amount with all digits of its currency, and nothing else. */
@@ -30,8 +37,14 @@ interface Place {
   scope: Scope;
 }
 const places: Record<string, Place> = {
-  cli: { path: 'clients', scope: 'clients:read' }, acc: { path: 'accounts', scope: 'accounts:read' }, txn: { path: 'transactions', scope: 'transactions:read' },
-  trf: { path: 'transfers', scope: 'transactions:read' }, key: { path: 'api-keys', scope: 'keys:manage' }, dlt: { path: 'operations/dead-letters', scope: 'ops:manage' },
+  cli: { path: 'clients', scope: 'clients:read' },
+  acc: { path: 'accounts', scope: 'accounts:read' },
+  txn: { path: 'transactions', scope: 'transactions:read' },
+  trf: { path: 'transfers', scope: 'transactions:read' },
+  hld: { path: 'holds', scope: 'transactions:read' },
+  bat: { path: 'counter/batches', scope: 'transactions:read' },
+  key: { path: 'api-keys', scope: 'keys:manage' },
+  dlt: { path: 'operations/dead-letters', scope: 'ops:manage' },
 };
 
 function placeOf(id: string): Place | undefined {
@@ -56,8 +69,31 @@ export function idLink(id: string, text?: Html | string): Html {
   return page === undefined ? html`${shown}` : html`<a href="${page}">${shown}</a>`;
 }
 
+/**
+ * An id as people need it: they see where it begins and ends, whoever marks or hears it gets all of
+ * it, and one click copies it.
+ */
+export function idText(id: string): Html {
+  const parts = /^([a-z]{3}_.{4})(.+)(.{4})$/.exec(id);
+  if (!parts) return html`<code>${id}</code>`;
+  return html`<code class="id" title="${id}">${parts[1]}<span>${parts[2]}</span>${parts[3]}</code> <button type="button" class="copy-id" data-copy-text="${id}" aria-label="Copy the id" hidden>Copy</button>`;
+}
+
+/** What these amounts are together, by currency; nothing of a single one. */
+export function totalText(rows: readonly { amount: string; currency: string | null }[]): string {
+  const sums = new Map<string, bigint>();
+  for (const { amount, currency } of rows) {
+    const minor = currency !== null && isCurrency(currency) ? toMinor(amount.replace(/^-/, ''), currency) : '';
+    if (currency !== null && typeof minor === 'bigint')
+      sums.set(currency, (sums.get(currency) ?? 0n) + (amount.startsWith('-') ? -minor : minor));
+  }
+  return [...sums].map(([currency, sum]) => `${moneyText(fromMinor(sum, currency), currency)} ${currency}`).join(', ');
+}
+
 /** Facts about one thing; what is absent is left out. */
-export function facts(pairs: readonly (readonly [name: string, value: Html | string | false | null | undefined])[]): Html {
+export function facts(
+  pairs: readonly (readonly [name: string, value: Html | string | false | null | undefined])[],
+): Html {
   const known = pairs.filter(([, value]) => value !== false && value !== null && value !== undefined && value !== '');
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
@@ -81,21 +117,34 @@ export interface Column<Row> {
 }
 
 /**
- * A table that scrolls by itself where it is wider than the screen; `empty` is said when it has no rows. Where a column can be
- * turned around by the API, the rows that are shown can be sorted by the others too (admin.js).
+ * A table that scrolls by itself where it is wider than the screen; `empty` is said when it has no
+ * rows. Where a column can be turned around by the API, the rows that are shown can be sorted by
+ * the others too (admin.js).
  */
-export function table<Row>(caption: string, columns: readonly Column<Row>[], rows: readonly Row[], empty: string): Html {
+export function table<Row>(
+  caption: string,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  empty: string,
+): Html {
   if (rows.length === 0) return html`<p role="status">${empty}</p>`;
   const align = ({ isNumber }: Column<Row>) => isNumber === true && html` class="number"`;
-  const isBlank = (shown: Html | string) => (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';
+  const isBlank = (shown: Html | string) =>
+    (typeof shown === 'string' ? shown : shown.text.replace(/<[^>]*>/g, '')).trim() === '';
   // On a narrow screen each row is a list, says the titles itself, and leaves out what is blank.
   const cell = (column: Column<Row>, row: Row) => {
     const shown = column.show(row);
     return html`<td data-title="${column.title}"${isBlank(shown) && html` data-blank`}${align(column)}><div>${shown}</div></td>`;
   };
-  const head = ({ title, sort }: Column<Row>) => (sort ? html`<a href="${sort.href}">${title} <span aria-hidden="true">${sort.direction === 'ascending' ? '↑' : '↓'}</span></a>` : title);
+  const head = ({ title, sort }: Column<Row>) =>
+    sort
+      ? html`<a href="${sort.href}">${title} <span aria-hidden="true">${sort.direction === 'ascending' ? '↑' : '↓'}</span></a>`
+      : title;
   const isList = rows.length > 1 && columns.some(({ sort }) => sort !== undefined);
-  const sorted = ({ sort, isNumber, isPlain }: Column<Row>) => (sort ? html` aria-sort="${sort.direction}"` : isList && isPlain !== true && html` data-sort="${isNumber === true ? 'number' : 'text'}"`);
+  const sorted = ({ sort, isNumber, isPlain }: Column<Row>) =>
+    sort
+      ? html` aria-sort="${sort.direction}"`
+      : isList && isPlain !== true && html` data-sort="${isNumber === true ? 'number' : 'text'}"`;
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table class="striped">
 <thead><tr>${columns.map((column) => html`<th scope="col"${align(column)}${sorted(column)}>${head(column)}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${columns.map((column) => cell(column, row))}</tr>`)}</tbody>

@@ -1,53 +1,125 @@
 import type { FastifyInstance } from 'fastify';
-import { currencies } from '#libs/contracts/money.ts';
+import { currencies, isCurrency } from '#libs/contracts/money.ts';
+import type { Account, Client, Entry, EntryLine, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
 import { accountStatus, accountType, transactionStatus, transactionType } from '#libs/contracts/resources.ts';
-import type { Account, Client, Entry, StatusTransition, Transaction } from '#libs/contracts/resources.ts';
+import type { Html } from '#libs/service/html.ts';
 import { html } from '#libs/service/html.ts';
-import { accountFacts, accountParts, accountTable, changes, entryTable, historyTable, openingForm, statusActions, statusChanges, statusForm, transactionTable } from './account-views.ts';
-import type { StatusChange } from './account-views.ts';
 import { keyNamesOf } from '../html/actors.ts';
-import { waitingFor } from './approval-views.ts';
-import { nameOf } from './client-views.ts';
-import { csvOf } from '../html/csv.ts';
+import type { TypedAmount } from '../html/amounts.ts';
+import { jsonNumber, typedAmount } from '../html/amounts.ts';
 import type { CsvColumn } from '../html/csv.ts';
+import { csvOf } from '../html/csv.ts';
+import { zoneText } from '../html/formats.ts';
+import type { Wrong } from '../html/forms.ts';
 import { enteredIn, idempotencyKeyOf, orForm, unconfirmed } from '../html/forms.ts';
-import { addDownload, addForm, addPage } from '../html/frame.ts';
 import type { FrameOptions, Visit } from '../html/frame.ts';
-import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { addDownload, addForm, addPage } from '../html/frame.ts';
 import type { List } from '../html/lists.ts';
-import { plainMoney } from '../html/show.ts';
+import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { clientsBy } from '../html/owners.ts';
+import { idText, plainMoney } from '../html/show.ts';
+import { holdsOn } from './account-holds.ts';
+import type { StatusChange } from './account-views.ts';
+import {
+  accountFacts,
+  accountParts,
+  accountTable,
+  changes,
+  entryTable,
+  historyTable,
+  movementTable,
+  openingForm,
+  statusActions,
+  statusChanges,
+  statusForm,
+  transactionTable,
+} from './account-views.ts';
+import { waitingFor } from './approval-views.ts';
+import { counterActions } from './counter-views.ts';
 
 const url = '/admin/ui/accounts';
 
 const list: List<Account> = {
-  url, path: '/accounts', hasCsv: true, show: accountTable,
+  url,
+  path: '/accounts',
+  hasCsv: true,
+  show: async (rows, sort, visit) =>
+    accountTable(
+      rows,
+      sort,
+      await clientsBy(
+        visit,
+        rows.map(({ client_id }) => client_id),
+      ),
+    ),
   filters: [
-    { name: 'account_type', label: 'Type', options: accountType.options }, { name: 'status', label: 'Status', options: accountStatus.options },
-    { name: 'currency', label: 'Currency', options: currencies }, { name: 'client_id', label: 'Client', hint: 'cli_…' },
+    { name: 'account_type', label: 'Type', options: accountType.options },
+    { name: 'status', label: 'Status', options: accountStatus.options },
+    { name: 'currency', label: 'Currency', options: currencies },
+    { name: 'client_id', label: 'Client', fromLink: (id) => html`Of the client ${idText(id)} alone.` },
   ],
 };
 
 const columns: CsvColumn<Account>[] = [
-  { title: 'account_id', value: (row) => row.account_id }, { title: 'account_number', value: (row) => row.account_number }, { title: 'client_id', value: (row) => row.client_id },
-  { title: 'account_type', value: (row) => row.account_type }, { title: 'status', value: (row) => row.status }, { title: 'balance', value: (row) => plainMoney(row.balance, row.currency) },
-  { title: 'currency', value: (row) => row.currency }, { title: 'created_at', value: (row) => row.created_at },
+  { title: 'account_id', value: (row) => row.account_id },
+  { title: 'account_number', value: (row) => row.account_number },
+  { title: 'client_id', value: (row) => row.client_id },
+  { title: 'account_type', value: (row) => row.account_type },
+  { title: 'status', value: (row) => row.status },
+  { title: 'balance', value: (row) => plainMoney(row.balance, row.currency) },
+  { title: 'currency', value: (row) => row.currency },
+  { title: 'created_at', value: (row) => row.created_at },
 ];
 
 /** Accounts: list, open, details with transactions, entries and status history; changes of status. */
 export function addAccounts(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'Accounts', scope: 'accounts:read' }, async (visit) => {
     const { status = 200, content } = await showList(visit, list);
-    return { status, content: html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}${content}<p class="quiet">Times are UTC.</p>` };
+    return {
+      status,
+      content: html`${visit.person.scopes.has('accounts:write') && html`<p><a role="button" href="${url}/new">Open an account</a></p>`}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
+    };
   });
-  addDownload(app, `${url}.csv`, { title: 'Accounts', scope: 'accounts:read' }, (visit) => csvOf(visit.api, { path: list.path, parameters: parametersOf(list, keptFilters(list, visit.query)), columns }));
+  addDownload(app, `${url}.csv`, { title: 'Accounts', scope: 'accounts:read' }, (visit) =>
+    csvOf(visit.api, { path: list.path, parameters: parametersOf(list, keptFilters(list, visit.query)), columns }),
+  );
   addOpening(app, options);
   addPage(app, `${url}/:account_id`, { title: 'Account', scope: 'accounts:read' }, showAccount);
-  addPart(app, { part: '/transactions', title: 'Transactions', scope: 'transactions:read', columns: transactionColumns }, transactionsOf);
-  addPart(app, { part: '/entries', title: 'Entries', scope: 'transactions:read', columns: entryColumns }, ({ params }) => ({ url: `${url}/${idIn(params)}/entries`, path: `/accounts/${idIn(params)}/entries`, filters: [], hasCsv: true, show: entryTable }));
-  addPart(app, { part: '/history', title: 'Status history', scope: 'accounts:read', columns: historyColumns }, (visit) => ({
-    url: `${url}/${idIn(visit.params)}/history`, path: `/accounts/${idIn(visit.params)}/status-transitions`, filters: [], hasCsv: true,
-    show: async (rows, sort) => historyTable(rows, await keyNamesOf(visit, rows.map(({ actor }) => actor)), sort),
-  }));
+  addPart(
+    app,
+    { part: '/transactions', title: 'Transactions', scope: 'transactions:read', columns: transactionColumns },
+    transactionsOf,
+  );
+  addPart(
+    app,
+    { part: '/entries', title: 'Entries', scope: 'transactions:read', columns: entryColumns },
+    ({ params }) => ({
+      url: `${url}/${idIn(params)}/entries`,
+      path: `/accounts/${idIn(params)}/entries`,
+      filters: [],
+      hasCsv: true,
+      show: entryTable,
+    }),
+  );
+  addPart(
+    app,
+    { part: '/history', title: 'Status history', scope: 'accounts:read', columns: historyColumns },
+    (visit) => ({
+      url: `${url}/${idIn(visit.params)}/history`,
+      path: `/accounts/${idIn(visit.params)}/status-transitions`,
+      filters: [],
+      hasCsv: true,
+      show: async (rows, sort) =>
+        historyTable(
+          rows,
+          await keyNamesOf(
+            visit,
+            rows.map(({ actor }) => actor),
+          ),
+          sort,
+        ),
+    }),
+  );
   for (const change of statusChanges) addStatusChange(app, change, options);
 }
 
@@ -64,22 +136,36 @@ export async function holderOf({ api, person }: Visit, { client_id }: Account): 
 
 const latest = 10;
 
+/** What was done, after the redirect of its form. */
+function saved(account: Account, said: string | null): Html | false {
+  const done = said === 'opened' ? 'opened' : changes[said as StatusChange]?.done;
+  return done !== undefined && html`<p class="notice" role="status">Account ${account.account_number} ${done}.</p>`;
+}
+
+/** On a desk: facts and what can be done on the left, what was booked on the right. */
 async function showAccount(visit: Visit) {
   const { api, person, query } = visit;
   const account = await accountOf(visit);
   const id = account.account_id;
-  const [holder, transactions, history] = await Promise.all([
+  const [holder, movements, history, holds] = await Promise.all([
     holderOf(visit, account),
-    person.scopes.has('transactions:read') ? api.get<Transaction[]>(`/transactions?account_id=${id}&limit=${latest}`) : undefined,
+    person.scopes.has('transactions:read')
+      ? api.get<EntryLine[]>(`/accounts/${id}/entries?limit=${latest}`)
+      : undefined,
     api.get<StatusTransition[]>(`/accounts/${id}/status-transitions?limit=${latest}`),
+    holdsOn(visit, account),
   ]);
-  const more = (part: string, text: string, next: string | undefined) => next !== undefined && html`<p><a href="${url}/${id}/${part}">${text}</a></p>`;
+  const names = await keyNamesOf(
+    visit,
+    history.data.map(({ actor }) => actor),
+  );
   return {
     title: `Account ${account.account_number}`,
-    content: html`${accountParts(id, '', person)}${query.has('saved') && html`<p class="notice" role="status">It is done.</p>`}
-${accountFacts(account, holder && nameOf(holder))}${statusActions(account, person)}
-${transactions && html`<h2>Latest transactions</h2>${transactionTable(transactions.data)}${more('transactions', 'All transactions', transactions.next)}`}
-<h2>Status history</h2>${historyTable(history.data, await keyNamesOf(visit, history.data.map(({ actor }) => actor)))}${more('history', 'Whole history', history.next)}`,
+    content: html`${accountParts(id, '', person)}${saved(account, query.get('saved'))}
+<div class="desk"><section class="side" aria-label="The account">${accountFacts(account, holder)}${counterActions(account, person)}${statusActions(account, person)}</section>
+<div>${movements && html`<h2>Latest movements</h2>${movementTable(movements.data)}<p class="actions"><a href="${url}/${id}/transactions">All transactions, refused ones too</a> <a href="${url}/${id}/statement">Statement</a></p>`}
+${holds}
+<h2>Status history</h2>${historyTable(history.data, names)}${history.next !== undefined && html`<p><a href="${url}/${id}/history">Whole history</a></p>`}</div></div>`,
   };
 }
 
@@ -91,77 +177,165 @@ interface Part<Row> {
 }
 
 /** A list of one account: its page, and the same as CSV. */
-function addPart<Row>(app: FastifyInstance, { part, title, scope, columns: csv }: Part<Row>, listOf: (visit: Visit) => List<Row>): void {
+function addPart<Row>(
+  app: FastifyInstance,
+  { part, title, scope, columns: csv }: Part<Row>,
+  listOf: (visit: Visit) => List<Row>,
+): void {
   addPage(app, `${url}/:account_id${part}`, { title, scope }, async (visit) => {
     const { account_id, account_number } = await accountOf(visit);
     const { status = 200, content } = await showList(visit, listOf(visit));
-    return { status, title: `${title} of account ${account_number}`, content: html`${accountParts(account_id, part, visit.person)}${content}<p class="quiet">Times are UTC.</p>` };
+    return {
+      status,
+      title: `${title} of account ${account_number}`,
+      content: html`${accountParts(account_id, part, visit.person)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
+    };
   });
   addDownload(app, `${url}/:account_id${part}.csv`, { title, scope }, (visit) => {
     const from = listOf(visit);
-    return csvOf(visit.api, { path: from.path, parameters: parametersOf(from, keptFilters(from, visit.query)), columns: csv });
+    return csvOf(visit.api, {
+      path: from.path,
+      parameters: parametersOf(from, keptFilters(from, visit.query)),
+      columns: csv,
+    });
   });
 }
 
 function transactionsOf({ params }: Visit): List<Transaction> {
   return {
-    url: `${url}/${idIn(params)}/transactions`, path: '/transactions', fixed: { account_id: params['account_id'] ?? '' }, hasDays: true, hasCsv: true, show: transactionTable,
+    url: `${url}/${idIn(params)}/transactions`,
+    path: '/transactions',
+    fixed: { account_id: params['account_id'] ?? '' },
+    hasDays: true,
+    hasCsv: true,
+    show: transactionTable,
     filters: [
-      { name: 'transaction_type', label: 'Type', options: transactionType.options }, { name: 'status', label: 'Status', options: transactionStatus.options },
-      { name: 'min_amount', label: 'Amount from', hint: '10.00' }, { name: 'max_amount', label: 'Amount to', hint: '100.00' }, { name: 'reference', label: 'Reference', hint: '' },
+      { name: 'transaction_type', label: 'Type', options: transactionType.options },
+      { name: 'status', label: 'Status', options: transactionStatus.options },
+      { name: 'min_amount', label: 'Amount from', hint: '10.00' },
+      { name: 'max_amount', label: 'Amount to', hint: '100.00' },
+      { name: 'reference', label: 'Reference', hint: '' },
     ],
   };
 }
 
-const transactionColumns: CsvColumn<Transaction>[] = [
-  { title: 'transaction_id', value: (row) => row.transaction_id }, { title: 'created_at', value: (row) => row.created_at }, { title: 'transaction_type', value: (row) => row.transaction_type },
-  { title: 'direction', value: (row) => row.direction }, { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) }, { title: 'currency', value: (row) => row.currency },
-  { title: 'status', value: (row) => row.status }, { title: 'failure_code', value: (row) => row.failure_code }, { title: 'reference', value: (row) => row.reference },
-  { title: 'description', value: (row) => row.description }, { title: 'counterparty_account_id', value: (row) => row.counterparty_account_id }, { title: 'transfer_id', value: (row) => row.transfer_id },
+export const transactionColumns: CsvColumn<Transaction>[] = [
+  { title: 'transaction_id', value: (row) => row.transaction_id },
+  { title: 'created_at', value: (row) => row.created_at },
+  { title: 'transaction_type', value: (row) => row.transaction_type },
+  { title: 'direction', value: (row) => row.direction },
+  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
+  { title: 'currency', value: (row) => row.currency },
+  { title: 'status', value: (row) => row.status },
+  { title: 'failure_code', value: (row) => row.failure_code },
+  { title: 'reference', value: (row) => row.reference },
+  { title: 'description', value: (row) => row.description },
+  { title: 'counterparty_account_id', value: (row) => row.counterparty_account_id },
+  { title: 'transfer_id', value: (row) => row.transfer_id },
 ];
 
 export const entryColumns: CsvColumn<Entry>[] = [
-  { title: 'sequence', value: (row) => String(row.sequence) }, { title: 'created_at', value: (row) => row.created_at }, { title: 'side', value: (row) => row.side },
-  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) }, { title: 'currency', value: (row) => row.currency }, { title: 'balance_after', value: (row) => plainMoney(row.balance_after, row.currency) },
-  { title: 'transaction_id', value: (row) => row.transaction_id }, { title: 'operation_id', value: (row) => row.operation_id }, { title: 'entry_id', value: (row) => row.entry_id },
+  { title: 'sequence', value: (row) => String(row.sequence) },
+  { title: 'created_at', value: (row) => row.created_at },
+  { title: 'side', value: (row) => row.side },
+  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
+  { title: 'currency', value: (row) => row.currency },
+  { title: 'balance_after', value: (row) => plainMoney(row.balance_after, row.currency) },
+  { title: 'transaction_id', value: (row) => row.transaction_id },
+  { title: 'operation_id', value: (row) => row.operation_id },
+  { title: 'entry_id', value: (row) => row.entry_id },
 ];
 
 const historyColumns: CsvColumn<StatusTransition>[] = [
-  { title: 'created_at', value: (row) => row.created_at }, { title: 'from_status', value: (row) => row.from_status }, { title: 'to_status', value: (row) => row.to_status },
-  { title: 'reason', value: (row) => row.reason }, { title: 'note', value: (row) => row.note }, { title: 'actor', value: (row) => row.actor },
+  { title: 'created_at', value: (row) => row.created_at },
+  { title: 'from_status', value: (row) => row.from_status },
+  { title: 'to_status', value: (row) => row.to_status },
+  { title: 'reason', value: (row) => row.reason },
+  { title: 'note', value: (row) => row.note },
+  { title: 'actor', value: (row) => row.actor },
 ];
-
-/** A JSON number of just these digits; what is none goes to the API as a text, which says so. */
-function amountIn(text: string): unknown {
-  return /^(0|[1-9]\d*)(\.\d+)?$/.test(text) ? (JSON as typeof JSON & { rawJSON(text: string): unknown }).rawJSON(text) : text;
-}
 
 function addOpening(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   const page = { title: 'Open an account', scope: 'accounts:write' } as const;
-  addPage(app, `${url}/new`, page, ({ person, query }) => ({ content: openingForm(person, new URLSearchParams({ client_id: query.get('client_id') ?? '' }), {}) }));
-  addForm(app, `${url}/new`, page, ({ api, person, fields }) => orForm(
-    async () => {
-      const { initial_deposit, currency = '', ...rest } = enteredIn(['client_id', 'account_type', 'currency', 'initial_deposit'], fields);
-      const body = { ...rest, currency: currency.toUpperCase(), ...(initial_deposit === undefined ? {} : { initial_deposit: amountIn(initial_deposit) }) };
-      const { data } = await api.post<Account>('/accounts', body, idempotencyKeyOf(fields));
-      return waitingFor(data) ?? { goTo: `${url}/${data.account_id}?saved` };
+  const begunWith = async ({ api, person }: Visit, clientId: string | null): Promise<Client | undefined> =>
+    clientId !== null && clientId !== '' && person.scopes.has('clients:read')
+      ? (await api.get<Client>(`/clients/${encodeURIComponent(clientId)}`)).data
+      : undefined;
+  addPage(app, `${url}/new`, page, async (visit) => {
+    const client_id = visit.query.get('client_id');
+    const values = new URLSearchParams({ client_id: client_id ?? '' });
+    return { content: openingForm(visit.person, await begunWith(visit, client_id), values, {}) };
+  });
+  addForm(
+    app,
+    `${url}/new`,
+    page,
+    (visit) => {
+      const { api, person, fields } = visit;
+      const { initial_deposit = '', currency: typed = '', ...rest } = enteredIn(opened, fields);
+      const currency = typed.toUpperCase();
+      const deposit = depositOf(initial_deposit, currency);
+      // A client that the API does not know is told by it, at the field.
+      const again = async (wrong: Wrong) =>
+        openingForm(person, await begunWith(visit, fields.get('client_id')).catch(() => undefined), fields, wrong);
+      return orForm(async () => {
+        if ('wrong' in deposit)
+          return { status: 400, content: await again({ fields: { initial_deposit: deposit.wrong } }) };
+        const { data } = await api.post<Account>(
+          '/accounts',
+          { ...rest, currency, ...('amount' in deposit && { initial_deposit: jsonNumber(deposit.amount) }) },
+          idempotencyKeyOf(fields),
+        );
+        return waitingFor(data) ?? { goTo: `${url}/${data.account_id}?saved=opened` };
+      }, again);
     },
-    (wrong) => openingForm(person, fields, wrong),
-  ), options);
+    options,
+  );
+}
+
+const opened = ['client_id', 'account_type', 'currency', 'initial_deposit'];
+
+/**
+ * Nothing, or an amount as people type it. What the currency makes of it is only known where there
+ * is such a currency.
+ */
+function depositOf(typed: string, currency: string): TypedAmount | object {
+  return typed === '' || /^0+([.,]0*)?$/.test(typed) || !isCurrency(currency) ? {} : typedAmount(typed, currency);
+}
+
+async function owned(visit: Visit): Promise<{ account: Account; holder: Client | undefined }> {
+  const account = await accountOf(visit);
+  return { account, holder: await holderOf(visit, account) };
 }
 
 function addStatusChange(app: FastifyInstance, change: StatusChange, options: Pick<FrameOptions, 'origin'>): void {
   const page = { title: `${changes[change].verb} an account`, scope: 'accounts:status' } as const;
-  addPage(app, `${url}/:account_id/${change}`, page, async (visit) => ({ content: statusForm(visit.person, await accountOf(visit), change, new URLSearchParams(), {}) }));
-  addForm(app, `${url}/:account_id/${change}`, page, (visit) => {
-    const { api, params, person, fields } = visit;
-    const again = async (wrong: Parameters<typeof statusForm>[4]) => statusForm(person, await accountOf(visit), change, fields, wrong);
-    return orForm(async () => {
-      const wrong = unconfirmed(fields);
-      if (wrong) return { status: 400, content: await again(wrong) };
-      const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
-      const { data } = await api.post<Account>(`/accounts/${idIn(params)}/status-transitions`, body, idempotencyKeyOf(fields));
-      return waitingFor(data) ?? { goTo: `${url}/${idIn(params)}?saved` };
-    }, again);
-  }, options);
+  addPage(app, `${url}/:account_id/${change}`, page, async (visit) => ({
+    content: statusForm(visit.person, await owned(visit), change, new URLSearchParams(), {}),
+  }));
+  addForm(
+    app,
+    `${url}/:account_id/${change}`,
+    page,
+    (visit) => {
+      const { api, params, person, fields } = visit;
+      const again = async (wrong: Wrong) => statusForm(person, await owned(visit), change, fields, wrong);
+      return orForm(async () => {
+        const wrong = unconfirmed(fields);
+        if (wrong) {
+          const content = await again(wrong);
+          visit.logRefused();
+          return { status: 400, content };
+        }
+        const body = { status: changes[change].status, ...enteredIn(['reason', 'note'], fields) };
+        const { data } = await api.post<Account>(
+          `/accounts/${idIn(params)}/status-transitions`,
+          body,
+          idempotencyKeyOf(fields),
+        );
+        return waitingFor(data) ?? { goTo: `${url}/${idIn(params)}?saved=${change}` };
+      }, again);
+    },
+    options,
+  );
 }

@@ -1,15 +1,16 @@
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import { actorOf } from '../html/actors.ts';
+import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
-import { once, problem, reason } from '../html/forms.ts';
+import { actorOf } from '../html/actors.ts';
+import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
-import { csrfField } from '../html/layout.ts';
+import { once, problem, reason } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { table, timeOf } from '../html/show.ts';
+import { fullTimeOf, table, timeOf } from '../html/show.ts';
 
 /** The API key pages. */
 
@@ -27,15 +28,43 @@ const url = '/admin/ui/api-keys';
 const isTaken = (key: ApiKey) => key.status === 'active';
 
 export function keyTable(keys: readonly ApiKey[], names: KeyNames, sort: Sorting): Html {
-  return table<ApiKey>('API keys', [
-    { title: 'Name', show: (key) => html`<strong><a href="${url}/${key.key_id}">${key.name}</a></strong><br><code>${key.key_id}</code>` },
-    { title: 'Status', show: ({ status, environment }) => html`<span class="status ${status}">${status}</span><br>${environment}` },
-    { title: 'Scopes', show: (key) => html`${scopeList(key)}${key.client_id !== null && html`<br>only client <code>${key.client_id}</code>`}` },
-    { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : timeOf(key.last_used_at)) },
-    { title: 'Expires', show: (key) => timeOf(key.revoked_at ?? key.expires_at) },
-    { title: 'Created', sort, show: (key) => html`${timeOf(key.created_at)}<br><span class="quiet by">by ${actorOf(key.created_by, names)}</span>` },
-    { title: 'Change', isPlain: true, show: (key) => (isTaken(key) ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>` : '') },
-  ], keys, 'There is no API key yet.');
+  return table<ApiKey>(
+    'API keys',
+    [
+      {
+        title: 'Name',
+        show: (key) =>
+          html`<strong><a href="${url}/${key.key_id}">${key.name}</a></strong><br><code>${key.key_id}</code>`,
+      },
+      {
+        title: 'Status',
+        show: ({ status, environment }) => html`<span class="status ${status}">${status}</span><br>${environment}`,
+      },
+      {
+        title: 'Scopes',
+        show: (key) =>
+          html`${scopeList(key)}${key.client_id !== null && html`<br>only client <code>${key.client_id}</code>`}`,
+      },
+      { title: 'Last used', show: (key) => (key.last_used_at === null ? 'never' : timeOf(key.last_used_at)) },
+      { title: 'Expires', show: (key) => timeOf(key.revoked_at ?? key.expires_at) },
+      {
+        title: 'Created',
+        sort,
+        show: (key) =>
+          html`${timeOf(key.created_at)}<br><span class="quiet by">by ${actorOf(key.created_by, names)}</span>`,
+      },
+      {
+        title: 'Change',
+        isPlain: true,
+        show: (key) =>
+          isTaken(key)
+            ? html`<span class="actions"><a href="${url}/${key.key_id}/rotation" aria-label="Rotate ${key.name}">Rotate</a> <a href="${url}/${key.key_id}/revocation" aria-label="Revoke ${key.name}">Revoke</a></span>`
+            : '',
+      },
+    ],
+    keys,
+    'There is no API key yet.',
+  );
 }
 
 /** The page around the list. */
@@ -43,20 +72,23 @@ export function keyList(list: Html, notice: string | undefined): Html {
   return html`${notice !== undefined && html`<p class="notice" role="status">${notice}</p>`}
 <p><a role="button" href="${url}/new">Create an API key</a></p>
 ${list}
-<p class="quiet">Times are UTC. Of a key only its hash is kept: nobody can show it again.</p>`;
+<p class="quiet">Times are ${zoneText()}. Of a key only its hash is kept: nobody can show it again.</p>`;
 }
 
 const fewScopes = 4;
 
 function scopeList({ scopes: own }: ApiKey): Html {
   const tags = html`<span class="tags">${own.map((scope) => html`<code>${scope}</code> `)}</span>`;
-  return own.length <= fewScopes ? tags : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags}</details>`;
+  return own.length <= fewScopes
+    ? tags
+    : html`<details><summary>${own.length === scopes.length ? 'every scope' : `${own.length} scopes`}</summary>${tags}</details>`;
 }
 
 export function keyForm(person: Person, fields: KeyFields, wrong: Wrong): Html {
   const own = scopes.filter((scope) => person.scopes.has(scope));
   const of = (name: string) => reason(wrong, name);
-  const environment = (value: string, label: string) => html`<label><input type="radio" name="environment" value="${value}"${fields.environment === value && html` checked`}> ${label}</label>`;
+  const environment = (value: string, label: string) =>
+    html`<label><input type="radio" name="environment" value="${value}"${fields.environment === value && html` checked`}> ${label}</label>`;
   return html`<form class="narrow" method="post" action="${url}/new">${csrfField(person.csrf)}${once()}
 ${problem(wrong)}
 <label>Name <input name="name" value="${fields.name}" required maxlength="100" autocomplete="off" placeholder="What the key is for"${of('name').attributes}>${of('name').text}</label>
@@ -83,12 +115,16 @@ ${facts(key)}
 <p><a role="button" class="secondary" href="${url}">I have copied it</a></p></div>`;
 }
 
-/** One key: what it is, what can be done with it, and where to read what it did (under the name of the first of its family) and what was done with it. */
+/**
+ * One key: what it is, what can be done with it, and where to read what it did (under the name of
+ * the first of its family) and what was done with it.
+ */
 export function keyPage(key: ApiKey, names: KeyNames, { scopes: own }: Person): Html {
-  const trail = (name: string, value: string, text: string) => html`<a href="/admin/ui/audit?${new URLSearchParams({ [name]: value }).toString()}">${text}</a>`;
+  const trail = (name: string, value: string, text: string) =>
+    html`<a href="/admin/ui/audit?${new URLSearchParams({ [name]: value }).toString()}">${text}</a>`;
   return html`${isTaken(key) && html`<p class="actions"><a role="button" href="${url}/${key.key_id}/rotation">Rotate</a> <a role="button" class="secondary" href="${url}/${key.key_id}/revocation">Revoke</a></p>`}
 ${facts(key)}
-<p>Created ${timeOf(key.created_at)} UTC by ${actorOf(key.created_by, names)}${key.rotated_from !== null && html`, in the place of <a href="${url}/${key.rotated_from}">the key before</a>`}.</p>
+<p>Created ${fullTimeOf(key.created_at)} by ${actorOf(key.created_by, names)}${key.rotated_from !== null && html`, in the place of <a href="${url}/${key.rotated_from}">the key before</a>`}.</p>
 ${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null && trail('actor', `key:${key.key_id}`, 'What it did, in the audit')} ${trail('resource_id', key.key_id, 'What was done with it')}</p>`}
 <p><a href="${url}">To the list</a></p>`;
 }
@@ -96,10 +132,16 @@ ${own.has('audit:read') && html`<p class="actions">${key.rotated_from === null &
 function facts(key: ApiKey): Html {
   return html`<dl class="facts"><dt>Name</dt><dd>${key.name}</dd><dt>Id</dt><dd><code>${key.key_id}</code></dd><dt>Status</dt><dd><span class="status ${key.status}">${key.status}</span></dd><dt>Environment</dt><dd>${key.environment}</dd>
 <dt>Scopes</dt><dd class="tags">${key.scopes.map((scope) => html`<code>${scope}</code> `)}</dd>${key.client_id !== null && html`<dt>Only client</dt><dd><code>${key.client_id}</code></dd>`}
-<dt>Expires</dt><dd>${timeOf(key.expires_at)} UTC</dd>${key.revoked_at !== null && html`<dt>Revoked</dt><dd>${timeOf(key.revoked_at)} UTC</dd>`}<dt>Last used</dt><dd>${key.last_used_at === null ? 'never' : html`${timeOf(key.last_used_at)} UTC`}</dd></dl>`;
+<dt>Expires</dt><dd>${fullTimeOf(key.expires_at)}</dd>${key.revoked_at !== null && html`<dt>Revoked</dt><dd>${fullTimeOf(key.revoked_at)}</dd>`}<dt>Last used</dt><dd>${key.last_used_at === null ? 'never' : fullTimeOf(key.last_used_at)}</dd></dl>`;
 }
 
-const overlaps = [[0, 'ends at once'], [3_600, 'works for one more hour'], [86_400, 'works for one more day'], [604_800, 'works for one more week'], [2_592_000, 'works for 30 more days']] as const;
+const overlaps = [
+  [0, 'ends at once'],
+  [3_600, 'works for one more hour'],
+  [86_400, 'works for one more day'],
+  [604_800, 'works for one more week'],
+  [2_592_000, 'works for 30 more days'],
+] as const;
 
 export function rotationForm(person: Person, key: ApiKey, wrong: Wrong): Html {
   return html`<form class="narrow" method="post" action="${url}/${key.key_id}/rotation">${csrfField(person.csrf)}${once()}

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { keyNamesOf } from '../html/actors.ts';
-import { keyForm, keyList, keyPage, keyTable, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
-import type { KeyFields } from './api-key-views.ts';
-import { waitingFor } from './approval-views.ts';
 import { orForm } from '../html/forms.ts';
-import { addForm, addPage } from '../html/frame.ts';
 import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
 import { showList } from '../html/lists.ts';
+import type { KeyFields } from './api-key-views.ts';
+import { keyForm, keyList, keyPage, keyTable, revocationForm, rotationForm, shownOnce } from './api-key-views.ts';
+import { waitingFor } from './approval-views.ts';
 
 type NewKey = ApiKey & { api_key?: string };
 
@@ -18,20 +18,43 @@ const scope = 'keys:manage';
 export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
   addPage(app, url, { title: 'API keys', scope }, async (visit) => {
     const { status = 200, content } = await showList<ApiKey>(visit, {
-      url, path: '/admin/api-keys', filters: [], show: async (keys, sort) => keyTable(keys, await keyNamesOf(visit, keys.map(({ created_by }) => created_by)), sort),
+      url,
+      path: '/admin/api-keys',
+      filters: [],
+      show: async (keys, sort) =>
+        keyTable(
+          keys,
+          await keyNamesOf(
+            visit,
+            keys.map(({ created_by }) => created_by),
+          ),
+          sort,
+        ),
     });
-    return { status, content: keyList(content, visit.query.has('revoked') ? 'The key is revoked: every gateway refuses it within two seconds.' : undefined) };
+    return {
+      status,
+      content: keyList(
+        content,
+        visit.query.has('revoked') ? 'The key is revoked: every gateway refuses it within two seconds.' : undefined,
+      ),
+    };
   });
 
   const create = { title: 'Create an API key', scope } as const;
   addPage(app, `${url}/new`, create, ({ person }) => ({ content: keyForm(person, noFields, {}) }));
-  addForm(app, `${url}/new`, create, async ({ api, person, fields }) => {
-    const given = fieldsOf(fields);
-    return orForm(
-      async () => shown((await api.post<NewKey>('/admin/api-keys', bodyOf(given), given.idempotency_key)).data),
-      (wrong) => keyForm(person, given, wrong),
-    );
-  }, options);
+  addForm(
+    app,
+    `${url}/new`,
+    create,
+    async ({ api, person, fields }) => {
+      const given = fieldsOf(fields);
+      return orForm(
+        async () => shown((await api.post<NewKey>('/admin/api-keys', bodyOf(given), given.idempotency_key)).data),
+        (wrong) => keyForm(person, given, wrong),
+      );
+    },
+    options,
+  );
 
   addPage(app, `${url}/:key_id`, { title: 'API key', scope }, async (visit) => {
     const key = await keyOf(visit);
@@ -39,21 +62,46 @@ export function addApiKeys(app: FastifyInstance, options: Pick<FrameOptions, 'or
   });
 
   const rotate = { title: 'Rotate an API key', scope } as const;
-  addPage(app, `${url}/:key_id/rotation`, rotate, async (visit) => ({ content: rotationForm(visit.person, await keyOf(visit), {}) }));
-  addForm(app, `${url}/:key_id/rotation`, rotate, async (visit) => {
-    const overlap = Number(visit.fields.get('overlap_seconds'));
-    return orForm(
-      async () => shown((await visit.api.post<NewKey>(`${pathOf(visit)}/rotation`, { overlap_seconds: overlap }, visit.fields.get('idempotency_key') ?? undefined)).data),
-      async (wrong) => rotationForm(visit.person, await keyOf(visit), wrong),
-    );
-  }, options);
+  addPage(app, `${url}/:key_id/rotation`, rotate, async (visit) => ({
+    content: rotationForm(visit.person, await keyOf(visit), {}),
+  }));
+  addForm(
+    app,
+    `${url}/:key_id/rotation`,
+    rotate,
+    async (visit) => {
+      const overlap = Number(visit.fields.get('overlap_seconds'));
+      return orForm(
+        async () =>
+          shown(
+            (
+              await visit.api.post<NewKey>(
+                `${pathOf(visit)}/rotation`,
+                { overlap_seconds: overlap },
+                visit.fields.get('idempotency_key') ?? undefined,
+              )
+            ).data,
+          ),
+        async (wrong) => rotationForm(visit.person, await keyOf(visit), wrong),
+      );
+    },
+    options,
+  );
 
   const revoke = { title: 'Revoke an API key', scope } as const;
-  addPage(app, `${url}/:key_id/revocation`, revoke, async (visit) => ({ content: revocationForm(visit.person, await keyOf(visit)) }));
-  addForm(app, `${url}/:key_id/revocation`, revoke, async (visit) => {
-    await visit.api.post(`${pathOf(visit)}/revocation`, { descendants: visit.fields.get('descendants') === 'yes' });
-    return { goTo: `${url}?revoked` };
-  }, options);
+  addPage(app, `${url}/:key_id/revocation`, revoke, async (visit) => ({
+    content: revocationForm(visit.person, await keyOf(visit)),
+  }));
+  addForm(
+    app,
+    `${url}/:key_id/revocation`,
+    revoke,
+    async (visit) => {
+      await visit.api.post(`${pathOf(visit)}/revocation`, { descendants: visit.fields.get('descendants') === 'yes' });
+      return { goTo: `${url}?revoked` };
+    },
+    options,
+  );
 }
 
 const pathOf = ({ params }: Visit) => `/admin/api-keys/${encodeURIComponent(params['key_id'] ?? '')}`;
@@ -71,11 +119,24 @@ const noFields: KeyFields = { name: '', scopes: [], environment: 'live', expires
 
 function fieldsOf(fields: URLSearchParams): KeyFields {
   const text = (name: string) => fields.get(name) ?? '';
-  return { name: text('name'), scopes: fields.getAll('scopes'), environment: text('environment'), expires_on: text('expires_on').trim(), client_id: text('client_id').trim(), idempotency_key: fields.get('idempotency_key') ?? undefined };
+  return {
+    name: text('name'),
+    scopes: fields.getAll('scopes'),
+    environment: text('environment'),
+    expires_on: text('expires_on').trim(),
+    client_id: text('client_id').trim(),
+    idempotency_key: fields.get('idempotency_key') ?? undefined,
+  };
 }
 
 /** The API decides what is valid: what is malformed here goes there as it is. */
 function bodyOf({ name, scopes, environment, expires_on, client_id }: KeyFields): object {
   const expires_at = /^\d{4}-\d{2}-\d{2}$/.test(expires_on) ? `${expires_on}T23:59:59.000Z` : expires_on;
-  return { name, scopes, environment, ...(expires_on === '' ? {} : { expires_at }), ...(client_id === '' ? {} : { client_id }) };
+  return {
+    name,
+    scopes,
+    environment,
+    ...(expires_on === '' ? {} : { expires_at }),
+    ...(client_id === '' ? {} : { client_id }),
+  };
 }

@@ -1,17 +1,17 @@
-import type { Approval } from '#libs/contracts/approvals.ts';
+import type { Approval, ApprovalAction } from '#libs/contracts/approvals.ts';
 import { fromMinor, toMinor } from '#libs/contracts/money.ts';
 import type { Account } from '#libs/contracts/resources.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import { actorOf } from '../html/actors.ts';
+import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
-import { inputOf, once, problem } from '../html/forms.ts';
+import { actorOf } from '../html/actors.ts';
 import type { Wrong } from '../html/forms.ts';
+import { inputOf, once, problem } from '../html/forms.ts';
 import type { Shown } from '../html/frame.ts';
-import { csrfField } from '../html/layout.ts';
 import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, idLink, moneyText, pageOf, statusOf, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, idLink, moneyText, pageOf, statusOf, table, timeOf } from '../html/show.ts';
 import { shownOnce } from './api-key-views.ts';
 
 /** The approvals pages. */
@@ -26,7 +26,34 @@ export function waitingFor(data: unknown): Shown | undefined {
   return typeof approval_id === 'string' ? { goTo: `${approvalsUrl}/${approval_id}?asked` } : undefined;
 }
 
-export function approvalTable(rows: readonly Approval[], names: KeyNames, sort: Sorting): Html {
+/** What was asked for, as people call it. */
+const actionWords: Record<ApprovalAction, string> = {
+  reverse: 'Reversal',
+  unfreeze: 'Unfreezing',
+  create_key: 'API key',
+  redrive: 'Dead letter sent again',
+  post_above: 'Large posting',
+  erase: 'Erasure of a client',
+};
+
+/** Accounts by their ids, as far as the person may see them. */
+export type Known = ReadonlyMap<string, Account>;
+
+/** A sentence with account numbers in the place of ids, and the beginnings of other ids. */
+export function withNumbers(sentence: string, accounts: Known): string {
+  return sentence.replace(
+    /\b([a-z]{3}_[0-9a-f]{6})[0-9a-f]{26}\b/g,
+    (id, short: string) => accounts.get(id)?.account_number ?? `${short}…`,
+  );
+}
+
+/** The same with ways to what the ids are of. */
+function linked(sentence: string, accounts: Known): Html {
+  const parts = sentence.split(/\b([a-z]{3}_[0-9a-f]{32})\b/);
+  return html`${parts.map((part, index) => (index % 2 === 1 ? idLink(part, withNumbers(part, accounts)) : part))}`;
+}
+
+export function approvalTable(rows: readonly Approval[], accounts: Known, names: KeyNames, sort: Sorting): Html {
   return table<Approval>(
     'Approvals',
     [
@@ -38,21 +65,23 @@ export function approvalTable(rows: readonly Approval[], names: KeyNames, sort: 
       },
       {
         title: 'What',
-        show: ({ action, summary }) => html`<strong>${action}</strong><br><span class="details">${summary}</span>`,
+        show: ({ action, summary }) =>
+          html`<strong>${actionWords[action]}</strong><br><span class="details">${withNumbers(summary, accounts)}</span>`,
+      },
+      {
+        title: 'Before → after',
+        show: (row) =>
+          html`${changesOf(row, accounts).map(({ field, before, after }) => html`<div class="details">${field}: ${before !== null && html`${before} → `}<strong>${after ?? '–'}</strong></div>`)}`,
       },
       { title: 'Asked by', show: ({ requested_by }) => actorOf(requested_by, names) },
       {
         title: 'Status',
         show: (row) =>
-          html`${statusOf(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${actorOf(row.decided_by, names)}<br>${timeOf(row.decided_at)}</span>`}`,
-      },
-      {
-        title: 'Outcome',
-        show: ({ outcome }) => (outcome === undefined ? '–' : outcome.status === 'error' ? outcome.code : 'done'),
+          html`${statusOf(row.status)}${row.decided_by !== null && html`<br><span class="quiet">by ${actorOf(row.decided_by, names)}<br>${timeOf(row.decided_at)}</span>`}${row.outcome?.status === 'error' && html`<br><span class="quiet">refused when it was carried out</span>`}`,
       },
     ],
     rows,
-    'No approval fits.',
+    'There is none.',
   );
 }
 
@@ -72,10 +101,10 @@ interface Change {
 }
 
 /** What would change. While it waits, a balance is shown as it is now and as it would be, for those who may see it. */
-export function changesOf({ changes, status }: Approval, accounts: ReadonlyMap<string, Account>): Change[] {
+function changesOf({ changes, status }: Approval, accounts: Known): Change[] {
   return changes.map(({ field, before, after }) => {
     const account = accounts.get(balanceField.exec(field)?.[1] ?? '');
-    if (!account) return { field, before, after };
+    if (!account) return { field: linked(field, accounts), before, after };
     const name = html`balance of account ${idLink(account.account_id, account.account_number)}`;
     return status === 'Waiting' && after !== null
       ? { field: name, ...balances(account, after) }
@@ -103,39 +132,82 @@ function changeTable(changes: readonly Change[]): Html {
   );
 }
 
+const views = [
+  [approvalsUrl, 'Waiting for me', 'approvals:write'],
+  [`${approvalsUrl}/mine`, 'Asked by me', null],
+  [`${approvalsUrl}/all`, 'All', 'approvals:write'],
+] as const;
+
+/** The ways to the lists of approvals. */
+export function approvalViews(here: string, { scopes }: Person): Html {
+  return html`<nav class="parts" aria-label="Approvals"><ul>${views.filter(([, , scope]) => scope === null || scopes.has(scope)).map(([url, title]) => html`<li><a href="${url}"${url === here && html` aria-current="page"`}>${title}</a></li>`)}</ul></nav>`;
+}
+
 export interface ApprovalPage {
   approval: ShownApproval;
-  accounts: ReadonlyMap<string, Account>;
+  accounts: Known;
   names: KeyNames;
   person: Person;
   isOwn: boolean;
+  /** A decision was sent, and the bank has not said whether it was taken. */
+  isUnknown: boolean;
   fields: URLSearchParams;
   wrong: Wrong;
 }
 
-/** All of one: what exactly is asked for, by whom, what became of it, and the decision where it is this person's to make. */
-export function approvalPage({ approval, accounts, names, person, isOwn, fields, wrong }: ApprovalPage): Html {
+/**
+ * All of one: what exactly is asked for, by whom, what became of it, and the decision where it is
+ * this person's to make.
+ */
+export function approvalPage({
+  approval,
+  accounts,
+  names,
+  person,
+  isOwn,
+  isUnknown,
+  fields,
+  wrong,
+}: ApprovalPage): Html {
   const { status, request, requested_by, requested_at, expires_at, decided_by, decided_at, reason, approval_id } =
     approval;
   return html`<p><a href="${approvalsUrl}">To the approvals</a></p>
+${isUnknown && html`<p class="notice wrong" role="alert">The bank has not said yet whether your decision was taken. Open the page again in a moment; while it is still waiting, you can decide again: it is done once at most.</p>`}
 <p class="notice" role="status">${status === 'Waiting' && isOwn && html`<strong>Waiting for approval.</strong> `}${meanings[status]}${isOwn && status === 'Waiting' && ' You asked for it: somebody else must decide.'}</p>
 ${approval.api_key !== undefined && approval.outcome?.status === 'success' && shownOnce(approval.outcome.data as never, approval.api_key)}
 ${outcomeOf(approval)}
 <h2>What would change</h2>${changeTable(changesOf(approval, accounts))}
 <h2>What was asked for</h2>${facts([
-    ['Action', approval.action],
+    ['Action', actionWords[approval.action]],
+    ['About', idsIn(request.path) !== '' && linked(idsIn(request.path), accounts)],
+    ...Object.entries(request.body).map(
+      ([name, value]) => [labelOf(name), html`<span class="wide">${valueOf(value, accounts)}</span>`] as const,
+    ),
     ['Status', statusOf(status)],
     ['Asked by', actorOf(requested_by, names)],
-    ['Asked', html`${timeOf(requested_at)} UTC`],
-    ['Waits until', status === 'Waiting' && html`${timeOf(expires_at)} UTC`],
-    ['Decided', decided_by !== null && html`${timeOf(decided_at)} UTC by ${actorOf(decided_by, names)}`],
+    ['Asked', fullTimeOf(requested_at)],
+    ['Waits until', status === 'Waiting' && fullTimeOf(expires_at)],
+    ['Decided', decided_by !== null && html`${fullTimeOf(decided_at)} by ${actorOf(decided_by, names)}`],
     ['Reason', reason],
-    ['Request', html`<code class="long">${request.method} ${request.path}</code>`],
     ['Id', html`<code>${approval_id}</code>`],
   ])}
-<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre>
+<details><summary>For technicians</summary>${facts([['Request', html`<code class="long">${request.method} ${request.path}</code>`]])}
+<pre class="payload" tabindex="0" aria-label="Body of the request">${JSON.stringify(request.body, null, 2)}</pre></details>
 ${status === 'Waiting' && !isOwn && person.scopes.has('approvals:write') && decisionForm(person, approval, fields, wrong)}`;
 }
+
+/** `reason` of a request is another one than that of the decision. */
+const labelOf = (name: string): string =>
+  name === 'reason'
+    ? 'Reason given'
+    : `${name.charAt(0).toUpperCase()}${name.slice(1)}`.replace(/_id$/, '').replaceAll('_', ' ');
+
+function valueOf(value: unknown, accounts: Known): Html | string {
+  if (typeof value !== 'string') return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return pageOf(value) === undefined ? value : idLink(value, accounts.get(value)?.account_number);
+}
+
+const idsIn = (path: string): string => (path.match(/[a-z]{3}_[0-9a-f]{32}/g) ?? []).join(', ');
 
 function decisionForm(person: Person, { approval_id }: Approval, fields: URLSearchParams, wrong: Wrong): Html {
   return html`<h2>Your decision</h2><form class="narrow" method="post" action="${approvalsUrl}/${approval_id}">${csrfField(person.csrf)}${once()}
@@ -145,7 +217,7 @@ ${inputOf({ name: 'reason', label: 'Reason', type: 'textarea', maxLength: 500, h
 </form>`;
 }
 
-const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'dead_letter_id'];
+const ids = ['transaction_id', 'transfer_id', 'account_id', 'key_id', 'dead_letter_id', 'client_id'];
 
 function outcomeOf({ status, outcome }: Approval): Html | false {
   if (status !== 'Approved') return false;
@@ -153,8 +225,11 @@ function outcomeOf({ status, outcome }: Approval): Html | false {
     return html`<p role="status">It is being carried out. Open the page again in a moment.</p>`;
   if (outcome.status === 'error')
     return html`<p class="notice wrong" role="status">It was refused when it was carried out: ${outcome.message}</p>`;
-  const id = ids
-    .map((name) => outcome.data[name])
-    .find((value) => typeof value === 'string' && pageOf(value) !== undefined);
+  // A capture is answered with the hold and what was posted.
+  const made = Object(outcome.data['transfer'] ?? outcome.data['transaction'] ?? outcome.data) as Record<
+    string,
+    unknown
+  >;
+  const id = ids.map((name) => made[name]).find((value) => typeof value === 'string' && pageOf(value) !== undefined);
   return html`<p class="notice" role="status"><strong>It has been done.</strong>${typeof id === 'string' && html` ${idLink(id)}`}</p>`;
 }

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import type { Answer } from '../../test/test-app.ts';
 import { ids, ok, refused, samples } from '../../test/test-app.ts';
 import { issuer, testDashboard } from '../test/test-dashboard.ts';
 
 /** Approvals without a browser: what is shown to whom, and what a decision sends. The person is ada. */
 let made: Awaited<ReturnType<typeof testDashboard>>;
-let answers: Record<string, ReplyBody>;
+let answers: Record<string, Answer>;
 
 const approval_id = `apr_${'a'.repeat(32)}`;
 const url = `/admin/ui/approvals/${approval_id}`;
@@ -42,7 +42,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   answers = {
-    list_approvals: ok({ items: [waiting, { ...waiting, requested_by: `jwt:${issuer}|ada` }] }),
+    list_approvals: ok({ items: [waiting] }),
     get_approval: shownAs({}),
     get_account: ok(samples.master),
     get_ledger_accounts: ok([{ ...samples.ledger, balance: '10.50' }]),
@@ -54,19 +54,46 @@ const sent = (name: string) =>
   made.sent
     .filter(({ headers }) => headers['ce_type'] === `corebanking.command.${name}.v1`)
     .map(({ value }) => JSON.parse(String(value)) as Record<string, unknown>);
+const lastList = () =>
+  JSON.parse(
+    String(made.sent.findLast(({ headers }) => headers['ce_type']?.includes('list_approvals'))?.value),
+  ) as Record<string, unknown>;
 const withoutBlanks = (text: string) => text.replaceAll('\u00a0', '');
 
 describe('approvals', () => {
-  it('are listed, those that wait unless asked otherwise; the navigation counts those of others', async () => {
-    const { get } = made.signedIn(all);
-    const { body } = await get('/admin/ui/approvals');
-    expect(
-      JSON.parse(String(made.sent.findLast(({ headers }) => headers['ce_type']?.includes('list_approvals'))?.value)),
-    ).toMatchObject({ status: 'Waiting', scopes: expect.arrayContaining(['approvals:write']) });
-    for (const text of [`href="${url}"`, 'Deposit of 1500.00 USD &lt;b&gt;', 'hx-get="/admin/ui/approvals/count"'])
+  it.each([
+    ['', { status: 'Waiting', requested_by: 'others' }],
+    ['/mine', { requested_by: 'me' }],
+    ['/all', {}],
+    ['/all?status=Rejected&action=erase', { status: 'Rejected', action: 'erase' }],
+  ])('are listed under %s by %j, with before and after', async (path, filters) => {
+    const body = withoutBlanks((await made.signedIn(all).get(`/admin/ui/approvals${path}`)).body);
+    const { status, requested_by, action, scopes } = lastList();
+    expect({ status, requested_by, action }).toEqual({
+      status: undefined,
+      requested_by: undefined,
+      action: undefined,
+      ...filters,
+    });
+    expect(scopes).toContain('approvals:write');
+    for (const text of [
+      `href="${url}"`,
+      'Large posting',
+      'Deposit of 1500.00 USD &lt;b&gt;',
+      '10.50 USD → <strong>1510.50',
+    ])
       expect(body).toContain(text);
+  });
+
+  it('of others do not wait for whoever may not decide; the navigation counts those that do', async () => {
+    const asker = made.signedIn('transactions:write');
+    expect((await asker.get('/admin/ui/approvals')).headers.location).toBe('/admin/ui/approvals/mine');
+    expect((await asker.get('/admin/ui/approvals/mine')).body).not.toContain('Waiting for me');
+    expect((await asker.get('/admin/ui')).body).not.toContain('approvals/count');
+    const { get } = made.signedIn(all);
+    expect((await get('/admin/ui/approvals')).body).toContain('hx-get="/admin/ui/approvals/count"');
     expect((await get('/admin/ui/approvals/count')).body).toContain('<strong class="count">1</strong>');
-    expect((await made.signedIn('transactions:write').get('/admin/ui')).body).not.toContain('approvals/count');
+    expect(lastList()).toMatchObject({ status: 'Waiting', requested_by: 'others' });
     answers['list_approvals'] = refused('service_unavailable');
     expect((await get('/admin/ui/approvals/count')).statusCode).toBe(200);
   });
@@ -118,6 +145,15 @@ describe('approvals', () => {
       reason: reason === '' ? null : reason,
       scopes: expect.arrayContaining(['transactions:write']),
     });
+  });
+
+  it('whose decision nobody has answered say so, and show what stands', async () => {
+    answers['reject_request'] = 'no_reply';
+    const { session, post, get } = made.signedIn(all);
+    const fields = { csrf_token: session.csrf, idempotency_key: 'k', decision: 'rejection', reason: 'no' };
+    const answer = await post(url, fields);
+    expect(answer.headers.location).toBe(`${url}?unknown`);
+    expect((await get(`${url}?unknown`)).body).toContain('has not said yet whether your decision was taken');
   });
 
   it('a rejection without a reason is not taken, nor is what was decided meanwhile', async () => {

@@ -1,50 +1,67 @@
 import type { FastifyInstance } from 'fastify';
-import { approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
 import type { Approval } from '#libs/contracts/approvals.ts';
+import { approvalActions, approvalStatus } from '#libs/contracts/approvals.ts';
 import type { Account } from '#libs/contracts/resources.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
 import { keyNamesOf } from '../html/actors.ts';
-import { idempotencyKeyOf, orForm } from '../html/forms.ts';
+import { zoneText } from '../html/formats.ts';
 import type { Wrong } from '../html/forms.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { idempotencyKeyOf, orForm } from '../html/forms.ts';
 import type { FrameOptions, Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
+import type { Filter } from '../html/lists.ts';
 import { showList } from '../html/lists.ts';
-import { approvalPage, approvalsUrl, approvalTable } from './approval-views.ts';
 import type { ShownApproval } from './approval-views.ts';
+import { approvalPage, approvalsUrl, approvalTable, approvalViews, withNumbers } from './approval-views.ts';
 
 const path = '/admin/approvals';
 const everybody = { scope: null } as const;
-const filters = [
-  { name: 'status', label: 'Status', options: approvalStatus.options },
-  { name: 'action', label: 'Action', options: approvalActions },
+
+interface Shows {
+  url: string;
+  title: string;
+  fixed: Record<string, string>;
+  filters: readonly Filter[];
+  note: string;
+}
+const lists: readonly Shows[] = [
+  {
+    url: approvalsUrl,
+    title: 'Approvals waiting for me',
+    fixed: { status: 'Waiting', requested_by: 'others' },
+    filters: [],
+    note: 'What others have asked for and you can decide. What nobody decides within 24 hours expires.',
+  },
+  {
+    url: `${approvalsUrl}/mine`,
+    title: 'Approvals asked by me',
+    fixed: { requested_by: 'me' },
+    filters: [{ name: 'status', label: 'Status', options: approvalStatus.options }],
+    note: 'Somebody else decides about these. What nobody decides within 24 hours expires, and can be asked for again.',
+  },
+  {
+    url: `${approvalsUrl}/all`,
+    title: 'All approvals',
+    fixed: {},
+    filters: [
+      { name: 'status', label: 'Status', options: approvalStatus.options },
+      { name: 'action', label: 'Action', options: approvalActions },
+    ],
+    note: 'Those that you can decide, or could have, and those that you have asked for.',
+  },
 ];
 
-/** What waits for a second person: list, show, approve, reject. Without a filter those that wait are shown. */
+/** What waits for a second person: lists, show, approve, reject. */
 export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, 'origin'>): void {
-  addPage(app, approvalsUrl, { title: 'Approvals', ...everybody }, async (visit) => {
-    const query = visit.query.size === 0 ? new URLSearchParams({ status: 'Waiting' }) : visit.query;
-    const { status = 200, content } = await showList<Approval>(
-      { ...visit, query },
-      {
-        url: approvalsUrl,
-        path,
-        filters,
-        show: async (rows, sorting) => approvalTable(rows, await namesOf(visit, rows), sorting),
-      },
-    );
-    return {
-      status,
-      content: html`${content}<p class="quiet">Times are UTC. What you asked for yourself is shown too; somebody else decides about it. What nobody decides within 24 hours expires.</p>`,
-    };
-  });
+  for (const list of lists) addList(app, list);
   addPage(app, `${approvalsUrl}/count`, { title: 'Approvals', ...everybody }, async (visit) => ({
     content: await countOf(visit),
   }));
   addPage(app, `${approvalsUrl}/:approval_id`, { title: 'Approval', ...everybody }, async (visit) => {
     const approval = await approvalOf(visit);
-    return { title: approval.summary, content: await contentOf(visit, approval, {}) };
+    return contentOf(visit, approval, {});
   });
   addForm(
     app,
@@ -57,17 +74,53 @@ export function addApprovals(app: FastifyInstance, options: Pick<FrameOptions, '
           const reason = (visit.fields.get('reason') ?? '').trim();
           // Two buttons of one form: each is a request of its own.
           const key = idempotencyKeyOf(visit.fields);
-          await visit.api.post<Approval>(
-            `${path}/${idIn(visit)}/${decision}`,
-            reason === '' ? {} : { reason },
-            key && `${key}-${decision}`,
+          const done = await isTaken(() =>
+            visit.api.post<Approval>(
+              `${path}/${idIn(visit)}/${decision}`,
+              reason === '' ? {} : { reason },
+              key && `${key}-${decision}`,
+            ),
           );
-          return { goTo: `${approvalsUrl}/${idIn(visit)}` };
+          return { goTo: `${approvalsUrl}/${idIn(visit)}${done ? '' : '?unknown'}` };
         },
-        async (wrong) => contentOf(visit, await approvalOf(visit), wrong),
+        async (wrong) => (await contentOf(visit, await approvalOf(visit), wrong)).content,
       ),
     options,
   );
+}
+
+function addList(app: FastifyInstance, { url, title, fixed, filters, note }: Shows): void {
+  addPage(app, url, { title, ...everybody }, async (visit) => {
+    // Nothing ever waits for whoever may not decide, and all that they see is their own.
+    if (url !== `${approvalsUrl}/mine` && !visit.person.scopes.has('approvals:write'))
+      return { goTo: `${approvalsUrl}/mine` };
+    const { status = 200, content } = await showList<Approval>(visit, {
+      url,
+      path,
+      fixed,
+      filters,
+      pageSize: 25,
+      show: async (rows, sorting) => {
+        const [accounts, names] = await Promise.all([accountsOf(visit, rows), namesOf(visit, rows)]);
+        return approvalTable(rows, accounts, names, sorting);
+      },
+    });
+    return {
+      status,
+      content: html`${approvalViews(url, visit.person)}${content}<p class="quiet">${note} Times are ${zoneText()}.</p>`,
+    };
+  });
+}
+
+/** False: the bank has not said whether the decision was taken. Its page says what stands. */
+async function isTaken(decide: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await decide();
+    return true;
+  } catch (error) {
+    if (!(error instanceof ApiRefused) || error.status < 500) throw error;
+    return false;
+  }
 }
 
 const idIn = ({ params }: Visit) => encodeURIComponent(params['approval_id'] ?? '');
@@ -78,24 +131,35 @@ const namesOf = (visit: Visit, rows: readonly Approval[]) =>
     rows.flatMap(({ requested_by, decided_by }) => [requested_by, decided_by]),
   );
 
-async function contentOf(visit: Visit, approval: ShownApproval, wrong: Wrong): Promise<Html> {
-  const [accounts, names] = await Promise.all([accountsOf(visit, approval), namesOf(visit, [approval])]);
-  return approvalPage({
+async function contentOf(
+  visit: Visit,
+  approval: ShownApproval,
+  wrong: Wrong,
+): Promise<{ title: string; content: Html }> {
+  const [accounts, names] = await Promise.all([accountsOf(visit, [approval]), namesOf(visit, [approval])]);
+  const content = approvalPage({
     approval,
     accounts,
     names,
     person: visit.person,
     isOwn: approval.requested_by === visit.actor,
+    isUnknown: visit.query.has('unknown'),
     fields: visit.fields,
     wrong,
   });
+  return { title: withNumbers(approval.summary, accounts), content };
 }
 
-/** The accounts that it is about, as they are now, as far as the person may see them. */
-async function accountsOf({ api, person }: Visit, { changes }: Approval): Promise<Map<string, Account>> {
+/** The accounts that they are about, as they are now, as far as the person may see them. */
+async function accountsOf({ api, person }: Visit, rows: readonly Approval[]): Promise<Map<string, Account>> {
   const known = new Map<string, Account>();
   if (!person.scopes.has('accounts:read')) return known;
-  const ids = new Set(changes.flatMap(({ field }) => field.match(/acc_[0-9a-f]{32}/g) ?? []));
+  const texts = rows.flatMap(({ summary, request, changes }) => [
+    summary,
+    request.path,
+    ...changes.map(({ field }) => field),
+  ]);
+  const ids = new Set(texts.flatMap((text) => text.match(/acc_[0-9a-f]{32}/g) ?? []));
   await Promise.all(
     [...ids].map(async (id) => {
       try {
@@ -110,12 +174,17 @@ async function accountsOf({ api, person }: Visit, { changes }: Approval): Promis
 
 const mostCounted = 100;
 
-/** How many wait for this person: the navigation fetches it. A page is worth showing without it. */
-async function countOf({ api, actor }: Visit): Promise<Html> {
+/** How many wait for this person; a + behind it where more are not counted. */
+export async function countWaiting({ api }: Pick<Visit, 'api'>): Promise<string> {
+  const { data } = await api.get<Approval[]>(`${path}?status=Waiting&requested_by=others&limit=${mostCounted}`);
+  return `${data.length}${data.length === mostCounted ? '+' : ''}`;
+}
+
+/** The navigation fetches it. A page is worth showing without it. */
+async function countOf(visit: Visit): Promise<Html> {
   try {
-    const { data } = await api.get<Approval[]>(`${path}?status=Waiting&limit=${mostCounted}`);
-    const waiting = data.filter(({ requested_by }) => requested_by !== actor).length;
-    return html`<span id="waiting-approvals">${waiting > 0 && html`<strong class="count">${String(waiting)}${waiting === mostCounted && '+'}</strong>`}</span>`;
+    const waiting = await countWaiting(visit);
+    return html`<span id="waiting-approvals">${waiting !== '0' && html`<strong class="count">${waiting}</strong>`}</span>`;
   } catch (error) {
     if (!(error instanceof ApiRefused)) throw error;
     return html`<span id="waiting-approvals"></span>`;

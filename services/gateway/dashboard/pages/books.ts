@@ -1,76 +1,128 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations, Verification } from '#libs/contracts/administration.ts';
 import type { SystemAccount, TrialBalance } from '#libs/contracts/resources.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import { actorOf, keyNamesOf } from '../html/actors.ts';
+import { html } from '#libs/service/html.ts';
 import type { KeyNames } from '../html/actors.ts';
-import { addForm, addPage } from '../html/frame.ts';
+import { actorOf, keyNamesOf } from '../html/actors.ts';
 import type { FrameOptions } from '../html/frame.ts';
-import { csrfField } from '../html/layout.ts';
+import { addForm, addPage } from '../html/frame.ts';
 import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
+import { fullTimeOf, moneyText, table } from '../html/show.ts';
 import { addPostings, chartAssets, postingsPlace } from './postings.ts';
-import { moneyText, table, timeOf } from '../html/show.ts';
 
 const url = '/admin/ui/books';
 
-/** The books: the trial balance of every currency, the bank's own accounts, and whether every rule of the books holds. */
-export function addBooks(app: FastifyInstance, { now, origin }: Pick<FrameOptions, 'origin'> & { now: () => number }): void {
+/**
+ * The books: the trial balance of every currency, the bank's own accounts, and whether every rule
+ * of the books holds.
+ */
+export function addBooks(
+  app: FastifyInstance,
+  { now, origin }: Pick<FrameOptions, 'origin'> & { now: () => number },
+): void {
   addPage(app, url, { title: 'The books', scope: 'books:read' }, async ({ api, person }) => {
     const [balances, accounts, operations] = await Promise.all([
-      api.get<TrialBalance[]>('/admin/trial-balance'), api.get<SystemAccount[]>('/admin/system-accounts'), api.get<Operations>('/admin/operations'),
+      api.get<TrialBalance[]>('/admin/trial-balance'),
+      api.get<SystemAccount[]>('/admin/system-accounts'),
+      api.get<Operations>('/admin/operations'),
     ]);
-    return { assets: chartAssets, content: html`<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML">${verdict(balances.data)}
+    return {
+      assets: chartAssets,
+      content: html`<div id="books" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#books" hx-swap="outerHTML">${verdict(balances.data)}
 <h2>Trial balance</h2>${trialBalance(balances.data)}
 <h2>Teller and Vault</h2>${systemAccounts(accounts.data)}
 <h2>Verification</h2>${verification(operations.data.last_verification, await keyNamesOf({ api, person }, [operations.data.last_verification?.requested_by ?? null]), person)}
-<p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 30 seconds.</p></div>${postingsPlace}` };
+<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; looked at again every 30 seconds.</p></div>${postingsPlace}`,
+    };
   });
   addPostings(app);
-  addForm(app, `${url}/verification`, { title: 'Verification', scope: 'books:read' }, async ({ api }) => {
-    await api.post<Verification>('/admin/verifications', {});
-    return { goTo: url };
-  }, { origin });
+  addForm(
+    app,
+    `${url}/verification`,
+    { title: 'Verification', scope: 'books:read' },
+    async ({ api }) => {
+      await api.post<Verification>('/admin/verifications', {});
+      return { goTo: url };
+    },
+    { origin },
+  );
 }
 
 const results: Record<Verification['state'], string> = {
   running: 'It is under way.',
-  passed: 'Every rule of the books holds.',
+  passed: 'Every rule that was checked holds.',
   broken: 'Some rules do not hold. Tell operations at once.',
   interrupted: 'It came to no end, and says nothing about the books.',
 };
 
 function verification(last: Verification | null, names: KeyNames, { csrf }: Person): Html {
   const isBad = last?.state === 'broken' || last?.state === 'interrupted';
-  return html`${last === null ? html`<p role="status">No check of every entry is known yet.</p>` : html`<p class="${isBad ? 'notice wrong' : 'notice'}" role="status">${results[last.state]}</p>
-<p class="quiet">Begun ${timeOf(last.started_at)} UTC by ${actorOf(last.requested_by, names)}${last.ended_at !== null && html`, ended ${timeOf(last.ended_at)} UTC`}.</p>
-${last.findings.map(({ rule, rows }) => html`<details><summary>${rule}</summary>${rows.map((row) => html`<p><code>${JSON.stringify(row)}</code></p>`)}</details>`)}`}
+  return html`${
+    last === null
+      ? html`<p role="status">No check of every entry is known yet.</p>`
+      : html`<p class="${isBad ? 'notice wrong' : 'notice'}" role="status">${results[last.state]}</p>
+<p class="quiet">Begun ${fullTimeOf(last.started_at)} by ${actorOf(last.requested_by, names)}${last.ended_at !== null && html`, ended ${fullTimeOf(last.ended_at)}`}. ${last.covers.includes('audit') ? 'The audit is checked too.' : 'The audit could not be checked.'}</p>
+${last.findings.map(({ rule, rows }) => html`<details><summary>${rule}</summary>${rows.map((row) => html`<p><code>${JSON.stringify(row)}</code></p>`)}</details>`)}`
+  }
 <form method="post" action="${url}/verification">${csrfField(csrf)}<div class="actions"><button class="secondary"${last?.state === 'running' && html` disabled`}>Check every entry now</button></div></form>`;
 }
 
-const isEven = ({ difference, debit_total, credit_total }: TrialBalance) => /^-?0(\.0*)?$/.test(difference) && debit_total === credit_total;
+const isEven = ({ difference, debit_total, credit_total }: TrialBalance) =>
+  /^-?0(\.0*)?$/.test(difference) && debit_total === credit_total;
 
 function verdict(balances: readonly TrialBalance[]): Html {
   const wrong = balances.filter((balance) => !isEven(balance)).map(({ currency }) => currency);
   if (balances.length === 0) return html`<p role="status">Nothing is posted yet.</p>`;
-  if (wrong.length > 0) return html`<p class="notice wrong" role="alert">The books do not balance in ${wrong.join(', ')}. Tell operations at once.</p>`;
+  if (wrong.length > 0)
+    return html`<p class="notice wrong" role="alert">The books do not balance in ${wrong.join(', ')}. Tell operations at once.</p>`;
   return html`<p class="notice" role="status">The books balance: in every currency debits equal credits, and assets equal liabilities.</p>`;
 }
 
 function trialBalance(balances: readonly TrialBalance[]): Html {
-  const column = (title: string, field: Exclude<keyof TrialBalance, 'currency'>) => ({ title, isNumber: true, show: (row: TrialBalance) => moneyText(row[field], row.currency) });
-  return table<TrialBalance>('Trial balance', [
-    { title: 'Currency', show: (row) => html`<strong>${row.currency}</strong>` },
-    column('Debits', 'debit_total'), column('Credits', 'credit_total'), column('Assets', 'assets'), column('Liabilities', 'liabilities'),
-    { title: 'Difference', isNumber: true, show: (row) => html`<strong class="status ${isEven(row) ? 'active' : 'refused'}">${moneyText(row.difference, row.currency)}</strong>` },
-  ], balances, 'Nothing is posted yet.');
+  const column = (title: string, field: Exclude<keyof TrialBalance, 'currency'>) => ({
+    title,
+    isNumber: true,
+    show: (row: TrialBalance) => moneyText(row[field], row.currency),
+  });
+  return table<TrialBalance>(
+    'Trial balance',
+    [
+      { title: 'Currency', show: (row) => html`<strong>${row.currency}</strong>` },
+      column('Debits', 'debit_total'),
+      column('Credits', 'credit_total'),
+      column('Assets', 'assets'),
+      column('Liabilities', 'liabilities'),
+      {
+        title: 'Difference',
+        isNumber: true,
+        show: (row) =>
+          html`<strong class="status ${isEven(row) ? 'active' : 'refused'}">${moneyText(row.difference, row.currency)}</strong>`,
+      },
+    ],
+    balances,
+    'Nothing is posted yet.',
+  );
 }
 
 function systemAccounts(accounts: readonly SystemAccount[]): Html {
-  return table<SystemAccount>('Teller and Vault', [
-    { title: 'Account', show: (row) => html`<strong>${row.account_number}</strong>` },
-    { title: 'Kind', show: (row) => row.kind },
-    { title: 'Balance', isNumber: true, show: (row) => moneyText(row.balance, row.currency) },
-    { title: 'Slots', show: ({ slots, currency }) => html`<details><summary>${slots.length === 1 ? 'one slot' : `${slots.length} slots`}</summary>${slots.map((slot) => html`<code>${slot.account_number}</code> ${moneyText(slot.balance, currency)}<br>`)}</details>` },
-  ], accounts, 'They are made with the first posting in a currency.');
+  return table<SystemAccount>(
+    'Teller and Vault',
+    [
+      {
+        title: 'Account',
+        show: (row) => html`<strong id="${row.account_number}">${row.account_number}</strong>`,
+      },
+      { title: 'Kind', show: (row) => row.kind },
+      { title: 'Balance', isNumber: true, show: (row) => moneyText(row.balance, row.currency) },
+      {
+        title: 'Slots',
+        show: ({ slots, currency }) =>
+          html`<details><summary>${slots.length === 1 ? 'one slot' : `${slots.length} slots`}</summary>${slots.map((slot) => html`<code>${slot.account_number}</code> ${moneyText(slot.balance, currency)}<br>`)}</details>`,
+      },
+    ],
+    accounts,
+    'They are made with the first posting in a currency.',
+  );
 }

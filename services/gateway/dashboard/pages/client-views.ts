@@ -1,13 +1,13 @@
 import type { Client } from '#libs/contracts/resources.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import type { ClientType } from './clients.ts';
-import { inputOf, once, problem } from '../html/forms.ts';
+import { html } from '#libs/service/html.ts';
 import type { Field, Wrong } from '../html/forms.ts';
-import { csrfField } from '../html/layout.ts';
+import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, idLink, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, idLink, idText, table, timeOf } from '../html/show.ts';
+import type { ClientType } from './clients.ts';
 
 /** The client pages. */
 
@@ -18,61 +18,182 @@ export function nameOf(client: Client): string {
 }
 
 export function clientTable(rows: readonly Client[], sort: Sorting): Html {
-  return table<Client>('Clients', [
-    { title: 'Name', show: (row) => html`<strong>${idLink(row.client_id, nameOf(row))}</strong>` },
-    { title: 'Type', show: (row) => row.client_type },
-    { title: 'Phone', show: (row) => row.contact_number },
-    { title: 'E-mail', show: (row) => html`<span class="long">${row.email}</span>` },
-    { title: 'Since', sort, show: (row) => timeOf(row.created_at) },
-  ], rows, 'No client fits.');
+  return table<Client>(
+    'Clients',
+    [
+      { title: 'Name', show: (row) => html`<strong>${idLink(row.client_id, nameOf(row))}</strong>` },
+      { title: 'Type', show: (row) => row.client_type },
+      { title: 'Phone', show: (row) => row.contact_number },
+      { title: 'E-mail', show: (row) => html`<span class="long">${row.email}</span>` },
+      { title: 'Since', sort, show: (row) => timeOf(row.created_at) },
+    ],
+    rows,
+    'No client fits.',
+  );
 }
 
 export function clientFacts(client: Client, { scopes }: Person): Html {
-  const own = client.client_type === 'Corporate'
-    ? [['Company', client.company_name], ['Registration number', client.registration_number]] as const
-    : [['First name', client.first_name], ['Last name', client.last_name]] as const;
-  const ussd = client.client_type === 'Retail' && ([['USSD phone', client.ussd_phone_number], ['USSD', client.ussd_status]] as const);
-  return html`${facts([['Id', html`<code>${client.client_id}</code>`], ['Type', client.client_type], ...own, ['E-mail', client.email], ['Phone', client.contact_number], ['Address', client.address], ...(ussd || []), ['Client since', html`${timeOf(client.created_at)} UTC`], ['Last changed', html`${timeOf(client.updated_at)} UTC`]])}
-${scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Change contact</a></p>`}`;
+  const own =
+    client.client_type === 'Corporate'
+      ? ([
+          ['Company', client.company_name],
+          ['Registration number', client.registration_number],
+        ] as const)
+      : ([
+          ['First name', client.first_name],
+          ['Last name', client.last_name],
+        ] as const);
+  const ussd =
+    client.client_type === 'Retail' &&
+    ([
+      ['USSD phone', client.ussd_phone_number],
+      ['USSD', client.ussd_status],
+    ] as const);
+  return html`${facts([['Type', client.client_type], ...own, ['E-mail', client.email], ['Phone', client.contact_number], ['Address', client.address], ...(ussd || []), ['Client since', fullTimeOf(client.created_at)], ['Last changed', fullTimeOf(client.updated_at)], ['Id', idText(client.client_id)]])}
+${client.erased_at === undefined && scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Correct names or contact</a></p>`}`;
 }
 
 const contactFields: readonly Field[] = [
   { name: 'email', label: 'E-mail', type: 'email', isRequired: true, maxLength: 254 },
-  { name: 'contact_number', label: 'Phone', type: 'tel', isRequired: true, placeholder: '+254700000001', hint: 'With its country code.' },
+  {
+    name: 'contact_number',
+    label: 'Phone',
+    type: 'tel',
+    isRequired: true,
+    placeholder: '+254700000001',
+    hint: 'With its country code.',
+  },
   { name: 'address', label: 'Address', type: 'textarea', maxLength: 500 },
 ];
 const ussdFields: readonly Field[] = [
-  { name: 'ussd_phone_number', label: 'USSD phone', type: 'tel', placeholder: '+254700000001', hint: 'No two clients have the same one.' },
-  { name: 'ussd_status', label: 'USSD', options: [['inactive', 'inactive'], ['active', 'active']] },
+  {
+    name: 'ussd_phone_number',
+    label: 'USSD phone',
+    type: 'tel',
+    placeholder: '+254700000001',
+    hint: 'No two clients have the same one.',
+  },
+  {
+    name: 'ussd_status',
+    label: 'USSD',
+    options: [
+      ['inactive', 'inactive'],
+      ['active', 'active'],
+    ],
+  },
 ];
 const openingFields: Record<ClientType, readonly Field[]> = {
-  Retail: [{ name: 'first_name', label: 'First name', isRequired: true, maxLength: 100 }, { name: 'last_name', label: 'Last name', isRequired: true, maxLength: 100 }, ...contactFields, ...ussdFields],
-  Corporate: [{ name: 'company_name', label: 'Company', isRequired: true, maxLength: 200 }, { name: 'registration_number', label: 'Registration number', isRequired: true, maxLength: 64 }, ...contactFields],
+  Retail: [
+    { name: 'first_name', label: 'First name', isRequired: true, maxLength: 100 },
+    { name: 'last_name', label: 'Last name', isRequired: true, maxLength: 100 },
+    ...contactFields,
+    ...ussdFields,
+  ],
+  Corporate: [
+    { name: 'company_name', label: 'Company', isRequired: true, maxLength: 200 },
+    { name: 'registration_number', label: 'Registration number', isRequired: true, maxLength: 64 },
+    ...contactFields,
+  ],
 };
 
-export function clientForm(person: Person, type: ClientType, values: URLSearchParams, wrong: Wrong): Html {
-  return html`<form class="narrow" method="post" action="${url}/new">${csrfField(person.csrf)}${once()}<input type="hidden" name="client_type" value="${type}">
-${problem(wrong)}
+/** Somebody who is a client already, and what they have in common with whoever is about to become one. */
+export interface Duplicate {
+  client_id: string;
+  name: string;
+  same: readonly string[];
+}
+
+export function clientForm(
+  person: Person,
+  type: ClientType,
+  values: URLSearchParams,
+  wrong: Wrong,
+  duplicates: readonly Duplicate[] = [],
+): Html {
+  return html`<form class="narrow" method="post" action="${url}/new">${csrfField(person.csrf)}${once()}<input type="hidden" name="client_type" value="${type}"><input type="hidden" name="made_at" value="${new Date().toISOString()}">
+${problem(wrong)}${duplicates.length > 0 && warning(duplicates)}
 ${openingFields[type].map((field) => inputOf(field, values, wrong))}
 <div class="actions"><button>Open the client</button> <a href="${url}">Cancel</a></div>
 </form>`;
 }
 
-/** What of a client can be changed, as a form holds it. */
-export function contactOf(client: Client): URLSearchParams {
-  const { email, contact_number, address } = client;
-  const ussd: Record<string, string> = client.client_type === 'Retail' ? { ussd_phone_number: client.ussd_phone_number ?? '', ussd_status: client.ussd_status } : {};
-  return new URLSearchParams({ email, contact_number, address: address ?? '', ...ussd });
+function warning(duplicates: readonly Duplicate[]): Html {
+  const ids = duplicates.map(({ client_id }) => client_id).join(',');
+  return html`<p class="notice wrong" role="alert">Perhaps this client is here already. Nothing has been opened yet.</p>
+${table<Duplicate>(
+  'Clients that may be the same',
+  [
+    { title: 'Client', show: ({ client_id, name }) => html`<strong>${idLink(client_id, name)}</strong>` },
+    { title: 'The same', show: ({ same }) => same.join(', ') },
+  ],
+  duplicates,
+  '',
+)}
+<label><input type="checkbox" name="others" value="${ids}"> It is somebody else: open another client.</label>`;
 }
 
-/** `was`: what the person was shown first, by which changes are told. */
-export function contactForm(person: Person, client: Client, values: URLSearchParams, was: URLSearchParams, wrong: Wrong): Html {
-  const fields = client.client_type === 'Retail' ? [...contactFields, ...ussdFields] : contactFields;
+/** What of a client can be corrected, as a form holds it. */
+export function correctableOf(client: Client): URLSearchParams {
+  const known = client as unknown as Record<string, string | null>;
+  return new URLSearchParams(
+    openingFields[client.client_type].map(({ name }): [string, string] => [name, known[name] ?? '']),
+  );
+}
+
+/** A field that somebody else has changed since the form was opened. */
+export interface Meanwhile {
+  label: string;
+  was: string;
+  now: string;
+  /** What the person has entered; undefined where they left it alone. */
+  yours: string | undefined;
+}
+
+export function meanwhileIn(client: Client, was: URLSearchParams, entered: URLSearchParams): Meanwhile[] {
+  const now = correctableOf(client);
+  return openingFields[client.client_type].flatMap(({ name, label }) => {
+    const [before, after, yours] = [was.get(name) ?? '', now.get(name) ?? '', entered.get(name)?.trim() ?? ''];
+    return before === after ? [] : [{ label, was: before, now: after, yours: yours === before ? undefined : yours }];
+  });
+}
+
+export interface CorrectionParts {
+  client: Client;
+  /** The version that is shown. */
+  etag: string;
+  values: URLSearchParams;
+  /** What was shown first, by which changes are told. */
+  was: URLSearchParams;
+  wrong: Wrong;
+  /** Where somebody else was quicker: what they have changed. */
+  meanwhile?: readonly Meanwhile[];
+}
+
+export function correctionForm(person: Person, { client, etag, values, was, wrong, meanwhile }: CorrectionParts): Html {
+  const fields = openingFields[client.client_type];
   return html`<form class="narrow" method="post" action="${url}/${client.client_id}/contact">${csrfField(person.csrf)}
-${fields.map(({ name }) => html`<input type="hidden" name="was_${name}" value="${was.get(name)}">`)}
-${problem(wrong)}
+<input type="hidden" name="etag" value="${etag}">${fields.map(({ name }) => html`<input type="hidden" name="was_${name}" value="${was.get(name)}">`)}
+${problem(wrong)}${meanwhile && bothVersions(meanwhile)}
 <p>${idLink(client.client_id, nameOf(client))}</p>
 ${fields.map((field) => inputOf(field, values, wrong))}
 <div class="actions"><button>Save</button> <a href="${url}/${client.client_id}">Cancel</a></div>
 </form>`;
+}
+
+function bothVersions(meanwhile: readonly Meanwhile[]): Html {
+  return html`<p class="notice wrong" role="alert"><strong>Somebody else has changed this client since you opened the form.</strong> Nothing of yours is saved yet. The form has their changes, and yours where you made any: look at it, then save.</p>
+${table<Meanwhile>(
+  'Changed meanwhile',
+  [
+    { title: 'Field', show: ({ label }) => html`<strong>${label}</strong>` },
+    { title: 'When you opened it', show: ({ was }) => html`<span class="long">${was || '–'}</span>` },
+    { title: 'Theirs, as it is now', show: ({ now }) => html`<span class="long">${now || '–'}</span>` },
+    {
+      title: 'Yours',
+      show: ({ yours }) => html`<span class="long">${yours === undefined ? 'not changed' : yours || '–'}</span>`,
+    },
+  ],
+  meanwhile,
+  'It was something that this form does not show.',
+)}`;
 }

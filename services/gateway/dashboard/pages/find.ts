@@ -1,46 +1,107 @@
 import type { FastifyInstance } from 'fastify';
-import { maxHits } from '#libs/contracts/administration.ts';
 import type { SearchHit, SearchKind } from '#libs/contracts/administration.ts';
-import { html } from '#libs/service/html.ts';
+import { maxHits } from '#libs/contracts/administration.ts';
+import { isCurrency } from '#libs/contracts/money.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
 import { ApiRefused } from '../api.ts';
+import { typedAmount } from '../html/amounts.ts';
 import { addPage } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
 import { pageOf, table, timeOf } from '../html/show.ts';
+import { transactionsUrl } from './transaction-list.ts';
 
-const kinds: Record<SearchKind, string> = { client: 'Clients', account: 'Accounts', transaction: 'Transactions', transfer: 'Transfers', audit_record: 'Audit records' };
-const matches: Record<SearchHit['matched'], string> = {
-  id: 'id', account_number: 'account number', name: 'name', phone: 'phone', reference: 'reference', idempotency_key: 'idempotency key', operation_id: 'operation id', request_id: 'request id',
+const kinds: Record<SearchKind, string> = {
+  client: 'Clients',
+  account: 'Accounts',
+  transaction: 'Transactions',
+  transfer: 'Transfers',
+  audit_record: 'Audit records',
 };
+/** What a hit was found by, the surest first. */
+const matches: Record<SearchHit['matched'], string> = {
+  id: 'id',
+  account_number: 'account number',
+  registration_number: 'registration number',
+  email: 'e-mail',
+  phone: 'phone',
+  reference: 'reference',
+  operation_id: 'operation id',
+  idempotency_key: 'idempotency key',
+  request_id: 'request id',
+  name: 'name',
+};
+const sureness = Object.keys(matches);
 
-/** What the box in the header finds, by kind. A single hit, and the one of just this id, leads to its page at once. */
+/**
+ * What the box in the header finds, by kind, the best first. A single hit, and the one of just this
+ * id, leads to its page at once.
+ */
 export function addFind(app: FastifyInstance): void {
-  addPage(app, '/admin/ui/find', { title: 'Find', scope: null }, async ({ api, query }) => {
+  addPage(app, '/admin/ui/find', { title: 'Find', scope: null }, async ({ api, person, query }) => {
     const q = query.get('q')?.trim() ?? '';
     if (q === '') return { content: help };
+    const known = withoutSearch(q, person);
+    if (known !== undefined) return { goTo: known };
     try {
-      const { data: hits } = await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`);
+      const { data } = await api.get<SearchHit[]>(`/admin/search?${new URLSearchParams({ q })}`);
+      const hits = data.toSorted((a, b) => sureness.indexOf(a.matched) - sureness.indexOf(b.matched));
       const meant = hits.find(({ id }) => id === q) ?? (hits.length === 1 ? hits[0] : undefined);
       if (meant) return { goTo: addressOf(meant, q) };
-      return { title: `Found for “${q}”`, content: hits.length === 0 ? html`<p role="status">Nothing was found that you may see.</p>${help}` : groups(hits, q) };
+      return {
+        title: `Found for “${q}”`,
+        content:
+          hits.length === 0 ? html`<p role="status">Nothing was found that you may see.</p>${help}` : groups(hits, q),
+      };
     } catch (error) {
       if (!(error instanceof ApiRefused) || error.status !== 400) throw error;
-      return { status: 400, content: html`<p class="notice wrong" role="alert">This cannot be looked for: ${error.problem.message}.</p>${help}` };
+      return {
+        status: 400,
+        content: html`<p class="notice wrong" role="alert">This cannot be looked for: ${error.problem.message}.</p>${help}`,
+      };
     }
   });
 }
 
-const help = html`<p>Enter a whole account number, phone number, reference, idempotency key, request id, or the id of anything; or the beginning of a client’s name.</p>`;
+const help = html`<p>Enter what you have in hand: words of a name, an e-mail address, a registration number, a phone number with or without its country’s code, an account number or its digits alone, a reference, an amount with its currency (1500 KES), the bank’s own account (VLT-KES), or the id of anything. The key / leads to the box.</p>`;
+
+/** PURE: where an amount with its currency, and an account of the bank itself, lead without a search. */
+function withoutSearch(q: string, { scopes }: Person): string | undefined {
+  const own = /^(vlt|tlr)-([a-z]{3})(\/\d+)?$/i.exec(q);
+  if (own && scopes.has('books:read')) return `/admin/ui/books#${own[1]?.toUpperCase()}-${own[2]?.toUpperCase()}`;
+  const code = (/^([a-z]{3})\s*\d|\d\s*([a-z]{3})$/i.exec(q) ?? []).slice(1).find((each) => each !== undefined);
+  const currency = code?.toUpperCase() ?? '';
+  if (!isCurrency(currency) || !scopes.has('transactions:read')) return undefined;
+  const typed = typedAmount(q, currency);
+  if (!('amount' in typed)) return undefined;
+  const { amount } = typed;
+  return `${transactionsUrl}?${new URLSearchParams({ currency, min_amount: amount, max_amount: amount }).toString()}`;
+}
 
 /** Audit records have no page of their own: those of the request are shown. */
 function addressOf({ id }: SearchHit, q: string): string {
   return pageOf(id) ?? `/admin/ui/audit?${new URLSearchParams({ request_id: q })}`;
 }
 
+/** The arrows lead from hit to hit (admin.js), beginning at the best one. */
 function groups(hits: readonly SearchHit[], q: string): Html {
-  return html`${[...Map.groupBy(hits, ({ kind }) => kind)].map(([kind, rows]) => html`<h2>${kinds[kind]}</h2>${table<SearchHit>(kinds[kind], [
-    { title: 'What', show: (hit) => html`<strong><a href="${addressOf(hit, q)}">${hit.title}</a></strong>` },
-    { title: 'About', show: (hit) => html`<span class="wide">${hit.subtitle}</span>` },
-    { title: 'Found by', show: (hit) => matches[hit.matched] },
-    { title: 'Since', show: (hit) => timeOf(hit.created_at) },
-  ], rows, '')}${rows.length >= maxHits && html`<p class="quiet">At most ${maxHits} are shown: there may be more. Enter more of it.</p>`}`)}`;
+  const best = hits[0];
+  return html`<div data-hits>${[...Map.groupBy(hits, ({ kind }) => kind)].map(
+    ([kind, rows]) =>
+      html`<h2>${kinds[kind]}</h2>${table<SearchHit>(
+        kinds[kind],
+        [
+          {
+            title: 'What',
+            show: (hit) =>
+              html`<strong><a data-hit href="${addressOf(hit, q)}"${hit === best && html` autofocus`}>${hit.title}</a></strong>`,
+          },
+          { title: 'About', show: (hit) => html`<span class="wide">${hit.subtitle}</span>` },
+          { title: 'Found by', show: (hit) => matches[hit.matched] },
+          { title: 'Since', show: (hit) => timeOf(hit.created_at) },
+        ],
+        rows,
+        '',
+      )}${rows.length >= maxHits && html`<p class="quiet">At most ${maxHits} are shown: there may be more. Enter more of it.</p>`}`,
+  )}</div>`;
 }

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { Operations } from '#libs/contracts/administration.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
-import { deadLettersUrl } from './dead-letter-views.ts';
+import { html } from '#libs/service/html.ts';
 import { addPage } from '../html/frame.ts';
-import { table, timeOf } from '../html/show.ts';
+import { fullTimeOf, table } from '../html/show.ts';
+import { deadLettersUrl } from './dead-letter-views.ts';
 
 const url = '/admin/ui/operations';
 
@@ -15,24 +15,47 @@ type Lag = NonNullable<Operations['consumer_lag']>[number];
 export function addOperations(app: FastifyInstance, { now }: { now: () => number }): void {
   addPage(app, url, { title: 'Operations', scope: 'books:read' }, async ({ api, person }) => {
     const { data } = await api.get<Operations>('/admin/operations');
-    return { content: html`<div id="operations" hx-get="${url}" hx-trigger="every 10s, refresh" hx-select="#operations" hx-swap="outerHTML">
+    return {
+      content: html`<div id="operations" hx-get="${url}" hx-trigger="every 10s, refresh" hx-select="#operations" hx-swap="outerHTML">
 <h2>Services</h2>${services(data)}
 <h2>Requests of this gateway</h2>${requests(data.requests)}
 <h2>Dead letters</h2>${deadLetters(data.dead_letters_open, person.scopes.has('ops:manage'))}
 <h2>Consumer lag</h2>${lag(data.consumer_lag)}
-<p class="quiet">As of ${timeOf(new Date(now()).toISOString())} UTC; looked at again every 10 seconds. Breakers and requests are those of the gateway that answered.</p></div>` };
+<p class="quiet">As of ${fullTimeOf(new Date(now()).toISOString())}; looked at again every 10 seconds. Breakers and requests are those of the gateway that answered.</p></div>`,
+    };
   });
 }
 
 function services({ services: rows, breakers }: Operations): Html {
   const breakerOf = (service: string) => breakers.find((breaker) => breaker.service === service)?.state ?? 'closed';
-  return table<Service>('Services', [
-    { title: 'Service', show: ({ service }) => html`<strong>${service}</strong>` },
-    { title: 'Answers', show: ({ answers }) => html`<span class="status ${answers ? 'active' : 'refused'}">${answers ? 'yes' : 'no'}</span>` },
-    { title: 'Breaker', show: ({ service }) => html`<span class="status ${breakerOf(service) === 'closed' ? 'active' : 'refused'}">${breakerOf(service)}</span>` },
-    { title: 'Outbox rows', isNumber: true, show: ({ outbox }) => (outbox === null ? 'not known' : String(outbox.rows)) },
-    { title: 'Oldest', isNumber: true, show: ({ outbox }) => (outbox === null ? 'not known' : `${(Number(outbox.oldest_age_ms) / 1000).toFixed(1)} s`) },
-  ], rows, 'No service is known.');
+  return table<Service>(
+    'Services',
+    [
+      { title: 'Service', show: ({ service }) => html`<strong>${service}</strong>` },
+      {
+        title: 'Answers',
+        show: ({ answers }) =>
+          html`<span class="status ${answers ? 'active' : 'refused'}">${answers ? 'yes' : 'no'}</span>`,
+      },
+      {
+        title: 'Breaker',
+        show: ({ service }) =>
+          html`<span class="status ${breakerOf(service) === 'closed' ? 'active' : 'refused'}">${breakerOf(service)}</span>`,
+      },
+      {
+        title: 'Outbox rows',
+        isNumber: true,
+        show: ({ outbox }) => (outbox === null ? 'not known' : String(outbox.rows)),
+      },
+      {
+        title: 'Oldest',
+        isNumber: true,
+        show: ({ outbox }) => (outbox === null ? 'not known' : `${(Number(outbox.oldest_age_ms) / 1000).toFixed(1)} s`),
+      },
+    ],
+    rows,
+    'No service is known.',
+  );
 }
 
 function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }: Operations['requests']): Html {
@@ -45,7 +68,8 @@ function requests({ window_seconds, count, server_errors, mean_ms, slowest_ms }:
 function deadLetters(open: number | null, mayDecide: boolean): Html {
   const all = html`${mayDecide && html`<p><a href="${deadLettersUrl}">All dead letters</a></p>`}`;
   const count = mayDecide ? html`<a href="${deadLettersUrl}?state=open">${open} open</a>` : html`${open} open`;
-  if (open === null) return html`<p class="notice wrong" role="status">How many are open is not known: accounts does not answer.</p>${all}`;
+  if (open === null)
+    return html`<p class="notice wrong" role="status">How many are open is not known: accounts does not answer.</p>${all}`;
   if (Number(open) === 0) return html`<p class="notice" role="status">None is open.</p>${all}`;
   return html`<p class="notice wrong" role="status">${count}: messages that could not be processed wait for somebody to redrive or drop them.</p>${all}`;
 }
@@ -55,10 +79,25 @@ function lag(rows: readonly Lag[] | null): Html {
   if (rows === null) return html`<p class="notice wrong" role="status">The broker does not tell it.</p>`;
   const byGroup = [...Map.groupBy(rows, ({ group, topic }) => `${group} ${topic}`).values()];
   const behind = (partitions: Lag[]) => partitions.filter((row) => Number(row.lag) > 0);
-  return table<Lag[]>('Consumer lag', [
-    { title: 'Group', show: ([first]) => first?.group ?? '' },
-    { title: 'Topic', show: ([first]) => first?.topic ?? '' },
-    { title: 'Messages behind', isNumber: true, show: (partitions) => String(partitions.reduce((sum, row) => sum + Number(row.lag), 0)) },
-    { title: 'By partition', show: (partitions) => behind(partitions).map((row) => `${row.partition}: ${row.lag}`).join(', ') || 'up to date' },
-  ], byGroup, 'No group has committed anything yet.');
+  return table<Lag[]>(
+    'Consumer lag',
+    [
+      { title: 'Group', show: ([first]) => first?.group ?? '' },
+      { title: 'Topic', show: ([first]) => first?.topic ?? '' },
+      {
+        title: 'Messages behind',
+        isNumber: true,
+        show: (partitions) => String(partitions.reduce((sum, row) => sum + Number(row.lag), 0)),
+      },
+      {
+        title: 'By partition',
+        show: (partitions) =>
+          behind(partitions)
+            .map((row) => `${row.partition}: ${row.lag}`)
+            .join(', ') || 'up to date',
+      },
+    ],
+    byGroup,
+    'No group has committed anything yet.',
+  );
 }

@@ -1,12 +1,13 @@
 import type { FastifyInstance } from 'fastify';
+import type { PostingStatistics, PostingTotals } from '#libs/contracts/administration.ts';
 import { statisticsUnit } from '#libs/contracts/administration.ts';
-import type { PostingStatistics } from '#libs/contracts/administration.ts';
 import type { TrialBalance } from '#libs/contracts/resources.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Api } from '../api.ts';
 import type { AssetName } from '../html/assets.ts';
 import { addPage } from '../html/frame.ts';
-import { moneyText, table, timeOf } from '../html/show.ts';
+import { fullTimeOf, moneyText, table } from '../html/show.ts';
 
 const url = '/admin/ui/books/postings';
 
@@ -21,13 +22,25 @@ export function addPostings(app: FastifyInstance): void {
   addPage(app, url, { title: 'Postings over time', scope: 'books:read' }, async ({ api, query }) => {
     const { data: balances } = await api.get<TrialBalance[]>('/admin/trial-balance');
     const currencies = balances.map(({ currency }) => currency);
-    const asked = query.get('currency') ?? 'USD';
-    const currency = currencies.includes(asked) ? asked : currencies[0];
+    const asked = query.get('currency') ?? (await busiestIn(api));
+    const currency = asked !== undefined && currencies.includes(asked) ? asked : currencies[0];
     if (currency === undefined) return { content: html`<p role="status">Nothing is posted yet.</p>` };
     const unit = statisticsUnit.catch('hour').parse(query.get('unit'));
     const { data } = await api.get<PostingStatistics>(`/admin/posting-statistics?currency=${currency}&unit=${unit}`);
-    return { assets: chartAssets, content: html`<p><a href="/admin/ui/books">To the books</a></p>${section(data, currencies)}` };
+    return {
+      assets: chartAssets,
+      content: html`<p><a href="/admin/ui/books">To the books</a></p>${section(data, currencies)}`,
+    };
   });
+}
+
+const monthMs = 30 * 86_400_000;
+
+/** The currency with most postings in a month: it is what people come to see. */
+async function busiestIn(api: Api): Promise<string | undefined> {
+  const from = new Date(Date.now() - monthMs).toISOString();
+  const { data } = await api.get<PostingTotals>(`/admin/posting-totals?from=${from}`);
+  return data.totals[0]?.currency;
 }
 
 /** Its place on another page: with scripts it comes by itself, without there is the way to it. */
@@ -40,13 +53,22 @@ function section(data: PostingStatistics, currencies: readonly string[]): Html {
   return html`<section id="postings"><h2>Postings and amounts in ${currency}</h2>
 <form method="get" action="${url}" class="filters"><label>Currency <select name="currency">${currencies.map((code) => html`<option value="${code}"${code === currency && html` selected`}>${code}</option>`)}</select></label>
 <label>Period <select name="unit">${statisticsUnit.options.map((value) => html`<option value="${value}"${value === unit && html` selected`}>${spans[value]}</option>`)}</select></label><p class="actions"><button>Show</button></p></form>
-${!complete && html`<p class="notice wrong" role="status">There were more than are counted: these are those since ${timeOf(counted_from)} UTC.</p>`}
+${!complete && html`<p class="notice wrong" role="status">There were more than are counted: these are those since ${fullTimeOf(counted_from)}.</p>`}
 <div class="chart" role="img" aria-label="Chart of operations and amounts in ${currency}, ${spans[unit]} by ${unit}; its numbers stand in the table below" data-unit="${unit}" data-currency="${currency}" data-points="${JSON.stringify(pointsOf(data))}" hidden></div>
-<details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>('Postings over time', [
-    { title: `Begin of the ${unit} (UTC)`, show: ({ start }) => html`<time datetime="${start}">${start.slice(0, unit === 'day' ? 10 : 16).replace('T', ' ')}</time>` },
-    { title: 'Operations', isNumber: true, show: ({ operations }) => String(operations) },
-    { title: `Amount in ${currency}`, isNumber: true, show: ({ amount }) => moneyText(amount, currency) },
-  ], buckets, 'Nothing was posted in this period.')}</details></section>`;
+<details${buckets.length <= 12 && html` open`}><summary>The numbers</summary>${table<Bucket>(
+    'Postings over time',
+    [
+      {
+        title: `Begin of the ${unit} (UTC)`,
+        show: ({ start }) =>
+          html`<time datetime="${start}">${start.slice(0, unit === 'day' ? 10 : 16).replace('T', ' ')}</time>`,
+      },
+      { title: 'Operations', isNumber: true, show: ({ operations }) => String(operations) },
+      { title: `Amount in ${currency}`, isNumber: true, show: ({ amount }) => moneyText(amount, currency) },
+    ],
+    buckets,
+    'Nothing was posted in this period.',
+  )}</details></section>`;
 }
 
 const unitMs: Record<Unit, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };

@@ -3,12 +3,47 @@ import type { ReplyBody } from '#libs/contracts/envelope.ts';
 import { ids, ok, refused, samples } from '../../test/test-app.ts';
 import { testDashboard } from '../test/test-dashboard.ts';
 
-/** Clients, accounts, transactions and the search, without a browser: what is asked of the API, and what a page makes of it. */
+/**
+ * Clients, accounts, transactions and the search, without a browser: what is asked of the API, and
+ * what a page makes of it.
+ */
 let made: Awaited<ReturnType<typeof testDashboard>>;
-let answers: Record<string, ReplyBody | ((data: Record<string, unknown>) => ReplyBody)>;
+let answers: Record<string, ReplyBody | 'no_reply' | ((data: Record<string, unknown>) => ReplyBody)>;
 
-const retail = { client_id: ids.client, client_type: 'Retail', first_name: '<i>Grace</i>', last_name: 'Høpper', email: 'g@b.cc', contact_number: '+254700000001', address: null, ussd_phone_number: null, ussd_status: 'inactive', created_at: samples.client.created_at, updated_at: samples.client.updated_at };
-const hit = (kind: string, id: string) => ({ kind, id, title: 'x', subtitle: 'y', matched: 'id', created_at: samples.client.created_at });
+const retail = {
+  client_id: ids.client,
+  client_type: 'Retail',
+  first_name: '<i>Grace</i>',
+  last_name: 'Høpper',
+  email: 'g@b.cc',
+  contact_number: '+254700000001',
+  address: null,
+  ussd_phone_number: null,
+  ussd_status: 'inactive',
+  created_at: samples.client.created_at,
+  updated_at: samples.client.updated_at,
+};
+const movement = {
+  entry_id: 'ent_1-1',
+  operation_id: 'opr_1',
+  transaction_id: ids.transaction,
+  account_id: ids.account,
+  sequence: 1,
+  direction: 'credit',
+  side: 'CR',
+  amount: '25.00',
+  currency: 'USD',
+  balance_after: '25.00',
+  created_at: '2026-01-02T03:04:05.690Z',
+};
+const hit = (kind: string, id: string) => ({
+  kind,
+  id,
+  title: 'x',
+  subtitle: 'y',
+  matched: 'id',
+  created_at: samples.client.created_at,
+});
 
 beforeAll(async () => {
   made = await testDashboard(({ name, data }) => {
@@ -17,11 +52,17 @@ beforeAll(async () => {
   });
 });
 beforeEach(() => {
-  answers = { get_client: ok(retail), get_account: ok(samples.master), get_ledger_accounts: ok([samples.ledger]), get_transaction: ok(samples.transaction) };
+  answers = {
+    get_client: ok(retail),
+    get_account: ok(samples.master),
+    get_ledger_accounts: ok([samples.ledger]),
+    get_transaction: ok(samples.transaction),
+  };
 });
 afterAll(() => made.app.close());
 
-const everything = 'clients:read clients:write accounts:read accounts:write accounts:status transactions:read transactions:write audit:read books:read ops:manage';
+const everything =
+  'clients:read clients:write accounts:read accounts:write accounts:status transactions:read transactions:write audit:read books:read ops:manage';
 const lastSent = () => JSON.parse(String(made.sent.at(-1)?.value)) as Record<string, unknown>;
 const keyIn = (page: string) => /name="idempotency_key" value="([^"]+)"/.exec(page)?.[1] ?? '';
 const client = `/admin/ui/clients/${ids.client}`;
@@ -39,18 +80,49 @@ describe('the box in the header', () => {
     expect((await get('/admin/ui/find?q=x')).headers.location).toBe(account);
     answers['search_postings'] = ok([hit('transaction', ids.transaction), hit('transfer', ids.transfer)]);
     const { body } = await get('/admin/ui/find?q=%3Cb%3E');
-    for (const [heading, path] of [['Accounts', account], ['Transactions', `/admin/ui/transactions/${ids.transaction}`], ['Transfers', `/admin/ui/transfers/${ids.transfer}`]]) {
+    for (const [heading, path] of [
+      ['Accounts', account],
+      ['Transactions', `/admin/ui/transactions/${ids.transaction}`],
+      ['Transfers', `/admin/ui/transfers/${ids.transfer}`],
+    ]) {
       expect(body).toContain(`<h2>${heading}</h2>`);
       expect(body).toContain(`href="${path}"`);
     }
-    expect((await get(`/admin/ui/find?q=${ids.transfer}`)).headers.location).toBe(`/admin/ui/transfers/${ids.transfer}`);
+    expect((await get(`/admin/ui/find?q=${ids.transfer}`)).headers.location).toBe(
+      `/admin/ui/transfers/${ids.transfer}`,
+    );
     expect(body).toContain('Found for “&lt;b&gt;”');
+    answers = { search_records: ok([]), search_postings: ok([]) };
+    for (const [q, to] of [
+      ['1 500,50 kes', '/admin/ui/transactions?currency=KES&min_amount=1500.50&max_amount=1500.50'],
+      ['KES 1500', '/admin/ui/transactions?currency=KES&min_amount=1500.00&max_amount=1500.00'],
+      ['vlt-kes', '/admin/ui/books#VLT-KES'],
+      ['1500 XYW', undefined],
+      ['1.500 KES', undefined],
+    ] as const)
+      expect((await get(`/admin/ui/find?${new URLSearchParams({ q })}`)).headers.location, q).toBe(to);
+    answers = {
+      search_records: ok([{ ...hit('client', ids.client), matched: 'name' }, hit('account', ids.account)]),
+      search_postings: ok([]),
+    };
+    expect((await get('/admin/ui/find?q=x')).body).toMatch(/<h2>Accounts<[\s\S]* autofocus>[\s\S]*<h2>Clients</);
     answers = { search_records: ok([hit('audit_record', `aud_${'a'.repeat(32)}`)]), search_postings: ok([]) };
     expect((await get('/admin/ui/find?q=req%201')).headers.location).toBe('/admin/ui/audit?request_id=req+1');
     answers = { search_records: ok([]), search_postings: ok([]) };
     expect((await get('/admin/ui/find?q=x')).body).toContain('Nothing was found');
     expect((await get('/admin/ui/find?q=')).statusCode).toBe(200);
     expect((await get(`/admin/ui/find?q=${'x'.repeat(256)}`)).statusCode).toBe(400);
+  });
+});
+
+describe('a list that no index confines', () => {
+  it('says that its page is not complete, and only then', async () => {
+    const next = { at: samples.transaction.created_at, id: ids.transaction };
+    const page = async () => (await made.signedIn(everything).get(`${account}/transactions?reference=x`)).body;
+    answers['list_transactions'] = ok({ items: [samples.transaction], next, complete: false });
+    expect(await page()).toContain('This page is not complete');
+    answers['list_transactions'] = ok({ items: [samples.transaction], complete: true });
+    expect(await page()).not.toContain('This page is not complete');
   });
 });
 
@@ -62,35 +134,116 @@ describe('clients', () => {
     expect(all.body).toContain(`href="${account}"`);
     const few = await made.signedIn('clients:read').get(client);
     expect(few.statusCode).toBe(200);
-    expect(few.body).not.toMatch(/SAV-1|Change contact/);
+    expect(few.body).not.toMatch(/SAV-1|Correct names/);
   });
 
   it('a change of contact sends what was changed in the form, and nothing else', async () => {
     answers['update_client'] = ok(retail);
     const { session, post } = made.signedIn(everything);
-    const same = { csrf_token: session.csrf, email: 'g@b.cc', was_email: 'g@b.cc', contact_number: '+254700000001', was_contact_number: '+254700000001' };
-    const answer = await post(`${client}/contact`, { ...same, address: '', was_address: 'Home', ussd_status: 'inactive', was_ussd_status: 'inactive' });
-    expect([answer.statusCode, answer.headers.location]).toEqual([303, `${client}?saved`]);
+    const same = {
+      csrf_token: session.csrf,
+      email: 'g@b.cc',
+      was_email: 'g@b.cc',
+      contact_number: '+254700000001',
+      was_contact_number: '+254700000001',
+    };
+    const answer = await post(`${client}/contact`, {
+      ...same,
+      address: '',
+      was_address: 'Home',
+      ussd_status: 'inactive',
+      was_ussd_status: 'inactive',
+    });
+    expect([answer.statusCode, answer.headers.location]).toEqual([303, `${client}?saved=corrected`]);
     expect(lastSent()).toMatchObject({ changes: { address: null } });
     const before = made.sent.length;
     expect((await post(`${client}/contact`, same)).statusCode).toBe(303);
     expect(made.sent).toHaveLength(before);
     const wrong = await post(`${client}/contact`, { ...same, email: 'nonsense' });
     expect(wrong.statusCode).toBe(400);
-    expect(wrong.body).toMatch(/name="was_email" value="g@b.cc"[\s\S]*value="nonsense"[\s\S]*E-mail must be an e-mail address/);
+    expect(wrong.body).toMatch(
+      /name="was_email" value="g@b.cc"[\s\S]*value="nonsense"[\s\S]*E-mail must be an e-mail address/,
+    );
   });
 
   it('a client is opened under the key that its form carries; a corrected form has another', async () => {
     answers['create_client'] = ok(retail);
+    answers['search_records'] = answers['search_postings'] = ok([]);
     const { session, get, post } = made.signedIn(everything);
     const key = keyIn((await get('/admin/ui/clients/new')).body);
-    const fields = { csrf_token: session.csrf, idempotency_key: key, client_type: 'Retail', first_name: 'Grace', last_name: 'Høpper', email: 'g@b.cc', contact_number: '+254 700 000 001', address: '', ussd_phone_number: '', ussd_status: 'inactive' };
-    expect((await post('/admin/ui/clients/new', fields)).headers.location).toBe(`${client}?saved`);
+    const fields = {
+      csrf_token: session.csrf,
+      idempotency_key: key,
+      client_type: 'Retail',
+      first_name: 'Grace',
+      last_name: 'Høpper',
+      email: 'g@b.cc',
+      contact_number: '+254 700 000 001',
+      address: '',
+      ussd_phone_number: '',
+      ussd_status: 'inactive',
+    };
+    expect((await post('/admin/ui/clients/new', fields)).headers.location).toBe(`${client}?saved=opened`);
     const first = lastSent();
     await post('/admin/ui/clients/new', fields);
     expect(lastSent()).toEqual(first);
     const wrong = await post('/admin/ui/clients/new', { ...fields, email: 'x' });
     expect([wrong.statusCode, keyIn(wrong.body) === key]).toEqual([400, false]);
+  });
+
+  it('one who may be a client already is opened only after it was said that it is somebody else', async () => {
+    answers['create_client'] = ok(retail);
+    answers['search_postings'] = ok([]);
+    const by = (matched: string) => ({ ...hit('client', ids.client), title: 'Grace <b>', matched });
+    answers['search_records'] = ({ q }) =>
+      ok(q === 'g@b.cc' ? [by('email')] : q === '+254700000001' ? [by('phone')] : []);
+    const { session, post } = made.signedIn(everything);
+    const fields = {
+      csrf_token: session.csrf,
+      idempotency_key: 'dup',
+      made_at: '2099-01-01T00:00:00.000Z',
+      client_type: 'Retail',
+      first_name: 'Grace',
+      last_name: 'Hopper',
+      email: 'g@b.cc',
+      contact_number: '+254700000001',
+    };
+    const warned = await post('/admin/ui/clients/new', fields);
+    expect(warned.statusCode).toBe(409);
+    expect(warned.body).toMatch(/Perhaps this client is here already[\s\S]*Grace &lt;b&gt;[\s\S]*phone, e-mail/);
+    expect(warned.body).toContain(`name="others" value="${ids.client}"`);
+    const wanted = { ...fields, others: ids.client };
+    expect((await post('/admin/ui/clients/new', wanted)).headers.location).toBe(`${client}?saved=opened`);
+    // It was made by this very form, sent a second time.
+    const earlier = { ...fields, made_at: '2000-01-01T00:00:00.000Z' };
+    expect((await post('/admin/ui/clients/new', earlier)).headers.location).toBe(`${client}?saved=opened`);
+  });
+
+  it('where somebody else was quicker both versions are shown, and what was entered is kept', async () => {
+    const now = { ...retail, email: 'theirs@b.cc', address: 'Their street', last_name: 'Hopper' };
+    answers['get_client'] = ok(now);
+    answers['update_client'] = refused('version_mismatch', 'changed');
+    const { session, get, post } = made.signedIn(everything);
+    const form = (await get(`${client}/contact`)).body;
+    const etag = /name="etag" value="([^"]+)"/.exec(form)?.[1]?.replaceAll('&quot;', '"') ?? '';
+    const answer = await post(`${client}/contact`, {
+      csrf_token: session.csrf,
+      etag,
+      was_email: 'g@b.cc',
+      email: 'mine@b.cc',
+      was_last_name: 'Høpper',
+      last_name: 'Høpper',
+      was_contact_number: '+254700000001',
+      contact_number: '+254700000002',
+    });
+    expect(answer.statusCode).toBe(412);
+    const text = answer.body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
+    expect(text).toMatch(/E-mail g@b.cc theirs@b.cc mine@b.cc/);
+    expect(text).toMatch(/Last name Høpper Hopper not changed/);
+    expect(answer.body).toMatch(/name="email" value="mine@b.cc"/);
+    expect(answer.body).toMatch(/name="last_name" value="Hopper"/);
+    expect(answer.body).toMatch(/name="contact_number" value="\+254700000002"/);
+    expect(answer.body).toMatch(/name="was_email" value="theirs@b.cc"/);
   });
 });
 
@@ -104,74 +257,191 @@ describe('accounts', () => {
     expect(unconfirmed.statusCode).toBe(400);
     expect(unconfirmed.body).toContain('called the branch');
     expect(made.sent.filter(({ headers }) => headers['ce_type']?.includes('status'))).toHaveLength(before);
-    expect((await post(`${account}/freezing`, { ...fields, confirmed: 'yes' })).headers.location).toBe(`${account}?saved`);
+    expect((await post(`${account}/freezing`, { ...fields, confirmed: 'yes' })).headers.location).toBe(
+      `${account}?saved=freezing`,
+    );
     expect(lastSent()).toMatchObject({ status: 'Frozen', reason: 'fraud', note: 'called the branch' });
     expect((await made.signedIn('accounts:read').get(`${account}/freezing`)).statusCode).toBe(403);
   });
 
+  it('its page has the last movements with the balance behind each, and says what was done', async () => {
+    answers['list_status_transitions'] = answers['list_holds'] = ok({ items: [] });
+    const line = {
+      ...movement,
+      transaction_type: 'Transfer',
+      description: null,
+      reference: 'RENT',
+      counterparty_account_id: `acc_${'7'.repeat(32)}`,
+      counterparty_account_number: 'CHK-77',
+    };
+    answers['list_entries'] = ok({ items: [line] });
+    const { get } = made.signedIn(everything);
+    const { body } = await get(`${account}?saved=freezing`);
+    expect(body).toContain('Account SAV-1 frozen.');
+    expect(body).toMatch(/Transfer <a href="[^"]+">CHK-77<\/a><br><span class="quiet text">RENT<\/span>/);
+    expect(body).toContain('<strong>25.00</strong>');
+    expect((await get(`${account}?saved=%3Cb%3E`)).body).not.toContain('role="status">Account');
+    answers['get_ledger_accounts'] = ok([{ ...samples.ledger, available_balance: '1.00' }]);
+    expect((await get(account)).body).toContain('<dt>Available</dt><dd>1.00 USD</dd>');
+  });
+
+  it('the list says whose they are and what they hold together, as far as the person may know', async () => {
+    answers['list_accounts'] = ok({
+      items: [samples.master, { ...samples.master, account_id: `acc_${'7'.repeat(32)}` }],
+    });
+    answers['get_ledger_accounts'] = ok([samples.ledger, { ...samples.ledger, account_id: `acc_${'7'.repeat(32)}` }]);
+    answers['list_clients'] = (data) => ok({ items: data['client_ids'] === ids.client ? [retail] : [] });
+    const { body } = await made.signedIn(everything).get('/admin/ui/accounts');
+    expect(body).toContain(`href="${client}">&lt;i&gt;Grace&lt;/i&gt; Høpper</a>`);
+    expect(body).toMatch(/On this page: balances <strong>[\d.\u00a0]+ USD</);
+    answers['list_clients'] = 'no_reply';
+    expect((await made.signedIn('accounts:read').get('/admin/ui/accounts')).body).toContain(ids.client);
+  });
+
   it.each([
-    ['Active', ['freezing', 'deactivation']], ['Inactive', ['freezing', 'activation']], ['Frozen', ['unfreezing']],
+    ['Active', ['freezing', 'deactivation']],
+    ['Inactive', ['freezing', 'activation']],
+    ['Frozen', ['unfreezing']],
   ])('one that is %s offers %s', async (status, offered) => {
     answers['get_ledger_accounts'] = ok([{ ...samples.ledger, status }]);
-    answers['list_status_transitions'] = answers['list_transactions'] = ok({ items: [] });
+    answers['list_status_transitions'] = answers['list_entries'] = answers['list_holds'] = ok({ items: [] });
     const { body } = await made.signedIn(everything).get(account);
-    expect([...body.matchAll(/href="[^"]*\/(freezing|unfreezing|activation|deactivation)"/g)].map(([, change]) => change)).toEqual(offered);
+    expect(
+      [...body.matchAll(/href="[^"]*\/(freezing|unfreezing|activation|deactivation)"/g)].map(([, change]) => change),
+    ).toEqual(offered);
     expect(body).toContain(`href="${client}">&lt;i&gt;Grace&lt;/i&gt; Høpper</a>`);
   });
 
-  it.each([['deactivation', 'Inactive'], ['activation', 'Active']])('%s sends %s, and needs no reason', async (change, status) => {
+  it.each([
+    ['deactivation', 'Inactive'],
+    ['activation', 'Active'],
+  ])('%s sends %s, and needs no reason', async (change, status) => {
     answers['change_account_status'] = ok({ ...samples.master, status, balance: '10.50' });
     const { session, post } = made.signedIn(everything);
-    await post(`${account}/${change}`, { csrf_token: session.csrf, idempotency_key: change, reason: '', confirmed: 'yes' });
+    await post(`${account}/${change}`, {
+      csrf_token: session.csrf,
+      idempotency_key: change,
+      reason: '',
+      confirmed: 'yes',
+    });
     expect(lastSent()).toMatchObject({ status, reason: null });
   });
 
   it('a first deposit travels digit by digit; what is no amount is said at its field', async () => {
     answers['open_account'] = ok({ ...samples.master, balance: '0.10' });
     const { session, post } = made.signedIn(everything);
-    const fields = { csrf_token: session.csrf, client_id: ids.client, account_type: 'Savings', currency: 'usd', initial_deposit: '9999999999999.99' };
-    expect((await post('/admin/ui/accounts/new', { ...fields, idempotency_key: 'o1' })).headers.location).toBe(`${account}?saved`);
+    const fields = {
+      csrf_token: session.csrf,
+      client_id: ids.client,
+      account_type: 'Savings',
+      currency: 'usd',
+      initial_deposit: '9999999999999.99',
+    };
+    expect((await post('/admin/ui/accounts/new', { ...fields, idempotency_key: 'o1' })).headers.location).toBe(
+      `${account}?saved=opened`,
+    );
     expect(lastSent()).toMatchObject({ currency: 'USD', initial_deposit: '9999999999999.99' });
-    const wrong = await post('/admin/ui/accounts/new', { ...fields, idempotency_key: 'o2', initial_deposit: '1,50' });
+    const wrong = await post('/admin/ui/accounts/new', { ...fields, idempotency_key: 'o2', initial_deposit: '1.500' });
     expect(wrong.statusCode).toBe(400);
-    expect(wrong.body).toMatch(/id="initial_deposit-reason"/);
+    expect(wrong.body).toMatch(/id="initial_deposit-reason">Is this 1500, or 1.50\?/);
+    expect(wrong.body).toContain('For <strong>');
   });
 
   it('transactions keep their filters over pages and orders, and leave as CSV', async () => {
-    answers['list_transactions'] = (data) => ok({ items: [{ ...samples.transaction, description: '=1+1' }], ...(data['after'] === undefined ? { next: { at: samples.transaction.created_at, id: ids.transaction } } : {}) });
+    answers['list_transactions'] = (data) =>
+      ok({
+        items: [{ ...samples.transaction, description: '=1+1' }],
+        ...(data['after'] === undefined ? { next: { at: samples.transaction.created_at, id: ids.transaction } } : {}),
+      });
     const { get } = made.signedIn(everything);
     const { body } = await get(`${account}/transactions?status=Completed&from_day=2026-01-01&to_day=2026-01-02`);
-    expect(lastSent()).toMatchObject({ account_id: ids.account, status: 'Completed', from: '2026-01-01T00:00:00.000Z', to: '2026-01-03T00:00:00.000Z', order: 'desc' });
+    expect(lastSent()).toMatchObject({
+      account_id: ids.account,
+      status: 'Completed',
+      from: '2026-01-01T00:00:00.000Z',
+      to: '2026-01-03T00:00:00.000Z',
+      order: 'desc',
+    });
     expect(body).toMatch(/aria-sort="descending"><a href="[^"]*status=Completed[^"]*order=asc"/);
     expect(body).toMatch(/href="[^"]*status=Completed[^"]*cursor=[^"]+" rel="next"/);
     const file = await get(`${account}/transactions.csv?status=Completed`);
-    expect(file.headers).toMatchObject({ 'content-type': 'text/csv; charset=utf-8', 'content-disposition': 'attachment; filename="transactions.csv"' });
+    expect(file.headers).toMatchObject({
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': 'attachment; filename="transactions.csv"',
+    });
     expect(file.body.trimEnd().split('\r\n')).toHaveLength(4);
     expect(file.body).toContain(`"25.00","USD","Completed","","","'=1+1"`);
     const wrong = await get(`${account}/transactions?min_amount=x`);
-    expect([wrong.statusCode, wrong.body.includes('These filters were not taken: Amount from must be')]).toEqual([400, true]);
+    expect([wrong.statusCode, wrong.body.includes('These filters were not taken: Amount from must be')]).toEqual([
+      400,
+      true,
+    ]);
   });
 
   it('one that does not exist is a page that says so', async () => {
-    for (const name of ['get_account', 'get_statement', 'list_entries']) answers[name] = refused('account_not_found', 'no such account');
+    for (const name of ['get_account', 'get_statement', 'list_entries'])
+      answers[name] = refused('account_not_found', 'no such account');
     const { get } = made.signedIn(everything);
-    for (const path of [account, `${account}/statement`, `${account}/entries`, `${account}/entries.csv`]) expect((await get(path)).statusCode, path).toBe(404);
+    for (const path of [account, `${account}/statement`, `${account}/entries`, `${account}/entries.csv`])
+      expect((await get(path)).statusCode, path).toBe(404);
   });
 });
 
 describe('a transaction', () => {
   const timeline = {
-    transaction: samples.transaction, request: { request_id: 'req-7', actor: 'key:t', idempotency_key: 'once', accepted_at: samples.transaction.created_at },
-    command: { name: 'create_transaction', id: ids.transaction, topic: 'ledger.commands', partition: 3 }, booked_at: '2026-01-02T03:04:05.690Z',
-    entries: [{ entry_id: 'ent_1-1', operation_id: 'opr_1', transaction_id: ids.transaction, account_id: ids.account, account_number: 'SAV-1', account_type: 'Savings', sequence: 1, direction: 'credit', side: 'CR', amount: '25.00', currency: 'USD', balance_after: '25.00', created_at: '2026-01-02T03:04:05.690Z' }],
-    events: [{ ce_id: 'a-b', type: 'corebanking.transaction.completed.v1', topic: 'transactions', key: ids.account, state: 'published', recorded_at: '2026-01-02T03:04:05.690Z', published_at: '2026-01-02T03:04:05.700Z' }],
+    transaction: samples.transaction,
+    request: {
+      request_id: 'req-7',
+      actor: 'key:t',
+      idempotency_key: 'once',
+      accepted_at: samples.transaction.created_at,
+    },
+    command: { name: 'create_transaction', id: ids.transaction, topic: 'ledger.commands', partition: 3 },
+    booked_at: '2026-01-02T03:04:05.690Z',
+    entries: [
+      {
+        entry_id: 'ent_1-1',
+        operation_id: 'opr_1',
+        transaction_id: ids.transaction,
+        account_id: ids.account,
+        account_number: 'SAV-1',
+        account_type: 'Savings',
+        sequence: 1,
+        direction: 'credit',
+        side: 'CR',
+        amount: '25.00',
+        currency: 'USD',
+        balance_after: '25.00',
+        created_at: '2026-01-02T03:04:05.690Z',
+      },
+    ],
+    events: [
+      {
+        ce_id: 'a-b',
+        type: 'corebanking.transaction.completed.v1',
+        topic: 'transactions',
+        key: ids.account,
+        state: 'published',
+        recorded_at: '2026-01-02T03:04:05.690Z',
+        published_at: '2026-01-02T03:04:05.700Z',
+      },
+    ],
   };
 
   it('tells its timeline to auditors, and that there is one to others', async () => {
     answers['get_timeline'] = ok(timeline);
     const path = `/admin/ui/transactions/${ids.transaction}`;
     const { body } = await made.signedIn(everything).get(path);
-    for (const text of ['req-7', 'create_transaction', '(+12 ms)', '(+22 ms)', 'corebanking.transaction.completed.v1', 'a-b', 'published']) expect(body).toContain(text);
+    for (const text of [
+      'req-7',
+      'create_transaction',
+      '(+12 ms)',
+      '(+22 ms)',
+      'corebanking.transaction.completed.v1',
+      'a-b',
+      'published',
+    ])
+      expect(body).toContain(text);
     const few = await made.signedIn('transactions:read').get(path);
     expect(few.statusCode).toBe(200);
     expect(few.body).toContain('for those who may read the audit');

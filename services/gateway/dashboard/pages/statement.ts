@@ -1,16 +1,16 @@
 import type { FastifyInstance } from 'fastify';
 import type { Client, Entry, Statement } from '#libs/contracts/resources.ts';
-import { html } from '#libs/service/html.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import type { Api } from '../api.ts';
+import { csvOf } from '../html/csv.ts';
+import { dayOf, endOf, momentOf, zoneText } from '../html/formats.ts';
+import type { Visit } from '../html/frame.ts';
+import { addDownload, addFile, addPage } from '../html/frame.ts';
+import { facts, moneyText, timeOf } from '../html/show.ts';
 import { accountParts, entryTable } from './account-views.ts';
 import { accountOf, entryColumns, holderOf } from './accounts.ts';
-import type { Api } from '../api.ts';
 import { nameOf } from './client-views.ts';
-import { csvOf } from '../html/csv.ts';
-import { addDownload, addPage } from '../html/frame.ts';
-import type { Visit } from '../html/frame.ts';
-import { endOf, momentOf } from '../html/lists.ts';
-import { facts, moneyText, timeOf } from '../html/show.ts';
 
 /** Entries on one page to print; a statement with more is taken as CSV. */
 const maxEntries = 2_000;
@@ -21,7 +21,7 @@ interface Period {
   to_day: string;
 }
 
-/** The statement of an account for a period of days in UTC, on one page that prints well. */
+/** The statement of an account for a period of days, on one page that prints well. */
 export function addStatement(app: FastifyInstance, { now }: { now: () => number }): void {
   const url = '/admin/ui/accounts/:account_id/statement';
   const page = { title: 'Statement', scope: 'transactions:read' } as const;
@@ -34,25 +34,37 @@ export function addStatement(app: FastifyInstance, { now }: { now: () => number 
       title: `Statement of account ${statement.account_number}`,
       content: html`${accountParts(statement.account_id, '/statement', visit.person)}${periodForm(here, period)}
 ${document(statement, period, holder)}${isCut && html`<p class="notice wrong" role="status">These are the first ${statement.entries.length} of ${statement.entry_count} entries; the totals are those of all. Take the CSV for every entry, or a shorter period.</p>`}
-<p class="quiet">Made ${timeOf(new Date(now()).toISOString())}. Days and times are UTC.</p>
-<p class="actions"><button type="button" data-print hidden>Print</button> <a href="${here}.csv?${new URLSearchParams({ ...period }).toString()}">All entries as CSV</a></p>`,
+<p class="quiet">Made ${timeOf(new Date(now()).toISOString())}. Days and times are ${zoneText()}.</p>
+<p class="actions"><button type="button" data-print hidden>Print</button> <a href="${here}.pdf?${new URLSearchParams({ ...period }).toString()}">PDF</a> <a href="${here}.csv?${new URLSearchParams({ ...period }).toString()}">All entries as CSV</a></p>`,
     };
   });
-  addDownload(app, `${url}.csv`, page, (visit) => csvOf<Entry>(visit.api, {
-    path: pathOf(visit), parameters: parametersOf(periodIn(visit.query, now())), columns: entryColumns, rowsOf: (data) => (data as Statement).entries,
-  }));
+  addFile(app, `${url}.pdf`, page, 'application/pdf', (visit) => {
+    const { from, to } = Object.fromEntries(parametersOf(periodIn(visit.query, now())));
+    return visit.api.getFile(
+      `${pathOf(visit)}?${new URLSearchParams({ from: String(from), to: String(to) })}`,
+      'application/pdf',
+    );
+  });
+  addDownload(app, `${url}.csv`, page, (visit) =>
+    csvOf<Entry>(visit.api, {
+      path: pathOf(visit),
+      parameters: parametersOf(periodIn(visit.query, now())),
+      columns: entryColumns,
+      rowsOf: (data) => (data as Statement).entries,
+    }),
+  );
 }
 
 const pathOf = ({ params }: Visit) => `/accounts/${encodeURIComponent(params['account_id'] ?? '')}/statement`;
 
 /** The days asked for; else this month up to today. */
 function periodIn(query: URLSearchParams, now: number): Period {
-  const today = new Date(now).toISOString().slice(0, 10);
+  const today = dayOf(now);
   return { from_day: query.get('from_day') || `${today.slice(0, 8)}01`, to_day: query.get('to_day') || today };
 }
 
 function parametersOf({ from_day, to_day }: Period): URLSearchParams {
-  return new URLSearchParams({ from: momentOf(from_day, 0), to: endOf(to_day), limit: String(pageSize) });
+  return new URLSearchParams({ from: momentOf(from_day), to: endOf(to_day), limit: String(pageSize) });
 }
 
 async function read(api: Api, path: string, period: Period): Promise<{ statement: Statement; isCut: boolean }> {
@@ -77,7 +89,13 @@ function periodForm(here: string, { from_day, to_day }: Period): Html {
 function document(statement: Statement, { from_day, to_day }: Period, holder: Client | undefined): Html {
   const money = (amount: string) => `${moneyText(amount, statement.currency)} ${statement.currency}`;
   return html`${facts([
-    ['Client', holder && nameOf(holder)], ['Address', holder?.address], ['Period', `${from_day} to ${to_day}`], ['Opening balance', money(statement.opening_balance)], ['Debits', money(statement.debit_total)], ['Credits', money(statement.credit_total)],
-    ['Closing balance', html`<strong>${money(statement.closing_balance)}</strong>`], ['Entries', String(statement.entry_count)],
+    ['Client', holder && nameOf(holder)],
+    ['Address', holder?.address],
+    ['Period', `${from_day} to ${to_day}`],
+    ['Opening balance', money(statement.opening_balance)],
+    ['Debits', money(statement.debit_total)],
+    ['Credits', money(statement.credit_total)],
+    ['Closing balance', html`<strong>${money(statement.closing_balance)}</strong>`],
+    ['Entries', String(statement.entry_count)],
   ])}${entryTable(statement.entries)}`;
 }

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply } from 'fastify';
 
 /**
- * The dashboard's own cookies. HttpOnly: no script reads them; Lax: no other site's form or frame sends them, and the way back
- * from the issuer does.
+ * The dashboard's own cookies. HttpOnly: no script reads them; Lax: no other site's form or frame
+ * sends them, and the way back from the issuer does.
  */
 export interface Cookies {
   read(headers: IncomingHttpHeaders): string | undefined;
@@ -19,10 +19,17 @@ export function createCookie(name: string, isSecure: boolean): Cookies {
   return {
     read({ cookie }) {
       const start = `${full}=`;
-      const found = cookie?.split(';').map((part) => part.trim()).find((part) => part.startsWith(start));
+      const found = cookie
+        ?.split(';')
+        .map((part) => part.trim())
+        .find((part) => part.startsWith(start));
       return found?.slice(start.length);
     },
-    write: (reply, value, maxAgeS) => void reply.header('set-cookie', `${full}=${value}${attributes}${maxAgeS === undefined ? '' : `; Max-Age=${maxAgeS}`}`),
+    write: (reply, value, maxAgeS) =>
+      void reply.header(
+        'set-cookie',
+        `${full}=${value}${attributes}${maxAgeS === undefined ? '' : `; Max-Age=${maxAgeS}`}`,
+      ),
     clear: (reply) => void reply.header('set-cookie', `${full}=${attributes}; Max-Age=0`),
   };
 }

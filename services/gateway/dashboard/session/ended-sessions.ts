@@ -3,8 +3,8 @@ import type { z } from 'zod';
 import { endedSessionSchema } from '#libs/contracts/administration.ts';
 import { topicName } from '#libs/contracts/topics.ts';
 import type { Publisher } from '#libs/kafka/publish/publish.ts';
-import { longestMs } from './session.ts';
 import type { Session } from './session.ts';
+import { longestMs } from './session.ts';
 
 /** The sessions that were ended by signing out or in again, as the topic `sessions` tells every gateway. */
 export interface EndedSessions {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import { createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createIssuer, SignInFailed } from './issuer.ts';
 
@@ -22,10 +22,17 @@ async function issuerThatSays(response?: string) {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  return createIssuer({ issuer: `http://127.0.0.1:${port}`, clientId: 'dashboard', clientSecret: 'a secret', redirectUri: 'http://bank.example/admin/callback', timeoutMs: 200 });
+  return createIssuer({
+    issuer: `http://127.0.0.1:${port}`,
+    clientId: 'dashboard',
+    clientSecret: 'a secret',
+    redirectUri: 'http://bank.example/admin/callback',
+    timeoutMs: 200,
+  });
 }
 
-const answer = (body: string) => `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;
+const answer = (body: string) =>
+  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;
 const begun = { verifier: 'v'.repeat(43), state: 'state', nonce: 'nonce' };
 const callback = new URL('http://bank.example/admin/callback?code=x&state=state');
 
@@ -34,7 +41,12 @@ describe('an issuer that cannot be used is away, to whoever begins and to whoeve
     ['never answers', undefined],
     ['is no issuer', 'HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'],
     ['answers nonsense', answer('<html>')],
-    ['says to be another one', answer(JSON.stringify({ issuer: 'http://elsewhere.example', authorization_endpoint: 'http://elsewhere.example/auth' }))],
+    [
+      'says to be another one',
+      answer(
+        JSON.stringify({ issuer: 'http://elsewhere.example', authorization_endpoint: 'http://elsewhere.example/auth' }),
+      ),
+    ],
   ])('because it %s', async (_reason, response) => {
     const issuer = await issuerThatSays(response);
     await expect(issuer.begin()).rejects.toMatchObject({ name: 'SignInFailed', fault: 'issuer_away' });
@@ -45,12 +57,27 @@ describe('an issuer that cannot be used is away, to whoever begins and to whoeve
     const issuer = await issuerThatSays(answer('<html>'));
     await expect(issuer.begin()).rejects.toBeInstanceOf(SignInFailed);
     const port = (server?.address() as AddressInfo).port;
-    const metadata = { issuer: `http://127.0.0.1:${port}`, authorization_endpoint: `http://127.0.0.1:${port}/auth`, token_endpoint: `http://127.0.0.1:${port}/token`, jwks_uri: `http://127.0.0.1:${port}/jwks` };
-    server?.removeAllListeners('connection').on('connection', (socket) => void socket.once('data', () => socket.end(answer(JSON.stringify(metadata)))));
+    const metadata = {
+      issuer: `http://127.0.0.1:${port}`,
+      authorization_endpoint: `http://127.0.0.1:${port}/auth`,
+      token_endpoint: `http://127.0.0.1:${port}/token`,
+      jwks_uri: `http://127.0.0.1:${port}/jwks`,
+    };
+    server
+      ?.removeAllListeners('connection')
+      .on('connection', (socket) => void socket.once('data', () => socket.end(answer(JSON.stringify(metadata)))));
     const { url, state, nonce } = await issuer.begin();
     const asked = new URL(url);
     expect(asked.origin + asked.pathname).toBe(`http://127.0.0.1:${port}/auth`);
-    expect(Object.fromEntries(asked.searchParams)).toMatchObject({ client_id: 'dashboard', response_type: 'code', redirect_uri: 'http://bank.example/admin/callback', code_challenge_method: 'S256', prompt: 'login', state, nonce });
+    expect(Object.fromEntries(asked.searchParams)).toMatchObject({
+      client_id: 'dashboard',
+      response_type: 'code',
+      redirect_uri: 'http://bank.example/admin/callback',
+      code_challenge_method: 'S256',
+      prompt: 'login',
+      state,
+      nonce,
+    });
   });
 });
 
@@ -58,8 +85,15 @@ describe('with an issuer that works', () => {
   async function working() {
     const issuer = await issuerThatSays();
     const origin = `http://127.0.0.1:${(server?.address() as AddressInfo).port}`;
-    const metadata = { issuer: origin, authorization_endpoint: `${origin}/auth`, token_endpoint: `${origin}/token`, jwks_uri: `${origin}/jwks` };
-    server?.removeAllListeners('connection').on('connection', (socket) => void socket.once('data', () => socket.end(answer(JSON.stringify(metadata)))));
+    const metadata = {
+      issuer: origin,
+      authorization_endpoint: `${origin}/auth`,
+      token_endpoint: `${origin}/token`,
+      jwks_uri: `${origin}/jwks`,
+    };
+    server
+      ?.removeAllListeners('connection')
+      .on('connection', (socket) => void socket.once('data', () => socket.end(answer(JSON.stringify(metadata)))));
     await issuer.begin();
     return issuer;
   }
@@ -69,7 +103,12 @@ describe('with an issuer that works', () => {
     await expect((await working()).finish(refused, begun)).rejects.toMatchObject({ fault: 'refused' });
   });
 
-  it.each(['code=x&state=another', 'code=x', 'state=state'])('an answer to another request is none: %s', async (query) => {
-    await expect((await working()).finish(new URL(`http://bank.example/admin/callback?${query}`), begun)).rejects.toMatchObject({ fault: 'mismatch' });
-  });
+  it.each(['code=x&state=another', 'code=x', 'state=state'])(
+    'an answer to another request is none: %s',
+    async (query) => {
+      await expect(
+        (await working()).finish(new URL(`http://bank.example/admin/callback?${query}`), begun),
+      ).rejects.toMatchObject({ fault: 'mismatch' });
+    },
+  );
 });

@@ -35,7 +35,7 @@ export interface IssuerOptions {
 }
 
 /** What the browser keeps between leaving for the issuer and coming back. */
-export interface Begun {
+interface Begun {
   verifier: string;
   state: string;
   nonce: string;
@@ -44,7 +44,10 @@ export interface Begun {
 export interface Issuer {
   /** Where to send the person. Rejects with SignInFailed. */
   begin(): Promise<Begun & { url: string }>;
-  /** The person who came back with `callback`, their id token verified by the issuer's keys. Rejects with SignInFailed. */
+  /**
+   * The person who came back with `callback`, their id token verified by the issuer's keys. Rejects
+   * with SignInFailed.
+   */
   finish(callback: URL, begun: Begun): Promise<{ token: string; name: string; expiresInMs: number }>;
 }
 
@@ -53,15 +56,27 @@ const keepMs = 3_600_000;
 /** Where the issuer does not say how long its token is valid; each page verifies the token anyway. */
 const defaultExpiryS = 300;
 
-export function createIssuer({ issuer, clientId, clientSecret, redirectUri, timeoutMs = 5_000 }: IssuerOptions): Issuer {
+export function createIssuer({
+  issuer,
+  clientId,
+  clientSecret,
+  redirectUri,
+  timeoutMs = 5_000,
+}: IssuerOptions): Issuer {
   let known: { configuration: Promise<oidc.Configuration>; untilMs: number } | undefined;
 
   const discover = async (): Promise<oidc.Configuration> => {
     const url = new URL(issuer);
     // Configuration refuses http in production (libs/service/production.ts).
-    const execute = url.protocol === 'http:' ? [oidc.allowInsecureRequests, oidc.enableNonRepudiationChecks] : [oidc.enableNonRepudiationChecks];
+    const execute =
+      url.protocol === 'http:'
+        ? [oidc.allowInsecureRequests, oidc.enableNonRepudiationChecks]
+        : [oidc.enableNonRepudiationChecks];
     try {
-      return await oidc.discovery(url, clientId, { [oidc.clockTolerance]: 30 }, oidc.ClientSecretBasic(clientSecret), { execute, timeout: timeoutMs / 1000 });
+      return await oidc.discovery(url, clientId, { [oidc.clockTolerance]: 30 }, oidc.ClientSecretBasic(clientSecret), {
+        execute,
+        timeout: timeoutMs / 1000,
+      });
     } catch (error) {
       throw new SignInFailed('issuer_away', error);
     }
@@ -95,10 +110,22 @@ export function createIssuer({ issuer, clientId, clientSecret, redirectUri, time
     async finish(callback, { verifier, state, nonce }) {
       const known = await configuration();
       try {
-        const answer = await oidc.authorizationCodeGrant(known, callback, { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true });
+        const answer = await oidc.authorizationCodeGrant(known, callback, {
+          pkceCodeVerifier: verifier,
+          expectedState: state,
+          expectedNonce: nonce,
+          idTokenExpected: true,
+        });
         const claims = answer.claims();
-        const name = [claims?.['name'], claims?.['preferred_username'], claims?.sub].find((text): text is string => typeof text === 'string' && text !== '') ?? '';
-        return { token: answer.access_token, name: name.slice(0, 100), expiresInMs: (answer.expiresIn() ?? defaultExpiryS) * 1000 };
+        const name =
+          [claims?.['name'], claims?.['preferred_username'], claims?.sub].find(
+            (text): text is string => typeof text === 'string' && text !== '',
+          ) ?? '';
+        return {
+          token: answer.access_token,
+          name: name.slice(0, 100),
+          expiresInMs: (answer.expiresIn() ?? defaultExpiryS) * 1000,
+        };
       } catch (error) {
         throw new SignInFailed(faultOf(error), error);
       }
@@ -109,6 +136,10 @@ export function createIssuer({ issuer, clientId, clientSecret, redirectUri, time
 function faultOf(error: unknown): SignInFault {
   if (error instanceof oidc.AuthorizationResponseError || error instanceof oidc.ResponseBodyError) return 'refused';
   const code = (error as { code?: unknown }).code;
-  const isAway = error instanceof TypeError || code === 'OAUTH_TIMEOUT' || code === 'OAUTH_RESPONSE_IS_NOT_JSON' || code === 'OAUTH_RESPONSE_IS_NOT_CONFORM';
+  const isAway =
+    error instanceof TypeError ||
+    code === 'OAUTH_TIMEOUT' ||
+    code === 'OAUTH_RESPONSE_IS_NOT_JSON' ||
+    code === 'OAUTH_RESPONSE_IS_NOT_CONFORM';
   return isAway ? 'issuer_away' : 'mismatch';
 }

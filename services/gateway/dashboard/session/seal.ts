@@ -2,7 +2,10 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 
 /** Encrypts and authenticates what a browser keeps for us. */
 export interface Sealer {
-  /** Text that only a sealer with the same secret and purpose can open: base64url, about 4/3 of the bytes and 38 more. */
+  /**
+   * Text that only a sealer with that secret, and for that purpose, can open: base64url, about 4/3
+   * of the bytes and 38 more.
+   */
   seal(text: string): string;
   /** Undefined for anything that `seal` did not make, or that was changed since. */
   open(sealed: string): string | undefined;
@@ -12,28 +15,41 @@ const ivBytes = 12;
 const tagBytes = 16;
 
 /**
- * AES-256-GCM under a key of its own per purpose, derived from `secret` by HKDF: what was sealed for one purpose never opens
- * for another.
+ * AES-256-GCM under a key of its own per purpose, derived from a secret by HKDF: what was sealed
+ * for one purpose never opens for another. The first secret seals, each of them opens, so that it
+ * can be rotated; no id of a key is needed, for only the right key opens.
  */
-export function createSealer(secret: string, purpose: string): Sealer {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', `core-banking dashboard ${purpose}`, 32));
+export function createSealer(secrets: readonly string[], purpose: string): Sealer {
+  const keys = secrets.map((secret) =>
+    Buffer.from(hkdfSync('sha256', secret, '', `core-banking dashboard ${purpose}`, 32)),
+  );
+  const [sealing] = keys;
+  if (!sealing) throw new TypeError('a sealer needs a secret');
   return {
     seal(text) {
       const iv = randomBytes(ivBytes);
-      const cipher = createCipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes });
+      const cipher = createCipheriv('aes-256-gcm', sealing, iv, { authTagLength: tagBytes });
       const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
       return Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url');
     },
     open(sealed) {
       const bytes = Buffer.from(sealed, 'base64url');
       if (bytes.length < ivBytes + tagBytes) return undefined;
-      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, ivBytes), { authTagLength: tagBytes });
-      decipher.setAuthTag(bytes.subarray(ivBytes, ivBytes + tagBytes));
-      try {
-        return Buffer.concat([decipher.update(bytes.subarray(ivBytes + tagBytes)), decipher.final()]).toString();
-      } catch {
-        return undefined;
+      for (const key of keys) {
+        const text = openWith(key, bytes);
+        if (text !== undefined) return text;
       }
+      return undefined;
     },
   };
+}
+
+function openWith(key: Buffer, bytes: Buffer): string | undefined {
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, ivBytes), { authTagLength: tagBytes });
+  decipher.setAuthTag(bytes.subarray(ivBytes, ivBytes + tagBytes));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(ivBytes + tagBytes)), decipher.final()]).toString();
+  } catch {
+    return undefined;
+  }
 }

@@ -12,19 +12,28 @@ function setUp() {
   const time = { ms: Date.parse('2026-01-02T03:04:05Z') };
   const now = () => time.ms;
   const sent: { key: string | null; value: string }[] = [];
-  const publisher = { publish: async ({ key, value }: { key: string | null; value: unknown }) => void sent.push({ key, value: String(value) }) };
+  const publisher = {
+    publish: async ({ key, value }: { key: string | null; value: unknown }) =>
+      void sent.push({ key, value: String(value) }),
+  };
   const make = () => createEndedSessions({ publisher, prefix: 'test.', logger: pino({ level: 'silent' }), now });
   const ended = make();
-  const sessions = createSessions({ secret, ended, now });
-  const person = { actor: 'jwt:https://issuer.example|ada', token: 'header.claims.signature', name: 'Ada <Admin>', expiresInMs: hour };
+  const sessions = createSessions({ secrets: [secret], ended, now });
+  const person = {
+    actor: 'jwt:https://issuer.example|ada',
+    token: 'header.claims.signature',
+    name: 'Ada <Admin>',
+    expiresInMs: hour,
+  };
   return { time, sent, ended, sessions, person, now, make };
 }
 
-const sealed = (sessions: ReturnType<typeof createSessions>, session: Parameters<typeof sessions.seal>[0]): string => sessions.seal(session) ?? expect.fail('it was not sealed');
+const sealed = (sessions: ReturnType<typeof createSessions>, session: Parameters<typeof sessions.seal>[0]): string =>
+  sessions.seal(session) ?? expect.fail('it was not sealed');
 
 describe('sealing', () => {
   it('opens what it sealed, and shows nothing of it', () => {
-    const sealer = createSealer(secret, 'session');
+    const sealer = createSealer([secret], 'session');
     const text = sealer.seal('the token, and é');
     expect(sealer.open(text)).toBe('the token, and é');
     expect(Buffer.from(text, 'base64url').toString('latin1')).not.toContain('token');
@@ -32,7 +41,7 @@ describe('sealing', () => {
   });
 
   it('opens nothing that was changed in any byte, cut, or made with another secret or for another purpose', () => {
-    const sealer = createSealer(secret, 'session');
+    const sealer = createSealer([secret], 'session');
     const bytes = Buffer.from(sealer.seal('payload'), 'base64url');
     for (let at = 0; at < bytes.length; at++) {
       const changed = Buffer.from(bytes);
@@ -40,7 +49,8 @@ describe('sealing', () => {
       expect(sealer.open(changed.toString('base64url'))).toBeUndefined();
       expect(sealer.open(bytes.subarray(0, at).toString('base64url'))).toBeUndefined();
     }
-    for (const other of [createSealer(`${secret}!`, 'session'), createSealer(secret, 'login')]) expect(other.open(bytes.toString('base64url'))).toBeUndefined();
+    for (const other of [createSealer([`${secret}!`], 'session'), createSealer([secret], 'login')])
+      expect(other.open(bytes.toString('base64url'))).toBeUndefined();
     expect(sealer.open('')).toBeUndefined();
   });
 });
@@ -50,8 +60,11 @@ describe('sessions', () => {
     const { sessions, person, ended, now } = setUp();
     const session = sessions.begin(person);
     const cookie = sealed(sessions, session);
-    expect(createSessions({ secret, ended, now }).open(cookie)).toEqual(session);
-    expect(createSessions({ secret: 'another secret, also of tests', ended, now }).open(cookie)).toBeUndefined();
+    expect(createSessions({ secrets: [secret], ended, now }).open(cookie)).toEqual(session);
+    expect(createSessions({ secrets: ['another secret, also of tests'], ended, now }).open(cookie)).toBeUndefined();
+    expect(createSessions({ secrets: ['another secret, also of tests', secret], ended, now }).open(cookie)).toEqual(
+      session,
+    );
     expect(sessions.open(`${cookie.slice(0, -2)}AA`)).toBeUndefined();
   });
 
@@ -111,23 +124,39 @@ describe('sessions', () => {
 describe('a new sign-in', () => {
   it('ends the sessions of the same person before it, here at once and elsewhere by the message; nobody else’s', async () => {
     const { sessions, person, ended, sent, make, now, time } = setUp();
-    const [first, other] = [sessions.begin(person), sessions.begin({ ...person, actor: 'jwt:https://issuer.example|eve' })];
+    const [first, other] = [
+      sessions.begin(person),
+      sessions.begin({ ...person, actor: 'jwt:https://issuer.example|eve' }),
+    ];
     time.ms += minute;
     const second = sessions.begin(person);
     await ended.endEarlier(second);
     const elsewhere = make();
-    const copy = createSessions({ secret, ended: elsewhere, now });
+    const copy = createSessions({ secrets: [secret], ended: elsewhere, now });
     for (const { key, value } of sent) elsewhere.take(key, Buffer.from(value));
-    for (const gateway of [sessions, copy]) expect([first, second, other].map((session) => gateway.open(sealed(sessions, session)) !== undefined)).toEqual([false, true, true]);
+    for (const gateway of [sessions, copy])
+      expect([first, second, other].map((session) => gateway.open(sealed(sessions, session)) !== undefined)).toEqual([
+        false,
+        true,
+        true,
+      ]);
     // What is told later of an earlier sign-in takes nothing back.
-    elsewhere.take(person.actor, Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + hour).toISOString(), before: new Date(first.begun_ms).toISOString() })));
+    elsewhere.take(
+      person.actor,
+      Buffer.from(
+        JSON.stringify({
+          expires_at: new Date(time.ms + hour).toISOString(),
+          before: new Date(first.begun_ms).toISOString(),
+        }),
+      ),
+    );
     expect(copy.open(sealed(sessions, first))).toBeUndefined();
   });
 
   it('is what a cookie of an earlier version asks for', () => {
     const { sessions, person } = setUp();
     const { actor: _, ...earlier } = sessions.begin(person);
-    expect(sessions.open(createSealer(secret, 'session').seal(JSON.stringify(earlier)))).toBeUndefined();
+    expect(sessions.open(createSealer([secret], 'session').seal(JSON.stringify(earlier)))).toBeUndefined();
   });
 });
 
@@ -140,7 +169,7 @@ describe('ended sessions', () => {
     expect(sessions.open(cookie)).toBeUndefined();
 
     const elsewhere = make();
-    const other = createSessions({ secret, ended: elsewhere, now });
+    const other = createSessions({ secrets: [secret], ended: elsewhere, now });
     expect(other.open(cookie)).toBeDefined();
     for (const { key, value } of sent) elsewhere.take(key, Buffer.from(value));
     expect(other.open(cookie)).toBeUndefined();
@@ -161,7 +190,12 @@ describe('ended sessions', () => {
     ended.take('ses_2', Buffer.from('{"expires_at":"soon"}'));
     ended.take('ses_3', Buffer.from('nonsense'));
     ended.take('ses_4', null);
-    expect(['ses_1', 'ses_2', 'ses_3', 'ses_4'].map((id) => ended.isEnded({ id, actor: 'x', begun_ms: 0 }))).toEqual([true, false, false, false]);
+    expect(['ses_1', 'ses_2', 'ses_3', 'ses_4'].map((id) => ended.isEnded({ id, actor: 'x', begun_ms: 0 }))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
     time.ms += 2000;
     ended.take('ses_5', Buffer.from(JSON.stringify({ expires_at: new Date(time.ms + 1000).toISOString() })));
     expect(['ses_1', 'ses_5'].map((id) => ended.isEnded({ id, actor: 'x', begun_ms: 0 }))).toEqual([false, true]);

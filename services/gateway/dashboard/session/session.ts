@@ -4,8 +4,9 @@ import type { EndedSessions } from './ended-sessions.ts';
 import { createSealer } from './seal.ts';
 
 /**
- * The session of a signed-in person. It lives in the browser's cookie alone, sealed: every gateway with the same SESSION_SECRET
- * can serve it, and none has to keep it. What a gateway does keep is which sessions were ended by signing out or in again.
+ * The session of a signed-in person. It lives in the browser's cookie alone, sealed: every gateway
+ * with the same SESSION_SECRET can serve it, and none has to keep it. What a gateway does keep is
+ * which sessions were ended by signing out or in again.
  */
 const sessionSchema = z.object({
   id: z.string(),
@@ -31,7 +32,7 @@ const touchMs = 60_000;
 const maxSealedLength = 3_900;
 
 export interface SessionsOptions {
-  secret: string;
+  secrets: readonly string[];
   ended: Pick<EndedSessions, 'isEnded'>;
   now: () => number;
 }
@@ -43,29 +44,44 @@ export interface Sessions {
   seal(session: Session): string | undefined;
   /** The session of a cookie; undefined where it was not sealed by us, has ended, or expired. */
   open(sealed: string): Session | undefined;
+  /** The same, whether it has ended or not: only to know whose a form is. */
+  read(sealed: string): Session | undefined;
   /** The session as used now; undefined when it was a moment ago. */
   touch(session: Session): Session | undefined;
 }
 
-export function createSessions({ secret, ended, now }: SessionsOptions): Sessions {
-  const sealer = createSealer(secret, 'session');
+export function createSessions({ secrets, ended, now }: SessionsOptions): Sessions {
+  const sealer = createSealer(secrets, 'session');
+  const read = (sealed: string): Session | undefined => {
+    const text = sealer.open(sealed);
+    // One of an earlier version of this program has other members: its person signs in again.
+    return text === undefined ? undefined : sessionSchema.safeParse(JSON.parse(text)).data;
+  };
   return {
     begin({ actor, token, name, expiresInMs }) {
       const nowMs = now();
       const fresh = () => randomBytes(16).toString('base64url');
-      return { id: `ses_${randomBytes(16).toString('hex')}`, actor, token, name, csrf: fresh(), begun_ms: nowMs, expires_ms: nowMs + Math.min(expiresInMs, longestMs), seen_ms: nowMs };
+      return {
+        id: `ses_${randomBytes(16).toString('hex')}`,
+        actor,
+        token,
+        name,
+        csrf: fresh(),
+        begun_ms: nowMs,
+        expires_ms: nowMs + Math.min(expiresInMs, longestMs),
+        seen_ms: nowMs,
+      };
     },
     seal(session) {
       const sealed = sealer.seal(JSON.stringify(session));
       return sealed.length > maxSealedLength ? undefined : sealed;
     },
+    read,
     open(sealed) {
-      const text = sealer.open(sealed);
-      if (text === undefined) return undefined;
-      // One of an earlier version of this program has other members: its person signs in again.
-      const { data: session } = sessionSchema.safeParse(JSON.parse(text));
+      const session = read(sealed);
       const nowMs = now();
-      const isOver = !session || session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs || ended.isEnded(session);
+      const isOver =
+        !session || session.expires_ms <= nowMs || session.seen_ms + idleMs <= nowMs || ended.isEnded(session);
       return isOver ? undefined : session;
     },
     touch: (session) => (now() - session.seen_ms >= touchMs ? { ...session, seen_ms: now() } : undefined),

@@ -6,18 +6,29 @@ import { createAuditRecords } from '../../access/audit-records.ts';
 import { createLimiter } from '../../access/limits.ts';
 import { createCookie } from './cookies.ts';
 import { createEndedSessions } from './ended-sessions.ts';
-import { SignInFailed } from './issuer.ts';
 import type { Issuer, SignInFault } from './issuer.ts';
+import { SignInFailed } from './issuer.ts';
 import { createSessions } from './session.ts';
 import { addSignIn } from './sign-in.ts';
 
-/** What is recorded of sign-ins, and that nobody comes in unrecorded. The issuer is a function; with a real one see the end-to-end tests. */
+/**
+ * What is recorded of sign-ins, and that nobody comes in unrecorded. The issuer is a function; with
+ * a real one see the end-to-end tests.
+ */
 let close: () => Promise<void> = async () => undefined;
 afterEach(() => close());
 
 const actor = 'jwt:https://issuer.example|ada';
 
-async function start({ fault, isBrokerAway = false, isKnown = true }: { fault?: SignInFault; isBrokerAway?: boolean; isKnown?: boolean } = {}) {
+async function start({
+  fault,
+  isBrokerAway = false,
+  isKnown = true,
+}: {
+  fault?: SignInFault;
+  isBrokerAway?: boolean;
+  isKnown?: boolean;
+} = {}) {
   const logger = pino({ level: 'silent' });
   const records: AuditRecord[] = [];
   const publish = async ({ topic, value }: { topic: string; value: string | Buffer | null }) => {
@@ -25,7 +36,14 @@ async function start({ fault, isBrokerAway = false, isKnown = true }: { fault?: 
     if (topic.endsWith('accounts.commands')) records.push(JSON.parse(String(value)) as AuditRecord);
   };
   const told: { key: string | null; value: unknown }[] = [];
-  const ended = createEndedSessions({ publisher: { publish: async ({ key, value }: { key: string | null; value: unknown }) => void told.push({ key, value: JSON.parse(String(value)) }) }, prefix: '', logger });
+  const ended = createEndedSessions({
+    publisher: {
+      publish: async ({ key, value }: { key: string | null; value: unknown }) =>
+        void told.push({ key, value: JSON.parse(String(value)) }),
+    },
+    prefix: '',
+    logger,
+  });
   const issuer: Issuer = {
     begin: async () => ({ url: 'https://issuer.example/auth', verifier: 'v', state: 's', nonce: 'n' }),
     async finish() {
@@ -35,25 +53,51 @@ async function start({ fault, isBrokerAway = false, isKnown = true }: { fault?: 
   };
   const app = Fastify();
   close = () => app.close();
-  const auditRecords = createAuditRecords({ publisher: { publish }, prefix: '', logger, now: Date.now, metrics: { activity: () => undefined, destinationRefusals: () => undefined } });
+  const auditRecords = createAuditRecords({
+    publisher: { publish },
+    prefix: '',
+    logger,
+    now: Date.now,
+    metrics: { activity: () => undefined, destinationRefusals: () => undefined },
+  });
   addSignIn(app, {
-    issuer, ended, logger, now: Date.now, sessions: createSessions({ secret: 'a secret', ended, now: Date.now }), cookie: createCookie('bank_session', false), loginCookie: createCookie('bank_login', false), secret: 'a secret',
-    publicUrl: 'http://bank.example', verifyToken: async () => (isKnown ? { actor, scopes: new Set<string>(), boundClientId: undefined } : undefined),
-    auditRecords, failureLimit: createLimiter(2),
+    issuer,
+    ended,
+    logger,
+    now: Date.now,
+    sessions: createSessions({ secrets: ['a secret'], ended, now: Date.now }),
+    cookie: createCookie('bank_session', false),
+    loginCookie: createCookie('bank_login', false),
+    secrets: ['a secret'],
+    publicUrl: 'http://bank.example',
+    verifyToken: async () => (isKnown ? { actor, scopes: new Set<string>(), boundClientId: undefined } : undefined),
+    auditRecords,
+    failureLimit: createLimiter(2),
   });
   const begun = await app.inject({ url: '/admin/login/start', headers: { host: 'bank.example' } });
   const cookie = String(begun.headers['set-cookie']).split(';')[0] ?? '';
-  const comeBack = (headers: Record<string, string> = { cookie }) => app.inject({ url: '/admin/callback?code=c&state=s', headers });
+  const comeBack = (headers: Record<string, string> = { cookie }) =>
+    app.inject({ url: '/admin/callback?code=c&state=s', headers });
   return { comeBack, records, told, flush: () => auditRecords.flush() };
 }
 
-const isIn = ({ headers }: { headers: Record<string, unknown> }) => String(headers['set-cookie']).includes('bank_session=');
+const isIn = ({ headers }: { headers: Record<string, unknown> }) =>
+  String(headers['set-cookie']).includes('bank_session=');
 
 it('a sign-in is recorded before the session is given out', async () => {
   const { comeBack, records } = await start();
   const answer = await comeBack();
   expect([answer.statusCode, isIn(answer)]).toEqual([303, true]);
-  expect(records).toEqual([expect.objectContaining({ actor, action: 'sign_in', outcome: 'success', resource_id: expect.stringMatching(/^ses_[0-9a-f]{32}$/), address: '127.0.0.1', details: {} })]);
+  expect(records).toEqual([
+    expect.objectContaining({
+      actor,
+      action: 'sign_in',
+      outcome: 'success',
+      resource_id: expect.stringMatching(/^ses_[0-9a-f]{32}$/),
+      address: '127.0.0.1',
+      details: {},
+    }),
+  ]);
 });
 
 it('every gateway is told that the sessions of that person before it are over', async () => {
@@ -65,7 +109,11 @@ it('every gateway is told that the sessions of that person before it are over', 
 it('nobody is let in whose sign-in cannot be recorded', async () => {
   const { comeBack } = await start({ isBrokerAway: true });
   const answer = await comeBack();
-  expect([answer.statusCode, isIn(answer), answer.body.includes('cannot record your sign-in')]).toEqual([503, false, true]);
+  expect([answer.statusCode, isIn(answer), answer.body.includes('cannot record your sign-in')]).toEqual([
+    503,
+    false,
+    true,
+  ]);
 });
 
 it('nor with a token that the API would not take; that is nobody’s attempt', async () => {
@@ -74,12 +122,26 @@ it('nor with a token that the API would not take; that is nobody’s attempt', a
   expect([answer.statusCode, isIn(answer), records]).toEqual([500, false, []]);
 });
 
-it.each([['refused', 403, 1], ['mismatch', 400, 1], ['issuer_away', 503, 0]] as const)('a sign-in that fails as %s is %s, and recorded %s times', async (fault, status, times) => {
+it.each([
+  ['refused', 403, 1],
+  ['mismatch', 400, 1],
+  ['issuer_away', 503, 0],
+] as const)('a sign-in that fails as %s is %s, and recorded %s times', async (fault, status, times) => {
   const { comeBack, records, flush } = await start({ fault });
   const answer = await comeBack();
   expect([answer.statusCode, isIn(answer)]).toEqual([status, false]);
   await flush();
-  expect(records).toEqual(Array(times).fill(expect.objectContaining({ actor: 'unauthenticated', action: 'sign_in', outcome: 'invalid_credentials', details: expect.objectContaining({ count: 1 }), address: '127.0.0.1' })));
+  expect(records).toEqual(
+    Array(times).fill(
+      expect.objectContaining({
+        actor: 'unauthenticated',
+        action: 'sign_in',
+        outcome: 'invalid_credentials',
+        details: expect.objectContaining({ count: 1 }),
+        address: '127.0.0.1',
+      }),
+    ),
+  );
 });
 
 it('one that nobody has begun is recorded too, beyond the limit of its address by number', async () => {
@@ -88,5 +150,8 @@ it('one that nobody has begun is recorded too, beyond the limit of its address b
   for (let i = 0; i < 4; i++) statuses.push((await comeBack({})).statusCode);
   expect(statuses).toEqual([400, 400, 429, 429]);
   await flush();
-  expect(records.map(({ outcome, details }) => [outcome, details['count']])).toEqual([['invalid_credentials', 2], ['rate_limited', 2]]);
+  expect(records.map(({ outcome, details }) => [outcome, details['count']])).toEqual([
+    ['invalid_credentials', 2],
+    ['rate_limited', 2],
+  ]);
 });

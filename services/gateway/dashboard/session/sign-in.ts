@@ -1,19 +1,21 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { html } from '#libs/service/html.ts';
+import type { ErrorCode } from '#libs/contracts/errors.ts';
 import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
 import type { AuditRecords } from '../../access/audit-records.ts';
 import type { Caller } from '../../access/caller.ts';
 import type { Limiter } from '../../access/limits.ts';
-import { networkOf } from '../../http/network.ts';
 import type { VerifyToken } from '../../access/tokens.ts';
+import { logRefused } from '../../http/errors.ts';
+import { networkOf } from '../../http/network.ts';
+import { checkOwnForm, sendPage, visitOf } from '../html/frame.ts';
+import { renderPage } from '../html/layout.ts';
 import type { Cookies } from './cookies.ts';
 import type { EndedSessions } from './ended-sessions.ts';
-import { checkOwnForm, sendPage, visitOf } from '../html/frame.ts';
-import { SignInFailed } from './issuer.ts';
 import type { Issuer, SignInFault } from './issuer.ts';
-import { renderPage } from '../html/layout.ts';
+import { SignInFailed } from './issuer.ts';
 import { createSealer } from './seal.ts';
 import type { Sessions } from './session.ts';
 
@@ -24,7 +26,7 @@ export interface SignInDependencies {
   cookie: Cookies;
   /** What a browser keeps while its person is at the issuer. */
   loginCookie: Cookies;
-  secret: string;
+  secrets: readonly string[];
   publicUrl: string;
   verifyToken: VerifyToken;
   auditRecords: AuditRecords;
@@ -34,19 +36,26 @@ export interface SignInDependencies {
   logger: Logger;
 }
 
-const loginSchema = z.object({ verifier: z.string(), state: z.string(), nonce: z.string(), to: z.string(), until_ms: z.number() });
+const loginSchema = z.object({
+  verifier: z.string(),
+  state: z.string(),
+  nonce: z.string(),
+  to: z.string(),
+  until_ms: z.number(),
+});
 const loginSeconds = 600;
 
 /**
- * Sign-in at the issuer, the way back, and sign-out; each is audited. As with every write by staff (decision 14), a sign-in
- * whose record the broker does not take is 503: nobody is in unseen, and without the broker no page could show anything. A
- * record may be there of a sign-in that was answered 503, never the other way round. Signing out is never held up by its record,
- * and a failed sign-in is recorded like a refused call: nobody waits, and what exceeds the limit of its address is 429 and
- * leaves none. A wrong password stays between the person and the issuer.
+ * Sign-in at the issuer, the way back, and sign-out; each is audited. As with every write by staff
+ * (decision 14), a sign-in whose record the broker does not take is 503: nobody is in unseen, and
+ * without the broker no page could show anything. A record may be there of a sign-in that was
+ * answered 503, never the other way round. Signing out is never held up by its record, and a failed
+ * sign-in is recorded like a refused call: nobody waits, and what exceeds the limit of its address
+ * is 429 and leaves none. A wrong password stays between the person and the issuer.
  */
 export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void {
   const { issuer, sessions, cookie, loginCookie, now, logger } = deps;
-  const sealer = createSealer(deps.secret, 'login');
+  const sealer = createSealer(deps.secrets, 'login');
   const open = { config: { open: true } };
 
   app.get('/admin', open, async (_request, reply) => reply.redirect('/admin/ui', 303));
@@ -59,8 +68,10 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
   });
   app.get('/admin/login/start', open, async (request, reply) => {
     const { to, moved } = request.query as Record<string, unknown>;
-    // The way back leads to the public URL: the cookie must be set there. Once only, for a proxy may hide that name from us.
-    if (request.headers.host !== new URL(deps.publicUrl).host && moved === undefined) return reply.redirect(`${deps.publicUrl}/admin/login/start?moved&to=${encodeURIComponent(ownPath(to))}`, 303);
+    // The way back leads to the public URL: the cookie must be set there. Once only, for a proxy
+    // may hide that name from us.
+    if (request.headers.host !== new URL(deps.publicUrl).host && moved === undefined)
+      return reply.redirect(`${deps.publicUrl}/admin/login/start?moved&to=${encodeURIComponent(ownPath(to))}`, 303);
     try {
       const { url, ...begun } = await issuer.begin();
       const login = { ...begun, to: ownPath(to), until_ms: now() + loginSeconds * 1000 };
@@ -76,13 +87,23 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
       const login = loginOf(request);
       const person = await issuer.finish(new URL(request.url, deps.publicUrl), login);
       const caller = await callerOf(person.token);
-      if (!caller) throw new Error("the issuer's access token is not one that this gateway takes: is its audience JWT_AUDIENCE?");
+      if (!caller)
+        throw new Error("the issuer's access token is not one that this gateway takes: is its audience JWT_AUDIENCE?");
       const session = sessions.begin({ ...person, actor: caller.actor });
       const sealed = sessions.seal(session);
-      if (sealed === undefined) throw new Error("the issuer's access token does not fit into a cookie: it must have less than about 2.5 KB");
-      await deps.auditRecords.record(request, { actor: caller.actor, action: 'sign_in', resource_id: session.id, outcome: 'success', details: {} }).catch((error: unknown) => {
-        throw new SignInFailed('unrecorded', error);
-      });
+      if (sealed === undefined)
+        throw new Error("the issuer's access token does not fit into a cookie: it must have less than about 2.5 KB");
+      await deps.auditRecords
+        .record(request, {
+          actor: caller.actor,
+          action: 'sign_in',
+          resource_id: session.id,
+          outcome: 'success',
+          details: {},
+        })
+        .catch((error: unknown) => {
+          throw new SignInFailed('unrecorded', error);
+        });
       // Whoever has a copy of an older cookie is out from here on.
       await deps.ended.endEarlier(session).catch((error: unknown) => {
         throw new SignInFailed('unrecorded', error);
@@ -92,7 +113,8 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
       cookie.write(reply, sealed);
       return reply.redirect(login.to, 303);
     } catch (error) {
-      if (isRefusal(error) && isOneTooMany(request)) return signInFailed(reply, new SignInFailed('too_many', error), logger);
+      if (isRefusal(error) && isOneTooMany(request))
+        return signInFailed(reply, new SignInFailed('too_many', error), logger);
       return signInFailed(reply, error, logger);
     }
   });
@@ -101,13 +123,23 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
     visit.fields = request.body instanceof URLSearchParams ? request.body : visit.fields;
     checkOwnForm(request, visit, new URL(deps.publicUrl).origin);
     cookie.clear(reply);
-    deps.auditRecords.note(request, { actor: request.caller?.actor ?? 'unauthenticated', action: 'sign_out', resource_id: visit.session.id, outcome: 'success', details: {} });
+    deps.auditRecords.note(request, {
+      actor: request.caller?.actor ?? 'unauthenticated',
+      action: 'sign_out',
+      resource_id: visit.session.id,
+      outcome: 'success',
+      details: {},
+    });
     deps.auditRecords.done(request, 'sign_out');
     try {
       await deps.ended.end(visit.session);
     } catch (error) {
-      logger.error({ err: error, session_id: visit.session.id }, 'other gateways could not be told that a session has ended');
-      return sendPage(reply, 503, renderPage({ title: 'Signed out in this browser only', content: halfSignedOut(visit.session.expires_ms) }));
+      logRefused(logger, request, 'service_unavailable', { error });
+      return sendPage(
+        reply,
+        503,
+        renderPage({ title: 'Signed out in this browser only', content: halfSignedOut(visit.session.expires_ms) }),
+      );
     }
     return reply.redirect('/admin/login?signed_out', 303);
   });
@@ -138,7 +170,8 @@ export function addSignIn(app: FastifyInstance, deps: SignInDependencies): void 
 }
 
 /** The person, or their browser, was not let in; anything else is nobody's attempt. */
-const isRefusal = (error: unknown): error is SignInFailed => error instanceof SignInFailed && (error.fault === 'refused' || error.fault === 'mismatch');
+const isRefusal = (error: unknown): error is SignInFailed =>
+  error instanceof SignInFailed && (error.fault === 'refused' || error.fault === 'mismatch');
 
 /** Where to go after sign-in: a page of ours, or the first one. */
 export function ownPath(to: unknown): string {
@@ -155,18 +188,49 @@ function halfSignedOut(expiresMs: number): Html {
 <p>${startLink(undefined)}</p>`;
 }
 
-const faults: Record<SignInFault, { status: number; title: string; text: string }> = {
-  issuer_away: { status: 503, title: 'The identity provider does not answer', text: 'Nobody can sign in at the moment. Try again in a minute; if it stays so, tell operations.' },
-  refused: { status: 403, title: 'Sign-in was refused', text: 'The identity provider did not let you in, or the sign-in was cancelled there. Try again, or ask an administrator whether your account may use this dashboard.' },
-  unrecorded: { status: 503, title: 'Not available now', text: 'The bank cannot record your sign-in at the moment, and lets nobody in without. Try again in a few seconds; if it stays so, tell operations.' },
-  too_many: { status: 429, title: 'Too many failed sign-ins', text: 'There were too many from your address. Wait a minute, then begin again.' },
-  mismatch: { status: 400, title: 'Sign-in did not work', text: 'The answer does not belong to a sign-in that this browser has begun, or it came too late. That happens when a page is reloaded or two sign-ins run side by side. Begin again.' },
+const faults: Record<SignInFault, { status: number; code: ErrorCode; title: string; text: string }> = {
+  issuer_away: {
+    status: 503,
+    code: 'service_unavailable',
+    title: 'The identity provider does not answer',
+    text: 'Nobody can sign in at the moment. Try again in a minute; if it stays so, tell operations.',
+  },
+  refused: {
+    status: 403,
+    code: 'invalid_credentials',
+    title: 'Sign-in was refused',
+    text: 'The identity provider did not let you in, or the sign-in was cancelled there. Try again, or ask an administrator whether your account may use this dashboard.',
+  },
+  unrecorded: {
+    status: 503,
+    code: 'service_unavailable',
+    title: 'Not available now',
+    text: 'The bank cannot record your sign-in at the moment, and lets nobody in without. Try again in a few seconds; if it stays so, tell operations.',
+  },
+  too_many: {
+    status: 429,
+    code: 'rate_limited',
+    title: 'Too many failed sign-ins',
+    text: 'There were too many from your address. Wait a minute, then begin again.',
+  },
+  mismatch: {
+    status: 400,
+    code: 'invalid_credentials',
+    title: 'Sign-in did not work',
+    text: 'The answer does not belong to a sign-in that this browser has begun, or it came too late. That happens when a page is reloaded or two sign-ins run side by side. Begin again.',
+  },
 };
 
+const ownFault = {
+  status: 500,
+  code: 'internal_error',
+  title: 'Sign-in did not work',
+  text: 'It is our fault, and has been logged. Tell operations the request id below.',
+} as const;
+
 function signInFailed(reply: FastifyReply, error: unknown, logger: Logger): FastifyReply {
-  const fault = error instanceof SignInFailed ? error.fault : undefined;
-  logger[fault === undefined || fault === 'issuer_away' || fault === 'unrecorded' ? 'error' : 'warn']({ err: error, request_id: reply.request.id }, 'a sign-in failed');
-  const { status, title, text } = fault === undefined ? { status: 500, title: 'Sign-in did not work', text: 'It is our fault, and has been logged. Tell operations the request id below.' } : faults[fault];
+  const { status, code, title, text } = error instanceof SignInFailed ? faults[error.fault] : ownFault;
+  logRefused(logger, reply.request, code, { status, error });
   const content = html`<p role="alert">${text}</p>
 <p>${startLink(undefined)}</p>
 <p class="quiet">Request id: <code>${reply.request.id}</code></p>`;

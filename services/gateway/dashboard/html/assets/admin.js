@@ -1,7 +1,8 @@
 // What pages do beyond links and forms. Everything works without it, but copying by a button.
 document.addEventListener('click', async (event) => {
-  const button = event.target.closest('[data-copy]');
+  const button = event.target.closest('[data-copy], [data-copy-text]');
   if (!button) return;
+  if (button.dataset.copyText !== undefined) return void copyText(button);
   const source = document.getElementById(button.dataset.copy);
   const said = document.getElementById(button.getAttribute('aria-describedby'));
   try {
@@ -14,22 +15,70 @@ document.addEventListener('click', async (event) => {
     said.textContent = 'Press Ctrl+C to copy.';
   }
 });
-for (const button of document.querySelectorAll('[data-copy]')) button.hidden = false;
+async function copyText(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.copyText);
+    button.textContent = 'Copied';
+    button.ariaLabel = 'Copied';
+  } catch {
+    const range = document.createRange();
+    range.selectNodeContents(button.previousElementSibling);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    button.textContent = 'Press Ctrl+C';
+    button.ariaLabel = 'Press Ctrl+C to copy';
+  }
+}
+const showScripted = () => {
+  for (const button of document.querySelectorAll('[data-copy], [data-copy-text], [data-print]')) button.hidden = false;
+};
+showScripted();
+document.addEventListener('htmx:afterSettle', showScripted);
 
 // Pages that refresh themselves wait while nobody sees them, and while something is open that would close.
 document.addEventListener('htmx:beforeRequest', (event) => {
   if (document.hidden || event.target.querySelector('details[open]')) event.preventDefault();
 });
 
+// Seen again, they do not wait for their time.
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) for (const part of document.querySelectorAll('[hx-trigger$="refresh"]')) htmx.trigger(part, 'refresh');
+});
+
+// Enter sends a form from its choices too, as from every other field.
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Enter' || !event.target.matches('form select')) return;
+  event.preventDefault();
+  event.target.form.requestSubmit();
+});
+
+// The key / leads to the box that finds, arrows from hit to hit.
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const isTyping = event.target.closest('input, textarea, select');
+  const box = document.querySelector('.find [name="q"]');
+  if (event.key === '/' && !isTyping && box) {
+    event.preventDefault();
+    box.focus();
+    return box.select();
+  }
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const hits = [...document.querySelectorAll('[data-hit]')];
+  if (!step || hits.length === 0 || (isTyping && isTyping !== box)) return;
+  event.preventDefault();
+  const next = hits.indexOf(document.activeElement) + step;
+  (hits[next] ?? (next < 0 ? box : hits.at(-1)))?.focus();
+});
+
 // A page that is made to be printed.
 document.addEventListener('click', (event) => {
   if (event.target.closest('[data-print]')) window.print();
 });
-for (const button of document.querySelectorAll('[data-print]')) button.hidden = false;
 
 // Sorts the rows of one page by any column; the whole list is turned around by the API, by the link in its column.
 const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
-const numberIn = (text) => Number.parseFloat(text.replaceAll('\u00a0', '').replace('−', '-'));
+const mark = document.documentElement.dataset.decimal;
+const numberIn = (text) => Number.parseFloat([...text.replace('−', '-')].filter((sign) => /[\d-]/.test(sign) || sign === mark).join('').replace(mark, '.'));
 function compare(kind, a, b) {
   if (kind === 'text') return collator.compare(a, b);
   const [x, y] = [numberIn(a), numberIn(b)];
@@ -40,7 +89,11 @@ function sortBy(head) {
   const descending = head.ariaSort === 'ascending';
   for (const other of table.tHead.rows[0].cells) other.ariaSort = null;
   head.ariaSort = descending ? 'descending' : 'ascending';
-  const textOf = (row) => row.cells[head.cellIndex].textContent.trim();
+  // A moment by when it was, however it is written.
+  const textOf = (row) => {
+    const cell = row.cells[head.cellIndex];
+    return cell.querySelector('time')?.dateTime ?? cell.textContent.trim();
+  };
   const body = table.tBodies[0];
   const isEmpty = (row) => Number(textOf(row) === '');
   // What has no value comes last, whichever way.

@@ -1,0 +1,108 @@
+import { startGenerator } from '../helper.ts';
+import type { Target } from '../load-plan.ts';
+import { best, inTurn, load, median, type Reading, ratio, transfersOf } from '../measure.ts';
+import type { Bench, Group, Outcome } from '../rows.ts';
+import type { Side } from '../world.ts';
+
+const batchesOf = (side: Side, items: number, mode: 'independent' | 'atomic' = 'independent'): Target => ({
+  kind: 'batch',
+  accounts: side.accounts,
+  items,
+  mode,
+});
+/** Batches under way at once: as many as the gateway takes of one caller, of a few kilobytes each. */
+const batchConnections = 8;
+const singlesPerSecond = 200;
+
+/** What an item of a batch costs beside a single transfer, and what batches cost the transfers beside them. */
+export const batches: Group = {
+  name: 'batches',
+  quick: false,
+  async measure(bench: Bench): Promise<Outcome> {
+    const { world, effort } = bench;
+    const bank = await world.bank();
+    const { connections } = await best(world, bank, effort);
+    const timing = { seconds: effort.seconds, warmUpSeconds: effort.warmUpSeconds };
+    const singles = () =>
+      load(world, bank, { target: transfersOf(bank), connections: 64, rate: singlesPerSecond, ...timing });
+    const second = startGenerator();
+    const beside = async (items: number, rate: number) => {
+      const under = load(world, bank, { target: batchesOf(bank, items), connections: 2, rate, ...timing }, second);
+      const [single] = await Promise.all([singles(), under]);
+      return single;
+    };
+    try {
+      const measured = await inTurn(effort.rounds, {
+        singles: () => load(world, bank, { target: transfersOf(bank), connections, ...timing }),
+        of100: () => load(world, bank, { target: batchesOf(bank, 100), connections: batchConnections, ...timing }),
+        of1000: () => load(world, bank, { target: batchesOf(bank, 1000), connections: 2, ...timing }),
+        atomic: () =>
+          load(world, bank, { target: batchesOf(bank, 100, 'atomic'), connections: batchConnections, ...timing }),
+        hundred: () => load(world, bank, { target: transfersOf(bank), connections: 100, ...timing }),
+        one: () => load(world, bank, { target: batchesOf(bank, 100), connections: 1, ...timing }),
+        alone: singles,
+        beside100: () => beside(100, 5),
+        beside1000: () => beside(1000, 1),
+      });
+      return outcome(measured);
+    } finally {
+      second.stop();
+    }
+  },
+};
+
+type Name = 'singles' | 'hundred' | 'one' | 'of100' | 'of1000' | 'atomic' | 'alone' | 'beside100' | 'beside1000';
+
+const itemsIn: Partial<Record<Name, number>> = { of100: 100, one: 100, of1000: 1000, atomic: 100 };
+
+function outcome(measured: Record<Name, Reading[]>): Outcome {
+  const each = (name: Name) => measured[name].map((one) => one.cpuMicrosPerRequest / (itemsIn[name] ?? 1));
+  const perSecond = (name: Name) => median(measured[name].map((one) => one.perSecond * (itemsIn[name] ?? 1)));
+  const p99 = (name: Name) => measured[name].map((one) => one.latency.p99);
+  const cpu = (name: Name) => `${Math.round(median(each(name)))} µs`;
+  const ms = (name: Name) => `${median(p99(name)).toFixed(1)} ms`;
+  return {
+    lines: [
+      { goal: 'batch-cpu', value: ratio(each('one'), each('hundred')), note: `${cpu('one')} ÷ ${cpu('hundred')}` },
+      {
+        goal: 'batch-cpu-saturated',
+        value: ratio(each('of100'), each('singles')),
+        note: `${cpu('of100')} ÷ ${cpu('singles')}; atomic ${cpu('atomic')}; ${Math.round(perSecond('of100'))} items/s ÷ ${Math.round(perSecond('singles'))} transfers/s`,
+      },
+      {
+        goal: 'batch-1000',
+        value: median(measured.of1000.map((one) => one.latency.max)),
+        note: `two at a time, ${Math.round(perSecond('of1000'))} items/s, p50 ${median(measured.of1000.map((one) => one.latency.p50)).toFixed(0)} ms`,
+      },
+      {
+        goal: 'batch-beside',
+        value: ratio(p99('beside1000'), p99('alone')),
+        note: `${ms('beside1000')} beside a batch of 1,000 each second ÷ ${ms('alone')}; beside five of 100 each second ${ms('beside100')}`,
+      },
+    ],
+    figures: [
+      {
+        title:
+          "Batches: items booked per second, and CPU of all processes for each. Measured before on such a machine: Blnk's bulk requests 300 items/s, Formance's 100 to 300",
+        columns: ['load', 'items/s', 'CPU µs each', 'p50 ms', 'p99 ms', 'elsewhere, of a core', 'not 2xx'],
+        rows: (['hundred', 'one', 'singles', 'of100', 'atomic', 'of1000'] as const).map((name) => [
+          {
+            hundred: 'single transfers, 100 under way',
+            one: 'batches of 100, one under way',
+            singles: 'single transfers, as many as go',
+            of100: 'batches of 100, as many as go',
+            atomic: 'the same, atomic',
+            of1000: 'batches of 1,000',
+          }[name],
+          String(Math.round(perSecond(name))),
+          String(Math.round(median(each(name)))),
+          median(measured[name].map((one) => one.latency.p50)).toFixed(1),
+          median(p99(name)).toFixed(1),
+          median(measured[name].map((one) => one.elsewhere)).toFixed(2),
+          String(measured[name].reduce((sum, { wrong }) => sum + wrong, 0)),
+        ]),
+      },
+    ],
+    raw: measured,
+  };
+}

@@ -1,0 +1,129 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { z } from 'zod';
+import { canonicalDecimal, currencyDigits, fromMinor, toMinor } from '#libs/contracts/money.ts';
+import type { Bank } from '../clients/typescript/index.ts';
+import { Failure } from './api.ts';
+
+/** What an import has done, and what the books say to it. Sums are decimal strings with all digits of the currency. */
+
+const booksSchema = z.record(z.string(), z.object({ deposits: z.string(), loans: z.string() }));
+
+/** Per currency: what the bank owes its clients, and what they owe the bank. */
+type Books = z.infer<typeof booksSchema>;
+
+export interface Counts {
+  rows: number;
+  imported: number;
+  already_there: number;
+  refused: number;
+}
+
+export interface Comparison {
+  currency: string;
+  accounts: number;
+  /** Opening balances of the accounts that are in the bank now, and what the books gained since the import began. */
+  deposits: string;
+  deposits_in_books: string;
+  loans: string;
+  loans_in_books: string;
+  agrees: boolean;
+}
+
+export interface Report {
+  clients?: Counts;
+  accounts?: Counts;
+  currencies: Comparison[];
+}
+
+/** Opening balances per currency. */
+export class Sums {
+  readonly #sums = new Map<string, { accounts: number; deposits: bigint; loans: bigint }>();
+
+  /** Of an account that the bank has taken, so that its currency and amount are right. */
+  add(accountType: string, currency: string, amount: string): void {
+    const sum = this.#sums.get(currency) ?? { accounts: 0, deposits: 0n, loans: 0n };
+    const minor = toMinor(canonicalDecimal(amount) ?? '', currency);
+    if (typeof minor !== 'bigint') throw new TypeError(`${amount} ${currency} is no amount`);
+    sum.accounts++;
+    sum[accountType === 'Loan' ? 'loans' : 'deposits'] += minor;
+    this.#sums.set(currency, sum);
+  }
+
+  /** Without books, as of a dry run, all agree. */
+  against(gained?: (currency: string) => { deposits: bigint; loans: bigint }): Comparison[] {
+    return [...this.#sums]
+      .sort(([left], [right]) => (left < right ? -1 : 1))
+      .map(([currency, { accounts, deposits, loans }]) => {
+        const books = gained?.(currency) ?? { deposits, loans };
+        const text = (minor: bigint) => fromMinor(minor, currency);
+        const agrees = books.deposits === deposits && books.loans === loans;
+        return {
+          currency,
+          accounts,
+          deposits: text(deposits),
+          deposits_in_books: text(books.deposits),
+          loans: text(loans),
+          loans_in_books: text(books.loans),
+          agrees,
+        };
+      });
+  }
+}
+
+/** The books as they are now (books:read). */
+export async function readBooks(bank: Bank): Promise<Books> {
+  const [balances, systemAccounts] = await Promise.all([bank.getTrialBalance(), bank.getSystemAccounts()]);
+  return Object.fromEntries(
+    balances.map(({ currency, assets, liabilities }) => {
+      const cash = systemAccounts
+        .filter((account) => account.currency === currency)
+        .reduce((sum, { balance }) => sum + minorOf(balance, currency), 0n);
+      // Assets are Teller, Vault and the loans.
+      return [
+        currency,
+        {
+          deposits: fromMinor(minorOf(liabilities, currency), currency),
+          loans: fromMinor(minorOf(assets, currency) - cash, currency),
+        },
+      ];
+    }),
+  );
+}
+
+/** By how much the books have grown. */
+export function gainOf(before: Books, after: Books): (currency: string) => { deposits: bigint; loans: bigint } {
+  const minor = (books: Books, currency: string, part: 'deposits' | 'loans') =>
+    BigInt((books[currency]?.[part] ?? '0').replace('.', ''));
+  return (currency) => ({
+    deposits: minor(after, currency, 'deposits') - minor(before, currency, 'deposits'),
+    loans: minor(after, currency, 'loans') - minor(before, currency, 'loans'),
+  });
+}
+
+function minorOf(balance: number, currency: string): bigint {
+  return BigInt(balance.toFixed(currencyDigits(currency)).replace('.', ''));
+}
+
+const reportSchema = z.looseObject({ books_before: booksSchema });
+
+/**
+ * The books before the first run of this import: from its report, where one has begun, else as they
+ * are now; then the report is begun.
+ */
+export async function booksBefore(path: string, bank: Bank): Promise<Books> {
+  if (existsSync(path)) {
+    try {
+      return reportSchema.parse(JSON.parse(readFileSync(path, 'utf8'))).books_before;
+    } catch {
+      throw new Failure(2, `${path} is no report of an import: move it away`);
+    }
+  }
+  const books_before = await readBooks(bank);
+  writeReport(path, { books_before });
+  return books_before;
+}
+
+export function writeReport(path: string, report: { books_before: Books } & Partial<Report>): void {
+  writeFileSync(`${path}.new`, `${JSON.stringify(report, null, 2)}\n`);
+  renameSync(`${path}.new`, path);
+}

@@ -1,0 +1,173 @@
+import { createReadStream } from 'node:fs';
+import { NumberText } from '#libs/contracts/money.ts';
+import { internationalPhones } from '#services/gateway/api/input.ts';
+import { Failure } from './api.ts';
+import { CsvError, csvRecords } from './csv.ts';
+import { Names } from './import-names.ts';
+
+/** Files of an import: what stands in them, and the requests that follow from it. */
+
+export type Kind = 'clients' | 'accounts';
+
+const named = {
+  clients: [
+    'external_id',
+    'client_type',
+    'first_name',
+    'last_name',
+    'company_name',
+    'registration_number',
+    'email',
+    'contact_number',
+    'address',
+    'ussd_phone_number',
+    'ussd_status',
+  ],
+  accounts: [
+    'external_id',
+    'client_external_id',
+    'account_number',
+    'account_type',
+    'currency',
+    'opening_balance',
+    'status',
+  ],
+} as const;
+/** Columns of a file of refused rows: it can be corrected and imported as it is. */
+export const refusedColumns = ['refused_line', 'refused_because'] as const;
+const needed = {
+  clients: ['external_id', 'client_type'],
+  accounts: ['external_id', 'client_external_id', 'account_type', 'currency'],
+} as const;
+
+export interface Row {
+  line: number;
+  fields: string[];
+  /** By column, without those that are empty. */
+  values: Record<string, string>;
+  /** What makes it no row that the bank could be asked about. */
+  fault: string | undefined;
+}
+
+/** A file that has been read once, to its end. */
+export interface Surveyed {
+  kind: Kind;
+  path: string;
+  columns: string[];
+  rows: number;
+  externalIds: Names;
+  accountNumbers: Names;
+}
+
+/**
+ * Reads the file once: what it cannot be imported with is found before anything is sent. Throws a
+ * Failure that says it.
+ */
+export async function survey(kind: Kind, path: string): Promise<Surveyed> {
+  const surveyed: Surveyed = {
+    kind,
+    path,
+    columns: [],
+    rows: 0,
+    externalIds: new Names(),
+    accountNumbers: new Names(),
+  };
+  for await (const row of rowsOf(surveyed)) {
+    surveyed.rows++;
+    surveyed.externalIds.add(row.values['external_id']);
+    surveyed.accountNumbers.add(row.values['account_number']);
+  }
+  surveyed.externalIds.seal();
+  surveyed.accountNumbers.seal();
+  return surveyed;
+}
+
+/** The rows behind the header; sets the columns. */
+export async function* rowsOf(file: Surveyed): AsyncGenerator<Row, void> {
+  let columns: string[] | undefined;
+  try {
+    for await (const { line, fields } of csvRecords(createReadStream(file.path))) {
+      if (columns === undefined) columns = file.columns = checkedColumns(file, fields);
+      else yield { line, fields, ...read(columns, fields) };
+    }
+  } catch (error) {
+    if (error instanceof CsvError || (error instanceof Error && 'syscall' in error))
+      throw new Failure(2, `${file.path}: ${error.message}`);
+    throw error;
+  }
+  if (columns === undefined) throw new Failure(2, `${file.path}: is empty: its first line names the columns`);
+}
+
+function checkedColumns({ kind, path }: Surveyed, columns: string[]): string[] {
+  const known: readonly string[] = [...named[kind], ...refusedColumns];
+  const unknown = columns.filter((column) => !known.includes(column) && !/^metadata\.[a-z0-9_.-]{1,40}$/.test(column));
+  if (unknown.length > 0)
+    throw new Failure(
+      2,
+      `${path}: unknown column ${unknown.join(', ')}: known are ${named[kind].join(', ')} and metadata.<key>, separated by commas`,
+    );
+  const twice = columns.filter((column, at) => columns.indexOf(column) !== at);
+  if (twice.length > 0) throw new Failure(2, `${path}: column ${twice.join(', ')} is there twice`);
+  const missing = needed[kind].filter((column) => !columns.includes(column));
+  if (missing.length > 0) throw new Failure(2, `${path}: column ${missing.join(', ')} is missing`);
+  return columns;
+}
+
+function read(columns: string[], fields: string[]): Pick<Row, 'values' | 'fault'> {
+  if (fields.length !== columns.length)
+    return { values: {}, fault: `has ${fields.length} fields, the header ${columns.length}` };
+  const values = Object.fromEntries(
+    columns
+      .map((column, at) => [column, fields[at] ?? ''])
+      .filter(([column = '', text]) => text !== '' && !(refusedColumns as readonly string[]).includes(column)),
+  );
+  return { values, fault: faultOf(columns, values) };
+}
+
+/** What stands before the bank's own rules: without an external_id a row could not be found again. */
+function faultOf(
+  columns: string[],
+  { external_id, opening_balance = '0', ...values }: Record<string, string>,
+): string | undefined {
+  if (external_id === undefined || !/^[\x20-\x7e]{1,128}$/.test(external_id))
+    return 'external_id must have 1 to 128 printable ASCII characters';
+  if (columns.includes('client_external_id') && values['client_external_id'] === undefined)
+    return 'client_external_id is required';
+  // So many digits a double carries unchanged.
+  const isAmount =
+    /^\d{1,15}(\.\d{1,4})?$/.test(opening_balance) && opening_balance.replace(/\D|^0+/g, '').length <= 15;
+  return isAmount ? undefined : 'opening_balance must be an amount not below 0 such as 250.75, of at most 15 digits';
+}
+
+type Body = Record<string, unknown>;
+
+/** What POST /clients is asked with. */
+export function clientBody({ values }: Row, callingCode: string | undefined): Body {
+  return internationalPhones(fieldsOf(values), callingCode);
+}
+
+/** What POST /accounts is asked with. The amount is a JSON number of the digits in the file. */
+export function accountBody(
+  { values: { client_external_id: _, opening_balance = '0', ...values } }: Row,
+  client_id: string,
+): Body {
+  return { client_id, ...fieldsOf(values), initial_deposit: Number(opening_balance) };
+}
+
+/** As the bank reads it: numbers with their digits. */
+export function asRead(body: Body): Body {
+  return 'initial_deposit' in body
+    ? { ...body, initial_deposit: new NumberText(String(body['initial_deposit'])) }
+    : body;
+}
+
+function fieldsOf(values: Record<string, string>): Body {
+  const isNote = ([column]: [string, string]) => column.startsWith('metadata.');
+  const notes = Object.entries(values)
+    .filter(isNote)
+    .map(([column, text]) => [column.slice('metadata.'.length), text]);
+  return {
+    ...Object.fromEntries(Object.entries(values).filter((entry) => !isNote(entry))),
+    ...(notes.length === 0 ? {} : { metadata: Object.fromEntries(notes) }),
+  };
+}

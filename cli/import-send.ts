@@ -1,0 +1,121 @@
+import { hash, randomUUID } from 'node:crypto';
+import type { z } from 'zod';
+import { bodies } from '#libs/contracts/fields.ts';
+import { parseFields } from '#services/gateway/api/input.ts';
+import { ApprovalNeededError, type Bank, BankError, type CallOptions } from '../clients/typescript/index.ts';
+import { accountBody, asRead, clientBody, type Kind, type Row } from './import-rows.ts';
+
+/** What became of a row. */
+export type Outcome = 'imported' | 'already_there' | { refused: string };
+
+/** Ids of so many clients are kept; of others the bank is asked. */
+const mostClientIds = 100_000;
+
+/**
+ * Sends rows, each by one request: the opening balance is the account's initial deposit, in one
+ * database transaction with its opening. What the bank says about a row is its outcome; what is
+ * wrong with all of them (credentials, no answer) throws.
+ */
+export function createImporter(
+  bank: Bank,
+  callingCode: string | undefined,
+): Record<Kind, (row: Row) => Promise<Outcome>> {
+  const clientIds = new Map<string, string>();
+  const keepClientId = (external_id: string, client_id: string): void => {
+    clientIds.set(external_id, client_id);
+    if (clientIds.size > mostClientIds) for (const oldest of clientIds.keys()) return void clientIds.delete(oldest);
+  };
+  return {
+    async clients(row) {
+      const body = clientBody(row, callingCode);
+      const external_id = row.values['external_id'] ?? '';
+      return await take(row, 'client', body, bodies.createClient, {
+        create: async (options) =>
+          keepClientId(
+            external_id,
+            (await bank.createClient(body as Parameters<Bank['createClient']>[0], options)).client_id,
+          ),
+        find: async () => {
+          const [client] = await bank.listClients({ external_id }).toArray(1);
+          if (client) keepClientId(external_id, client.client_id);
+          return client;
+        },
+      });
+    },
+    async accounts(row) {
+      const { external_id = '', client_external_id = '' } = row.values;
+      const client_id =
+        clientIds.get(client_external_id) ??
+        (await bank.listClients({ external_id: client_external_id }).toArray(1))[0]?.client_id;
+      if (client_id === undefined) return { refused: 'client_external_id: no client of the bank has it' };
+      keepClientId(client_external_id, client_id);
+      const body = accountBody(row, client_id);
+      return await take(row, 'account', body, bodies.openAccount, {
+        create: async (options) => void (await bank.openAccount(body as Parameters<Bank['openAccount']>[0], options)),
+        find: async () => {
+          const [account] = await bank.listAccounts({ external_id }).toArray(1);
+          return account && { ...account, initial_deposit: account.balance };
+        },
+      });
+    },
+  };
+}
+
+interface Calls {
+  create: (options: CallOptions) => Promise<void>;
+  /** What has the external_id of the row. */
+  find: () => Promise<object | undefined>;
+}
+
+async function take(
+  { values }: Row,
+  what: string,
+  body: Record<string, unknown>,
+  schema: z.ZodType,
+  { create, find }: Calls,
+): Promise<Outcome> {
+  let replayed = false;
+  const options = (idempotencyKey: string): CallOptions => ({
+    idempotencyKey,
+    onHeaders: (headers) => void (replayed = headers.get('idempotent-replayed') === 'true'),
+  });
+  // The content is part of the key, so that a row that was refused and then corrected is another request.
+  const key = `import ${what} ${values['external_id']} ${hash('sha256', JSON.stringify(body)).slice(0, 32)}`;
+  try {
+    try {
+      await create(options(key));
+    } catch (error) {
+      // A refusal is kept under its key: whether it still holds is asked under a new one.
+      // external_id keeps it from being done twice.
+      if (!isKept(error)) throw error;
+      await create(options(`${key} ${randomUUID()}`));
+    }
+    return replayed ? 'already_there' : 'imported';
+  } catch (error) {
+    if (error instanceof ApprovalNeededError)
+      return { refused: `approval_required: ${error.message} (${error.approval.approval_id})` };
+    if (!(error instanceof BankError) || ![400, 404, 409, 413].includes(error.status)) throw error;
+    if (error.code !== 'duplicate_external_id') return { refused: `${error.code}: ${error.message}` };
+    const others = differences(parseFields(schema, asRead(body)) as Record<string, unknown>, (await find()) ?? {});
+    return others.length === 0
+      ? 'already_there'
+      : { refused: `duplicate_external_id: the bank has it with another ${others.join(', ')}` };
+  }
+}
+
+function isKept(error: unknown): boolean {
+  return error instanceof BankError && [400, 404, 409].includes(error.status) && error.errors.length === 0;
+}
+
+/** The fields in which a thing of the bank is not as the row says. */
+function differences(asked: Record<string, unknown>, there: object): string[] {
+  return Object.entries(asked)
+    .filter(([field, value]) => {
+      const other: unknown = Reflect.get(there, field);
+      return (
+        value != null &&
+        JSON.stringify(field === 'initial_deposit' ? Number(value) : value) !== JSON.stringify(other ?? null)
+      );
+    })
+    .map(([field]) => (field === 'initial_deposit' ? 'balance' : field));
+}

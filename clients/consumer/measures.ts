@@ -1,0 +1,52 @@
+/** What a consumer says of itself in numbers. */
+
+/** A partition that is still at one event. */
+export interface Standing {
+  topic: string;
+  partition: number;
+  offset: bigint;
+  /** ISO 8601 UTC. */
+  since: string;
+  /** How often its handler has failed. */
+  failures: number;
+  /** Its handler has not returned; else it is tried again after a pause. */
+  isRunning: boolean;
+  /** Of the last failure. */
+  error?: string;
+}
+
+/** Counted since the start of the process. */
+export interface Counts {
+  handled: number;
+  /** Handlers that threw, each time. */
+  failures: number;
+  /** Events that had come before. */
+  repeats: number;
+  /** Events that an account's sequence says were never delivered. */
+  missing: number;
+  /** Messages that the topic deleted before this group had read them. */
+  lost: number;
+  dead_letters: number;
+}
+
+export interface ConsumerMetrics extends Counts {
+  partitions: { topic: string; partition: number; lag: number; standing_seconds: number }[];
+}
+
+export function noCounts(): Counts {
+  return { handled: 0, failures: 0, repeats: 0, missing: 0, lost: 0, dead_letters: 0 };
+}
+
+/** In the text format of Prometheus. */
+export function prometheusText({ partitions, ...counts }: ConsumerMetrics): string {
+  const lines = Object.entries(counts).flatMap(([name, value]) => [
+    `# TYPE bank_consumer_${name}_total counter`,
+    `bank_consumer_${name}_total ${value}`,
+  ]);
+  for (const name of ['lag', 'standing_seconds'] as const) {
+    lines.push(`# TYPE bank_consumer_${name} gauge`);
+    for (const { topic, partition, ...values } of partitions)
+      lines.push(`bank_consumer_${name}{topic="${topic}",partition="${partition}"} ${values[name]}`);
+  }
+  return `${lines.join('\n')}\n`;
+}

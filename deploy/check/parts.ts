@@ -1,0 +1,11 @@
+import { alertRules } from './alerts.ts';
+import type { Part } from './check.ts';
+import { compose } from './compose.ts';
+import { image } from './image.ts';
+import { kubernetes, pods } from './kubernetes.ts';
+import { restore } from './restore.ts';
+import { scaling } from './scaling.ts';
+import { testcontainers } from './testcontainers.ts';
+
+/** The parts of `npm run check:deploy`, in their order. */
+export const parts: Part[] = [image, compose, testcontainers, alertRules, scaling, restore, kubernetes, pods];

@@ -1,0 +1,165 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, describe, expect, test } from 'vitest';
+import { type Part, run } from './check.ts';
+import { runScript } from './kubernetes.ts';
+import { createRunner, type Run } from './runner.ts';
+
+/** Whatever does not pass has failed: parts that hang, die, say nothing, and lie. */
+const dir = mkdtempSync(join(tmpdir(), 'check-runner-'));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const part = (work: Part['run'], more: Partial<Part> = {}): Part => ({
+  name: 'a part',
+  needsEngine: false,
+  planted: { defect: 'a defect', foundBy: 'a step', says: /7 too much/ },
+  run: work,
+  ...more,
+});
+const good = part(async (check) => void (await check.step('a step', async () => 'done')));
+
+async function outcome(
+  parts: Part[],
+  more: Partial<Run> = {},
+): Promise<{ code: number; last: string; lines: string[] }> {
+  const lines: string[] = [];
+  const runner = createRunner({
+    say: (line) => void lines.push(line),
+    dir,
+    cache: dir,
+    strict: false,
+    selfTest: false,
+    prepareEngine: async () => undefined,
+    ...more,
+  });
+  await runner.runParts(parts);
+  const code = await runner.end();
+  return { code, last: lines.at(-1) ?? '', lines };
+}
+
+function script(text: string): Part {
+  const file = join(dir, `${Math.random()}.sh`);
+  writeFileSync(file, `${text}\n`);
+  return part((check) => runScript(check, 'a script', file, 1_000));
+}
+
+const passes = { code: 0, last: '1 passed, 0 failed' };
+const fails = { code: 1, last: '0 passed, 1 failed' };
+
+test('a part whose step passes has passed', async () => {
+  expect(await outcome([good])).toMatchObject(passes);
+});
+
+test.each<[string, Part]>([
+  ['fails in a step', part(async (check) => check.step('a step', () => Promise.reject(new Error('no'))))],
+  ['dies between its steps', part(() => Promise.reject(new Error('the API server is gone')))],
+  [
+    'throws before it waits for anything',
+    part(() => {
+      throw new Error('no');
+    }),
+  ],
+  ['has no step', part(async () => undefined)],
+  ['hangs', part(() => new Promise(() => undefined), { limitMs: 50 })],
+  ['hangs in a step', part((check) => check.step('a step', () => new Promise<void>(() => undefined)), { limitMs: 50 })],
+])('a part that %s has failed, once', async (_what, bad) => {
+  expect(await outcome([bad])).toMatchObject(fails);
+});
+
+test('a part that dies after a step that passed has failed, and the parts after it run', async () => {
+  const dies = part(async (check) => {
+    await check.step('a step', async () => undefined);
+    throw new Error('the API server is gone');
+  });
+  expect(await outcome([dies, good])).toMatchObject({ code: 1, last: '2 passed, 1 failed' });
+});
+
+test('what a part does after its time counts for nothing', async () => {
+  const late = part(
+    async (check) => {
+      await sleep(100);
+      await check.step('a step', async () => undefined);
+    },
+    { limitMs: 30 },
+  );
+  const { lines } = await outcome([late, part(async (check) => check.step('waits for the other', () => sleep(150)))]);
+  expect(lines.at(-1)).toBe('1 passed, 1 failed');
+});
+
+test.each([
+  ['that is killed at its time limit', 'sleep 60; echo "1 passed, 0 failed"'],
+  ['whose children outlive it', 'sleep 60 & echo "3 passed, 0 failed"; wait'],
+  ['that dies', 'kill -9 $$'],
+  ['that prints nothing', 'exit 0'],
+  ['that checked nothing', 'echo "0 passed, 0 failed"'],
+  ['that ends well before its last line', 'echo "  ✓ one thing"; exit 0'],
+  ['that says that something failed, and ends well', 'echo "5 passed, 1 failed"'],
+  ['that is not there', 'exec /nowhere/at/all'],
+])('a script %s has failed', async (_what, text) => {
+  expect(await outcome([script(text)])).toMatchObject(fails);
+});
+
+test('a script that passed has passed; what it cannot have here is skipped, or has failed where nothing may be skipped', async () => {
+  expect(await outcome([script('echo "2 passed, 0 failed"')])).toMatchObject(passes);
+  const without = script('echo "there is no Go"; exit 3');
+  expect(await outcome([without, good])).toMatchObject({ code: 0, last: '1 passed, 0 failed, 1 skipped' });
+  expect(await outcome([without, good], { strict: true })).toMatchObject({ code: 1, last: '1 passed, 1 failed' });
+});
+
+test('a run of which everything was skipped has failed, and one of no part', async () => {
+  expect((await outcome([part(async (check) => check.skip('all', 'no engine'))])).code).toBe(1);
+  expect(await outcome([])).toMatchObject(fails);
+});
+
+test('an engine that dies while it is prepared is a failure; what needs it is skipped, the rest runs', async () => {
+  const needs = part(good.run, { needsEngine: true });
+  expect(
+    await outcome([needs, good], { prepareEngine: () => Promise.reject(new Error('dockerd died')) }),
+  ).toMatchObject({ code: 1, last: '1 passed, 1 failed, 1 skipped' });
+});
+
+test('what cannot be cleared up has failed', async () => {
+  const untidy = part(async (check) => {
+    check.onEnd(() => Promise.reject(new Error('still there')));
+    await check.step('a step', async () => undefined);
+  });
+  expect(await outcome([untidy])).toMatchObject({ code: 1, last: '1 passed, 1 failed' });
+});
+
+describe('--self-test', () => {
+  const finds = (title: string, why: string) =>
+    part(async (check) => check.step(title, () => Promise.reject(new Error(why))));
+  test('a part passes that finds what was planted', async () => {
+    expect(await outcome([finds('a step', 'the balance is 7 too much')], { selfTest: true })).toMatchObject(passes);
+  });
+  test.each([
+    ['finds nothing', good],
+    ['fails elsewhere', finds('another step', 'the balance is 7 too much')],
+    ['fails for another reason', finds('a step', 'the API server is gone')],
+    ['dies', part(() => Promise.reject(new Error('no')))],
+    ['hangs', part(() => new Promise(() => undefined), { limitMs: 50 })],
+  ])('a part fails that %s', async (_what, bad) => {
+    expect(await outcome([bad], { selfTest: true })).toMatchObject(fails);
+  });
+});
+
+test('a program is killed with all that it started when its time is over, and may clear up first', async () => {
+  const file = join(dir, 'cleared-up');
+  const began = performance.now();
+  await expect(
+    run('bash', ['-c', `trap 'touch ${file}' EXIT; sleep 61.5 & sleep 60`], { timeoutMs: 300 }),
+  ).rejects.toThrow('was killed after 0.3 s');
+  expect(performance.now() - began).toBeLessThan(30_000);
+  expect(spawnSync('test', ['-e', file]).status).toBe(0);
+  expect(spawnSync('pgrep', ['-fx', 'sleep 61.5']).status).toBe(1);
+});
+
+test('the command says by its exit code that a part is unknown', () => {
+  const { status, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, 'run.ts'), '--only', 'nothing'], {
+    encoding: 'utf8',
+  });
+  expect([status, stderr]).toEqual([1, expect.stringContaining('there is no part nothing')]);
+});

@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { topicName } from '#libs/contracts/topics.ts';
+import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
+import { groupLag } from '#libs/kafka/topics.ts';
+import { createPool } from '#libs/postgres/pool.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import { verifyBooks } from '#services/ledger/verify/verify-books.ts';
+import { type Cluster, startCluster } from '../../tests/faults/cluster.ts';
+import { createRandom } from '../../tests/faults/random.ts';
+import { Callers } from './callers.ts';
+import { expect, type Part } from './check.ts';
+
+const names = ['ledger', 'ledger-2', 'ledger-3'];
+/** Far below the chart's 500, which two cores that do all the rest too do not get behind by. */
+const lagThreshold = 5;
+const pollMs = 1_000;
+const scaledWithinMs = 240_000;
+/** How long the lowest of the wishes counts before a process goes: the chart has ten minutes. */
+const stabilizationPolls = 10;
+
+/**
+ * What KEDA asks for by its trigger `kafka`, through the HorizontalPodAutoscaler that it makes: the
+ * lag divided among processes.
+ */
+export function wanted(lag: number, threshold: number, most: number): number {
+  return Math.min(most, Math.max(1, Math.ceil(lag / threshold)));
+}
+
+/**
+ * Ledgers scaled by their consumers' lag, as KEDA's formula says: 1, then 3 under load, then 1
+ * again, with nothing lost.
+ */
+export const scaling: Part = {
+  name: 'scaling',
+  needsEngine: false,
+  planted: { defect: 'a lag that nobody looks at', foundBy: 'callers come: three ledgers', says: /^1 ledgers/ },
+  async run(check) {
+    const cluster = await check.step('a bank with one ledger', async () => {
+      const made = await startCluster(join(check.dir, 'scaled'), createRandom('scaling'));
+      check.onEnd(() => made.stop());
+      await made.node('ledger-2').stop();
+      return made;
+    });
+    const kafka = createKafka({ brokers: [cluster.brokers], client_id: 'scaling' }, silent);
+    const callers = await Callers.create(cluster.gateways[0]?.baseUrl ?? '', cluster.apiKey);
+    const scaler = startScaler(cluster, check.selfTest ? async () => 0 : () => lagOf(kafka, cluster));
+    check.onEnd(() => scaler.stop());
+    await check.step('callers come: three ledgers', async () => {
+      callers.start(64);
+      return scaler.until(3);
+    });
+    await check.step('they work beside each other for ten seconds', () => sleep(10_000));
+    await check.step('most callers go: one ledger, and those that are left see it', async () => {
+      const seen = await callers.stop();
+      callers.start(1);
+      const took = await scaler.until(1);
+      return `${took}; ${seen}, then ${await callers.stop()}`;
+    });
+    await check.step('every deposit is booked once, and the books are in order', async () => {
+      const pool = createPool(
+        { url: cluster.databaseUrl, application_name: 'check', schema: 'ledger', max: 2 },
+        silent,
+      );
+      const findings = await verifyBooks(pool).finally(() => pool.end());
+      expect(findings.length === 0, JSON.stringify(findings));
+      return callers.expectBooked();
+    });
+  },
+};
+
+async function lagOf(kafka: KafkaClient, { topicPrefix }: Cluster): Promise<number> {
+  const parts = await groupLag(kafka, `${topicPrefix}ledger`, [topicName(topicPrefix, 'ledger.commands')]);
+  return parts.reduce((sum, { lag }) => sum + Number(lag), 0);
+}
+
+/**
+ * Looks at the lag once a second; adds what is wanted at once, and takes one away where for a while
+ * fewer were wanted all the time.
+ */
+function startScaler(cluster: Cluster, lag: () => Promise<number>) {
+  const nodes = names.map((name) => cluster.node(name));
+  const running = () => nodes.filter((node) => node.running());
+  let [over, wishes, most] = [false, [] as number[], 0];
+  const turn = async (): Promise<void> => {
+    const behind = await lag();
+    most = Math.max(most, behind);
+    wishes = [...wishes, wanted(behind, lagThreshold, names.length)].slice(-stabilizationPolls);
+    const wish = Math.max(...wishes);
+    for (const node of nodes.filter((node) => !node.running()).slice(0, Math.max(0, wish - running().length))) {
+      node.start();
+      await node.ready();
+    }
+    if (wishes.length === stabilizationPolls && wish < running().length) await running().at(-1)?.stop();
+  };
+  const turning = (async () => {
+    for (; !over; await sleep(pollMs)) await turn().catch(() => undefined);
+  })();
+  return {
+    async until(count: number): Promise<string> {
+      const startedAt = performance.now();
+      while (running().length !== count && performance.now() - startedAt < scaledWithinMs) await sleep(pollMs / 4);
+      expect(running().length === count, `${running().length} ledgers, at most ${most} messages behind`);
+      return `after ${((performance.now() - startedAt) / 1000).toFixed(0)} s, ${most} messages behind at most`;
+    },
+    async stop(): Promise<void> {
+      over = true;
+      await turning;
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { amount, amountFits, currency, description, id, moment, page, reference } from './fields.ts';
+import { externalId, givenNames, shownNames } from './names.ts';
+import { money, transactionSchema, transferSchema } from './resources.ts';
+
+/** Holds (contract: Holds): money of an account that is set aside for later. Balance and books do not change. */
+
+export const holdStatus = z.enum(['Active', 'Captured', 'Released', 'Expired']);
+export type HoldStatus = z.infer<typeof holdStatus>;
+
+const day = 24 * 60 * 60 * 1000;
+/** Where no expires_at is given. */
+export const holdLifetimeMs = 7 * day;
+/** The latest expires_at. */
+export const maxHoldLifetimeMs = 31 * day;
+
+const time = z.string();
+
+export const holdSchema = z.object({
+  hold_id: z.string(),
+  account_id: z.string(),
+  amount: money,
+  /** What captures have taken of it so far. */
+  captured_amount: money,
+  currency: z.string(),
+  /** From expires_at on an Active hold is Expired: it no longer counts. */
+  status: holdStatus,
+  description: z.string().nullable(),
+  reference: z.string().nullable(),
+  expires_at: time,
+  created_at: time,
+  updated_at: time,
+  ...shownNames,
+});
+export type Hold = z.infer<typeof holdSchema>;
+
+/** The hold as the capture leaves it, and what was posted: a transfer where an account was named, else a withdrawal. */
+export const capturedHoldSchema = z.object({
+  hold: holdSchema,
+  transaction: transactionSchema.optional(),
+  transfer: transferSchema.optional(),
+});
+export type CapturedHold = z.infer<typeof capturedHoldSchema>;
+
+export const holdBodies = {
+  placeHold: z
+    .strictObject({
+      amount: amount(false),
+      currency: currency.nullish(),
+      description,
+      reference,
+      expires_at: moment
+        .nullish()
+        .meta({ description: 'Within 31 days from now; 7 days from now where it is not given' }),
+      ...givenNames,
+    })
+    .check(...amountFits('amount')),
+  captureHold: z.strictObject({
+    amount: amount(false).nullish().meta({ description: 'What is left of the hold, where it is not given' }),
+    to_account_id: id.nullish().meta({ description: 'A transfer to this account; a withdrawal where it is not given' }),
+    final: z.boolean().default(true).meta({ description: 'false: what is left stays held' }),
+    description,
+    ...givenNames,
+  }),
+  releaseHold: z.strictObject({}),
+};
+
+export const holdParameters = {
+  listHolds: z.strictObject({ status: holdStatus.optional(), external_id: externalId.optional(), ...page }),
+};

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import type { z } from 'zod';
+import { phone, text, withCallingCode } from './texts.ts';
+
+const broken = (schema: z.ZodType, value: unknown) =>
+  schema.safeParse(value).error?.issues.map(({ message }) => message) ?? [];
+const matches = (schema: z.ZodType, value: string) => new RegExp(String(schema.meta()?.['pattern']), 'u').test(value);
+
+describe('texts', () => {
+  const name = text(1, 100);
+  const address = text(0, 500, { lines: true });
+
+  test.each([
+    ['a\u0007b', 'control characters'],
+    ['a\nb', 'control characters'],
+    ['a\tb', 'control characters'],
+    ['a\u0085', 'control characters'],
+    ['a\u202eb', 'direction'],
+    ['a\u2066b', 'direction'],
+    ['\u200fa', 'direction'],
+    ['a\u061cb', 'direction'],
+    ['a\u{e0041}', 'tag characters'],
+    ['a\ufdd0', 'no characters'],
+    ['a\uffff', 'no characters'],
+    ['a\u{1fffe}', 'no characters'],
+    ['a\u0378', 'no characters'],
+    ['a\u200d', 'joiners'],
+    ['\u200ca', 'joiners'],
+    ['a\u200d b', 'joiners'],
+    ['1\u200d2', 'joiners'],
+    ['\u200b', 'visible'],
+    ['\u3164', 'visible'],
+    ['\u00ad\u2060', 'visible'],
+    ['\u2800', 'visible'],
+    ['   ', '1 to 100'],
+    ['', '1 to 100'],
+  ])('a name refuses %j: %s', (value, words) => {
+    expect(broken(name, value)).toEqual([expect.stringContaining(words)]);
+  });
+
+  test.each(['Wanjikũ', '愛', 'محمد', 'नमस्ते', 'क्\u200dष', 'می\u200cخواهم', "O'Brien-Ståhl", '😀', 'e\u0301', '১২'])(
+    'a name takes %s',
+    (value) => {
+      expect([name.parse(value), matches(name, value)]).toEqual([value, true]);
+    },
+  );
+
+  test('a line feed stands in texts of several lines alone; CRLF becomes one, a lone CR is none', () => {
+    expect(address.parse(' House 3\r\nNairobi\n ')).toBe('House 3\nNairobi');
+    expect(matches(address, 'a\nb')).toBe(true);
+    for (const value of ['a\rb', 'a\tb', 'a\u202eb']) expect(broken(address, value)).toHaveLength(1);
+    expect(broken(text(0, 255), 'a\r\nb')).toEqual([expect.stringContaining('control')]);
+  });
+
+  test.each(['a\u0007b', 'a\u202eb', 'a\ufdd0', '\u200b', '\u3164'])(
+    'the documented pattern refuses %j as well',
+    (value) => {
+      expect(matches(name, value)).toBe(false);
+    },
+  );
+});
+
+describe('phone numbers', () => {
+  test.each([
+    ['+254 (700) 000.001', '+254700000001'],
+    ['00254-700-000-001', '+254700000001'],
+    ['254700000001', '+254700000001'],
+    [' 254700000001', '+254700000001'],
+    ['+44 (0)20 7946 0958', '+442079460958'],
+    ['0044 (0) 20.7946.0958', '+442079460958'],
+    ['+1234567', '+1234567'],
+    ['+123456789012345', '+123456789012345'],
+    ['(+254) 700 000 001', '+254700000001'],
+  ])('%s is %s', (given, kept) => {
+    expect(phone.parse(given)).toBe(kept);
+    if (!given.includes('(0)')) expect(matches(phone, given)).toBe(true);
+  });
+
+  test.each([
+    '+123456',
+    '+1234567890123456',
+    'call me',
+    '+25470000000x',
+    '',
+    '++254700000002',
+    '+254\n700000001',
+    '+٢٥٤٧٠٠٠٠٠٠٠١',
+  ])('%j is none', (given) => {
+    expect([broken(phone, given), matches(phone, given)]).toEqual([[expect.stringContaining('7 to 15 digits')], false]);
+  });
+
+  test.each(['0700 000 001', '(0)700 000 002', '+0700000001', '000700000001'])(
+    '%s is no international one',
+    (given) => {
+      expect([broken(phone, given), matches(phone, given)]).toEqual([[expect.stringContaining('national')], false]);
+    },
+  );
+
+  test('a national one becomes international by the calling code; nothing else does', () => {
+    const known = (given: string) => withCallingCode(given, '254');
+    expect([known('0700 000 001'), known('(0)700-000.001')]).toEqual(['+254700000001', '+254700000001']);
+    for (const other of ['+0700000001', '00254700000001', '254700000001', 'x0700', ''])
+      expect(known(other)).toBe(other);
+  });
+});

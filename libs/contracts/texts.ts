@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { violation } from './violation.ts';
+
+/** Texts that people write, and phone numbers: what is taken, and how it is kept (contract: Clients). */
+
+// C0, DEL and C1.
+const controls = '\\u0000-\\u001f\\u007f-\\u009f';
+/** They change what a line seems to say: the order of its characters. */
+const bidi = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
+const noncharacters = '\\ufdd0-\\ufdef\\ufffe\\uffff';
+const shown = `[^${controls}${bidi}${noncharacters}]`;
+const shownOrLineFeed = `(${shown}|\\n)`;
+
+/** Any text that JSON of ours takes, for patterns of JSON Schema. */
+export const textWithoutNul = '^[^\\u0000]*$';
+
+const rules: [RegExp, string][] = [
+  [/\p{Cc}/u, 'must not contain control characters'],
+  [new RegExp(`[${bidi}]`), 'must not contain characters that change the direction of writing'],
+  [/[\u{e0000}-\u{e007f}]/u, 'must not contain tag characters'],
+  // Noncharacters are among them.
+  [/\p{Cn}/u, 'must not contain code points that are no characters'],
+  [
+    /(?<![\p{L}\p{M}])[\u200c\u200d]|[\u200c\u200d](?![\p{L}\p{M}])/u,
+    'must have joiners (ZWJ, ZWNJ) between letters or marks only',
+  ],
+];
+const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{C}\u2800]/u;
+
+interface Form {
+  /** Lines may be separated by LF; CRLF becomes that. */
+  lines?: boolean;
+}
+
+function ruleBrokenBy(value: string, { lines = false }: Form): string | undefined {
+  const checked = lines ? value.replaceAll('\n', ' ') : value;
+  return rules.find(([broken]) => broken.test(checked))?.[1];
+}
+
+/**
+ * Text of `min`-`max` characters (code points), trimmed, any script. One that must not be empty has
+ * a visible character.
+ */
+export function text(min: number, max: number, form: Form = {}) {
+  const any = form.lines === true ? shownOrLineFeed : shown;
+  return z
+    .string()
+    .transform((value, ctx) => {
+      const given = form.lines === true ? value.replaceAll('\r\n', '\n') : value;
+      const broken = ruleBrokenBy(given, form);
+      if (broken !== undefined) return violation(ctx, 'validation_failed', broken);
+      const trimmed = given.trim();
+      const length = [...trimmed].length;
+      if (length < min || length > max)
+        return violation(ctx, 'validation_failed', `must have ${min} to ${max} characters`);
+      if (min > 0 && !visible.test(trimmed))
+        return violation(ctx, 'validation_failed', 'must have a visible character');
+      return trimmed;
+    })
+    .meta({
+      minLength: min,
+      maxLength: max,
+      pattern:
+        min === 0
+          ? `^${any}*$`
+          : `^${any}*[^\\s${controls}${bidi}${noncharacters}\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8]${any}*$`,
+    });
+}
+
+/** May stand anywhere in a phone number, and says nothing. */
+const separators = '[ .()-]*';
+const digits = (least: number, most: number) => `(${separators}[0-9]){${least},${most}}`;
+/** What `phone` takes, for JSON Schema: 7 to 15 digits, the first not 0. */
+const phonePattern = `^(?!.*\\(0\\))${separators}(\\+${separators}|0${separators}0${separators})?[1-9]${digits(6, 14)}${separators}$`;
+
+/**
+ * Without what separates its digits; a trunk prefix in brackets behind a country code, +44 (0)20 …,
+ * is none of them.
+ */
+function bareNumber(value: string): string {
+  return value.replace(/^(\s*(?:\+|00)[^(]*[1-9][^(]*)\(0\)/, '$1').replace(/[\s.()-]/g, '');
+}
+
+/**
+ * PURE: a national number (leading single 0) with the country's calling code: 0700 000 001 is
+ * +254700000001 where that is 254. Anything else as it is.
+ */
+export function withCallingCode(value: string, callingCode: string): string {
+  const bare = bareNumber(value);
+  return /^0[1-9]\d*$/.test(bare) ? `+${callingCode}${bare.slice(1)}` : value;
+}
+
+/** Fields and parameters that hold phone numbers. */
+export const phoneFields = ['contact_number', 'ussd_phone_number', 'ussd_phone'] as const;
+
+/**
+ * E.164 with its plus: spaces, dashes, dots and brackets go, a leading 00 is a plus. A missing
+ * country code cannot be guessed. A plus that arrived as a blank (`?ussd_phone=+254…` unencoded) is
+ * one anyway.
+ */
+export const phone = z
+  .string()
+  .transform((value, ctx) => {
+    const bare = bareNumber(value).replace(/^00/, '+').replace(/^\+/, '');
+    const wrong = (rule: string) => violation(ctx, 'validation_failed', rule);
+    if (/\p{Cc}/u.test(value) || !/^\d{7,15}$/.test(bare))
+      return wrong('must be a phone number of 7 to 15 digits, such as +254700000001');
+    if (bare.startsWith('0'))
+      return wrong('must be an international number, such as +254700000001: this one is national, it begins with 0');
+    return `+${bare}`;
+  })
+  .meta({
+    description:
+      'A phone number of 7 to 15 digits behind + or 00; spaces, dashes, dots and brackets are dropped. A national number (leading 0) is taken where the bank has a DEFAULT_CALLING_CODE',
+    pattern: phonePattern,
+    input_examples: ['+254700000001'],
+  });

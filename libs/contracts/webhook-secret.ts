@@ -1,0 +1,52 @@
+import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto';
+
+/**
+ * Secrets of webhooks (Standard Webhooks 1.0: `whsec_` and base64). The gateway makes one and shows
+ * it once; from there on it is sealed (AES-256-GCM, under a key of the configuration) in messages
+ * and in the table, for the webhook that it belongs to and no other.
+ */
+export interface SecretKeys {
+  seal(webhookId: string, secret: string): string;
+  /** Throws where none of the keys has sealed it for this webhook. */
+  open(webhookId: string, sealed: string): string;
+  /** Whether it is sealed with the key that seals. */
+  isCurrent(sealed: string): boolean;
+}
+
+const ivBytes = 12;
+const tagBytes = 16;
+
+export function newWebhookSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
+}
+
+/** The first key seals, each opens. What is sealed is `<id of the key>:<iv, tag and text, base64url>`. */
+export function createSecretKeys(secrets: readonly string[]): SecretKeys {
+  const keys = secrets.map((secret) => ({
+    id: hash('sha256', `the id of this key ${secret}`).slice(0, 8),
+    key: Buffer.from(hash('sha256', secret), 'hex'),
+  }));
+  const [current] = keys;
+  if (!current) throw new TypeError('no key is given');
+  return {
+    seal(webhookId, secret) {
+      const iv = randomBytes(ivBytes);
+      const cipher = createCipheriv('aes-256-gcm', current.key, iv).setAAD(Buffer.from(webhookId));
+      const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
+      return `${current.id}:${Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url')}`;
+    },
+    open(webhookId, sealed) {
+      const [id, text = ''] = sealed.split(':');
+      const found = keys.find((one) => one.id === id);
+      if (!found)
+        throw new TypeError(`no key with the id ${id} is configured, which has sealed the secret of ${webhookId}`);
+      const bytes = Buffer.from(text, 'base64url');
+      const [iv, tag] = [bytes.subarray(0, ivBytes), bytes.subarray(ivBytes, ivBytes + tagBytes)];
+      const decipher = createDecipheriv('aes-256-gcm', found.key, iv, { authTagLength: tagBytes })
+        .setAAD(Buffer.from(webhookId))
+        .setAuthTag(tag);
+      return Buffer.concat([decipher.update(bytes.subarray(ivBytes + tagBytes)), decipher.final()]).toString('utf8');
+    },
+    isCurrent: (sealed) => sealed.startsWith(`${current.id}:`),
+  };
+}

@@ -1,0 +1,168 @@
+import { z } from 'zod';
+import { events } from './events.ts';
+import { page, time, wholeNumber } from './fields.ts';
+import { NumberText } from './money.ts';
+import { text } from './texts.ts';
+import { feedTopics } from './topics.ts';
+
+/**
+ * Webhooks and GET /events: resources, bodies and parameters. Events are named without prefix and
+ * version: `transaction.completed`.
+ */
+
+/** The types of the topics that webhooks reads, by their names. Others are state (balances) or for auditors. */
+const feedTypes: ReadonlyMap<string, string> = new Map(
+  Object.entries(events)
+    .filter(([, { topic }]) => feedTopics.includes(topic))
+    .map(([type]) => [type.replace(/^corebanking\.|\.v\d+$/g, ''), type]),
+);
+
+/** Of a test, which a webhook gets whatever it asks for. */
+export const testEventType = 'corebanking.webhook.test.v1';
+
+/** The types that a pattern stands for: a name, `transaction.*`, or `*`; none where it is unknown. */
+export function typesOf(pattern: string): string[] {
+  const isMeant = (name: string) =>
+    pattern === '*' || name === pattern || (pattern.endsWith('.*') && name.startsWith(pattern.slice(0, -1)));
+  return [...feedTypes].filter(([name]) => isMeant(name)).map(([, type]) => type);
+}
+
+const knownTypes = `must be one of ${[...feedTypes.keys()].join(', ')}, or a group of them such as transaction.*, or *`;
+const pattern = z
+  .string()
+  .max(100)
+  .refine((value) => typesOf(value).length > 0, knownTypes);
+const patterns = z.array(pattern).min(1, 'must name at least one type').max(50);
+
+/**
+ * https, or http, which only a receiver on the same machine may have. Which addresses are allowed,
+ * the service decides.
+ */
+const url = z
+  .string()
+  .max(2000)
+  .refine((value) => {
+    if (!URL.canParse(value)) return false;
+    const { protocol, username, password, hash } = new URL(value);
+    return ['https:', 'http:'].includes(protocol) && username === '' && password === '' && hash === '';
+  }, 'must be an https URL without user, password and fragment')
+  .transform((value) => new URL(value).href)
+  .meta({ format: 'uri' });
+
+const webhookStatus = z.enum(['Active', 'Paused', 'Disabled']);
+export const deliveryStatus = z.enum(['Pending', 'Delivered', 'Failed']);
+
+export const webhookSchema = z.object({
+  webhook_id: z.string(),
+  url: z.string(),
+  event_types: z.array(z.string()),
+  description: z.string().nullable(),
+  status: webhookStatus,
+  /** The client whose events it gets; null: the bank's. */
+  client_id: z.string().nullable(),
+  created_by: z.string(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  /** Since when nothing has got through. */
+  failing_since: z.string().nullable(),
+  /** Until then the secret before the last rotation signs too. */
+  previous_secret_ends_at: z.string().nullable(),
+});
+export type Webhook = z.infer<typeof webhookSchema>;
+
+/** With its secret, which is shown once. */
+export const webhookWithSecretSchema = webhookSchema.extend({ secret: z.string().optional() });
+
+const attemptSchema = z.object({
+  attempted_at: z.string(),
+  duration_ms: z.number().int().min(0),
+  /** null: there was no answer. */
+  response_status: z.number().int().min(100).max(999).nullable(),
+  error: z.string().nullable(),
+});
+
+/** One event on its way to one webhook. */
+export const deliverySchema = z.object({
+  delivery_id: z.string(),
+  webhook_id: z.string(),
+  /** The `id` of the event, and the header webhook-id. */
+  event_id: z.string(),
+  event_type: z.string(),
+  status: deliveryStatus,
+  created_at: z.string(),
+  /** null: it waits for an earlier event of the same account, or is not Pending. */
+  next_attempt_at: z.string().nullable(),
+  finished_at: z.string().nullable(),
+  /** The oldest first. */
+  attempts: z.array(attemptSchema),
+});
+export type Delivery = z.infer<typeof deliverySchema>;
+
+/** CloudEvents 1.0 in structured JSON. */
+export const cloudEventSchema = z.object({
+  specversion: z.literal('1.0'),
+  id: z.string(),
+  source: z.string(),
+  type: z.string(),
+  subject: z.string(),
+  time: z.string(),
+  datacontenttype: z.literal('application/json'),
+  /** The `$id` of the schema that its data have; events from before 0.2.0 lack it. */
+  dataschema: z.string().optional(),
+  data: z.record(z.string(), z.unknown()),
+});
+export type CloudEvent = z.infer<typeof cloudEventSchema>;
+
+/** What PATCH changes. */
+export const webhookChanges = z.object({
+  url: z.string().optional(),
+  event_types: z.array(z.string()).optional(),
+  description: z.string().nullable().optional(),
+  status: z.enum(['Active', 'Paused']).optional(),
+});
+
+export const webhookBodies = {
+  create: z.strictObject({ url, event_types: patterns, description: text(0, 255).nullish() }),
+  update: z
+    .strictObject({
+      url: url.optional(),
+      event_types: patterns.optional(),
+      description: text(0, 255).nullable().optional(),
+      status: webhookChanges.shape.status,
+    })
+    .refine((body) => Object.keys(body).length > 0, {
+      message: 'must change at least one field',
+      params: { code: 'validation_failed' },
+      when: ({ issues }) => issues.length === 0,
+    })
+    .meta({ minProperties: 1 }),
+  rotate: z.strictObject({
+    overlap_seconds: z
+      .preprocess((value) => (value === undefined ? new NumberText('86400') : value), wholeNumber(0, 30 * 86400))
+      .meta({ input_default: 86400 }),
+  }),
+  replay: z.strictObject({ from: time, to: time.optional() }),
+  none: z.strictObject({}),
+};
+
+const types = z
+  .string()
+  .max(2000)
+  .transform((value, ctx) => {
+    const named = value.split(',').map((part) => part.trim());
+    const wrong = named.some((part) => typesOf(part).length === 0);
+    if (!wrong) return named;
+    ctx.addIssue({ code: 'custom', message: `${knownTypes}; several are separated by commas` });
+    return z.NEVER;
+  })
+  .meta({ input_examples: ['transaction.completed,transfer.*'] });
+
+export const webhookParameters = {
+  deliveries: z.strictObject({ status: deliveryStatus.optional(), ...page }),
+  events: z.strictObject({
+    after: z.string().max(100).optional(),
+    types: types.optional(),
+    account_id: z.string().max(100).optional(),
+    limit: page.limit,
+  }),
+};

@@ -1,0 +1,69 @@
+/**
+ * Decompression of Snappy as Kafka's clients write it: blocks in the frame of the Java library
+ * (xerial), or one block as librdkafka sends it.
+ */
+
+const xerialMagic = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
+/** The magic, and two version numbers. */
+const xerialHeaderBytes = 16;
+/** No record batch is larger than this decompressed: what claims to be is corrupt. */
+const maxBytes = 1 << 30;
+
+export function decompressSnappy(bytes: Buffer): Buffer {
+  if (!bytes.subarray(0, xerialMagic.length).equals(xerialMagic)) return decompressBlock(bytes);
+  const blocks: Buffer[] = [];
+  for (let at = xerialHeaderBytes; at < bytes.length; ) {
+    const size = bytes.readInt32BE(at);
+    if (size < 0 || at + 4 + size > bytes.length) throw new RangeError('a snappy block is cut off');
+    blocks.push(decompressBlock(bytes.subarray(at + 4, at + 4 + size)));
+    at += 4 + size;
+  }
+  return Buffer.concat(blocks);
+}
+
+/** github.com/google/snappy, format_description.txt */
+function decompressBlock(from: Buffer): Buffer {
+  let [at, size, shift] = [0, 0, 0];
+  for (let more = true; more; shift += 7) {
+    const byte = byteAt(from, at++);
+    size += (byte & 0x7f) * 2 ** shift;
+    more = byte >= 0x80;
+  }
+  if (size > maxBytes) throw new RangeError('a snappy block is too large');
+  const to = Buffer.allocUnsafe(size);
+  let written = 0;
+  while (at < from.length) {
+    const tag = byteAt(from, at++);
+    const kind = tag & 3;
+    if (kind === 0) {
+      let length = tag >> 2;
+      const lengthBytes = Math.max(0, length - 59);
+      if (lengthBytes > 0) length = uint(from, at, lengthBytes);
+      at += lengthBytes;
+      length += 1;
+      if (at + length > from.length || written + length > size) throw new RangeError('a snappy literal is cut off');
+      written += from.copy(to, written, at, at + length);
+      at += length;
+      continue;
+    }
+    const offsetBytes = kind === 3 ? 4 : kind;
+    const offset = uint(from, at, offsetBytes) + (kind === 1 ? (tag >> 5) << 8 : 0);
+    const length = kind === 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1;
+    at += offsetBytes;
+    if (offset === 0 || offset > written || written + length > size)
+      throw new RangeError('a snappy copy is impossible');
+    // Byte by byte: a copy may reach into what it writes itself.
+    for (let left = length; left > 0; left--, written++) to[written] = to[written - offset] as number;
+  }
+  if (written !== size) throw new RangeError('a snappy block is shorter than it says');
+  return to;
+}
+
+function uint(bytes: Buffer, at: number, count: number): number {
+  if (at + count > bytes.length) throw new RangeError('a snappy block is cut off');
+  return bytes.readUIntLE(at, count);
+}
+
+function byteAt(bytes: Buffer, at: number): number {
+  return uint(bytes, at, 1);
+}

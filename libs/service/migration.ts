@@ -1,0 +1,47 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { loadConfig, processConfig, url } from './config.ts';
+import { createLogger } from './logger.ts';
+
+export const migrationConfig = z.object({
+  LOG_LEVEL: processConfig.LOG_LEVEL,
+  MIGRATION_DATABASE_URL: url('postgres', 'postgresql').describe("The owner's database URL"),
+  SERVICE_ROLE: z.string().min(1).max(63).describe("The service's log-in role; made when missing"),
+  SERVICE_ROLE_PASSWORD: z.string().min(1).describe('Its password'),
+});
+
+/** Whose database, and the service's own log-in. */
+export interface MigrationTarget {
+  owner_url: string;
+  role: string;
+  role_password: string;
+}
+
+/**
+ * Brings the database of a service up to date, as its owner. Where that fails, one line says why,
+ * and the exit code is 1.
+ */
+export async function runMigration(
+  service: string,
+  migrate: (target: MigrationTarget, logger: Logger) => Promise<void>,
+): Promise<void> {
+  try {
+    const config = loadConfig(migrationConfig);
+    const logger = createLogger({
+      service: `${service}-migrate`,
+      instance: String(process.pid),
+      level: config.LOG_LEVEL,
+    });
+    await migrate(
+      {
+        owner_url: config.MIGRATION_DATABASE_URL,
+        role: config.SERVICE_ROLE,
+        role_password: config.SERVICE_ROLE_PASSWORD,
+      },
+      logger,
+    );
+  } catch (error) {
+    console.error(`${service} could not be migrated: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { etagOf } from '#libs/contracts/etag.ts';
+import type { Client } from '#libs/contracts/resources.ts';
+import { clientFilters } from '../queries/client-filters.ts';
+import { corporate, type Harness, newClient, newId, outboxOf, retail, startHarness } from '../test/harness.ts';
+
+/** The contract: PATCH of a client, its versions, and the filters of GET /clients. */
+let bank: Harness;
+beforeAll(async () => {
+  bank = await startHarness();
+});
+afterAll(() => bank.stop());
+
+const read = async (client_id: string) => ((await bank.send('get_client', { client_id })) as { data: Client }).data;
+
+describe('names', () => {
+  test('change with before and after in the audit, and are told by name alone', async () => {
+    const client_id = await newClient(bank);
+    const message_id = `cmd_${newId('client').slice(4)}`;
+    const changes = { last_name: 'King', first_name: retail.first_name, email: 'king@example.com' };
+    expect(await bank.send('update_client', { client_id, changes }, { message_id })).toMatchObject({
+      ok: true,
+      data: { first_name: 'Ada', last_name: 'King' },
+    });
+    const { rows } = await bank.owner.query(
+      "select details from audit where resource_id = $1 and action = 'update_client'",
+      [client_id],
+    );
+    expect(rows).toEqual([
+      {
+        details: {
+          changed_fields: ['last_name', 'email'],
+          before: { last_name: 'Lovelace' },
+          after: { last_name: 'King' },
+        },
+      },
+    ]);
+    const events = (await outboxOf(bank.pool, client_id)).filter(({ topic }) => topic === 'clients');
+    expect(events.at(-1)?.payload).toMatchObject({ changed_fields: ['last_name', 'email'] });
+    expect(JSON.stringify(events)).not.toMatch(/King|Lovelace/);
+  });
+
+  test('of a company too; a change of contact fields alone tells no names', async () => {
+    const client_id = await newClient(bank, corporate);
+    expect(
+      await bank.send('update_client', {
+        client_id,
+        changes: { company_name: 'Engines', registration_number: 'AE-2' },
+      }),
+    ).toMatchObject({ ok: true, data: { company_name: 'Engines', registration_number: 'AE-2' } });
+    await bank.send('update_client', { client_id, changes: { address: 'Turin' } });
+    const { rows } = await bank.owner.query(
+      "select details from audit where resource_id = $1 and action = 'update_client' order by created_at, audit_id",
+      [client_id],
+    );
+    expect(rows.map(({ details }) => Object.keys(details as object).sort())).toEqual(
+      expect.arrayContaining([['after', 'before', 'changed_fields'], ['changed_fields']]),
+    );
+  });
+
+  test('those of the other client type are refused by name', async () => {
+    const [person, company] = [await newClient(bank), await newClient(bank, corporate)];
+    const unknown = (...fields: string[]) => ({
+      ok: false,
+      refusal: { code: 'unknown_field', errors: fields.map((field) => ({ field, code: 'unknown_field' })) },
+    });
+    expect(
+      await bank.send('update_client', { client_id: person, changes: { company_name: 'x', registration_number: 'y' } }),
+    ).toMatchObject(unknown('company_name', 'registration_number'));
+    expect(
+      await bank.send('update_client', { client_id: company, changes: { first_name: 'x', ussd_status: 'inactive' } }),
+    ).toMatchObject(unknown('first_name', 'ussd_status'));
+  });
+});
+
+describe('If-Match', () => {
+  test('only a version that is named is changed; the refusal is version_mismatch, and nothing is written', async () => {
+    const client_id = await newClient(bank, { ...retail, metadata: { b: '1', a: '2' } });
+    const first = etagOf(await read(client_id));
+    const patch = (if_match: string[] | undefined, email: string) =>
+      bank.send('update_client', { client_id, changes: { email }, if_match });
+    expect(await patch(['"x"', first], 'b@example.com')).toMatchObject({ ok: true });
+    const second = etagOf(await read(client_id));
+    expect(second).not.toBe(first);
+    for (const stale of [[first], []])
+      expect(await patch(stale, 'c@example.com')).toMatchObject({ ok: false, refusal: { code: 'version_mismatch' } });
+    expect(etagOf(await read(client_id))).toBe(second);
+    expect(await patch(undefined, 'd@example.com')).toMatchObject({ ok: true });
+  });
+
+  test('of ten that change one version, one does', async () => {
+    const client_id = await newClient(bank);
+    const if_match = [etagOf(await read(client_id))];
+    const replies = await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        bank.send('update_client', { client_id, changes: { address: `House ${i}` }, if_match }),
+      ),
+    );
+    expect(replies.map((reply) => (reply?.ok ? 'done' : reply?.refusal.code)).sort()).toEqual([
+      'done',
+      ...Array<string>(9).fill('version_mismatch'),
+    ]);
+  });
+
+  test('an unknown client is not found, whatever is named', async () => {
+    expect(
+      await bank.send('update_client', { client_id: newId('client'), changes: { address: 'x' }, if_match: [] }),
+    ).toMatchObject({ ok: false, refusal: { code: 'client_not_found' } });
+  });
+});
+
+describe('GET /clients', () => {
+  const found = async (filter: object, context = {}) => {
+    const reply = await bank.send('list_clients', { limit: 100, order: 'desc', ...filter }, context);
+    return (reply as { data: { items: Client[] } }).data.items.map(({ client_id }) => client_id);
+  };
+
+  test('email and registration number match as a whole, without regard to case', async () => {
+    const person = await newClient(bank, { ...retail, email: 'Grace.Hopper@Example.org' });
+    const company = await newClient(bank, { ...corporate, registration_number: 'Ärzte-Öl 7' });
+    expect([
+      await found({ email: 'grace.hopper@example.ORG' }),
+      await found({ email: 'grace.hopper@example.or' }),
+    ]).toEqual([[person], []]);
+    expect([
+      await found({ registration_number: 'ÄRZTE-öl 7' }),
+      await found({ registration_number: 'Arzte-Ol 7' }),
+    ]).toEqual([[company], []]);
+    expect(await found({ email: 'grace.hopper@example.org', client_type: 'Corporate' })).toEqual([]);
+  });
+
+  test.each([
+    ['Zoë', 'Brønsted-Ørsted', ['zoe', 'ZOË', 'orsted zo', 'bron', 'brønsted z'], ['oe', 'zoe x', 'sted']],
+    ['José', 'Müller', ['mull jos', 'JOSE MÜLLER', 'jose\u0301'], ['josef']],
+    ['Nguyễn', 'Thị Minh', ['nguyen minh', 'thi min', 'mi ngu th'], ['hinh']],
+    ['Ελένη', 'Παπαδάκη', ['ελενη', 'ΠΑΠΑΔΑΚΗ'], ['ενη']],
+    ['محمّد', 'عليّ', ['محمد', 'عل محم'], ['حمد']],
+    ['Straße', 'Weiß', ['strasse weiss'], ['trasse']],
+    ['नमस्ते', 'कुमार', ['नम', 'कुमार नमस्ते'], ['मार']],
+  ])('q finds %s %s by the beginnings of its words, in any order', async (first_name, last_name, found_by, not_by) => {
+    const client_id = await newClient(bank, { ...retail, first_name, last_name });
+    for (const q of found_by) expect(await found({ q }), q).toContain(client_id);
+    for (const q of not_by) expect(await found({ q }), q).not.toContain(client_id);
+  });
+
+  test('q looks at companies too, takes what a query language would not, and goes page by page', async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i++)
+      ids.push(await newClient(bank, { ...corporate, company_name: `O'Zwicky & Söhne (${i}) Ltd.` }));
+    for (const q of ["zwicky's", "'zwicky':*", 'zwicky & | ! <->', 'sohne\\zwicky'])
+      expect((await found({ q: q.replace("'s", '') })).length, q).toBe(5);
+    const first = await bank.send('list_clients', { q: 'zwick', limit: 3, order: 'asc' });
+    const { items, next } = (first as { data: { items: Client[]; next?: object } }).data;
+    expect(items.map(({ client_id }) => client_id)).toEqual(ids.slice(0, 3));
+    expect(await found({ q: 'zwick', order: 'asc', after: next })).toEqual(ids.slice(3));
+  });
+
+  test('a bound caller finds itself alone', async () => {
+    const [own] = [
+      await newClient(bank, { ...retail, last_name: 'Quux' }),
+      await newClient(bank, { ...retail, last_name: 'Quux' }),
+    ];
+    expect(await found({ q: 'quux' }, { bound_client_id: own })).toEqual([own]);
+  });
+
+  test('each filter has an index', async () => {
+    await bank.owner.query(
+      `insert into clients (client_id, client_type, company_name, registration_number, email, contact_number, created_at, updated_at)
+       select 'cli_' || md5(n::text), 'Corporate', 'Company ' || md5(n::text), 'R-' || n, 'e' || n || '@example.com', '+1', now(), now() from generate_series(1, 20000) n`,
+    );
+    await bank.owner.query('analyze clients');
+    for (const [filter, value] of [
+      [clientFilters.email, 'E77@example.com'],
+      [clientFilters.registration_number, 'r-77'],
+      [clientFilters.q, '28dd2c79 comp'],
+    ] as const) {
+      const plan = await bank.pool.query(
+        `explain (analyze, buffers, format json) select * from clients where ${filter.replace('?', '$1::text')} order by created_at desc, client_id desc limit 101`,
+        [value],
+      );
+      const root = plan.rows[0]['QUERY PLAN'][0].Plan;
+      expect([root['Actual Rows'], JSON.stringify(root).includes('Seq Scan')], filter).toEqual([1, false]);
+    }
+  });
+});

@@ -1,0 +1,29 @@
+import { textArray } from '#libs/postgres/arrays.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+
+const taken = {
+  clients: 'select external_id from clients where external_id = any($1::text[])',
+  accounts: "select external_id from accounts where external_id = any($1::text[]) and state <> 'refused'",
+};
+
+/**
+ * Those of the external_ids that are given away. The others nobody else gives until this
+ * transaction ends: rivals wait here, so that the unique index never refuses a statement. Costs
+ * nothing where there are none.
+ */
+export async function claimExternalIds(
+  client: Queries,
+  of: keyof typeof taken,
+  wanted: (string | null | undefined)[],
+): Promise<Set<string>> {
+  const ids = wanted.filter((id) => id != null);
+  if (ids.length === 0) return new Set();
+  await client.query(
+    `select pg_advisory_xact_lock(key) from
+       (select distinct hashtextextended(id, $2) as key from unnest($1::text[]) as id order by key) sorted`,
+    [textArray(ids), of === 'clients' ? 1 : 2],
+  );
+  // A statement of its own: it sees what rivals have committed meanwhile.
+  const { rows } = await client.query<{ external_id: string }>(taken[of], [textArray(ids)]);
+  return new Set(rows.map(({ external_id }) => external_id));
+}

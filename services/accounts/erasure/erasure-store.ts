@@ -1,0 +1,86 @@
+import { erasedText } from '#libs/contracts/administration.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import type { AccountStatus } from '#libs/contracts/resources.ts';
+import { textArray } from '#libs/postgres/arrays.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import type { ClientRow } from '../clients/client-store.ts';
+import { clientColumns, clientOf } from '../clients/client-store.ts';
+
+/** SQL of erasures. */
+
+/** The client, locked against everybody who would begin something for them (clientStates). */
+export async function lockForErasure(client: Queries, clientId: string): Promise<ClientRow | undefined> {
+  if (!isId('client', clientId)) return undefined;
+  return (
+    await client.query<ClientRow>(`select ${clientColumns} from clients where client_id = $1 for update`, [clientId])
+  ).rows[0];
+}
+
+export interface OwnAccount {
+  account_id: string;
+  status: AccountStatus;
+  /** When it was opened, or its status changed last. */
+  changed_at: string;
+}
+
+/** The client's accounts; undefined while one of them is being opened or changed. */
+export async function settledAccounts(client: Queries, clientId: string): Promise<OwnAccount[] | undefined> {
+  const { rows } = await client.query<OwnAccount & { state: string }>(
+    `select account_id, status, state,
+       greatest(created_at, (select max(created_at) from status_transitions t where t.account_id = a.account_id)) as changed_at
+     from accounts a where client_id = $1 and state <> 'refused' order by account_id`,
+    [clientId],
+  );
+  const steps = await client.query('select from saga_steps where account_id = any($1::text[]) limit 1', [
+    textArray(rows.map(({ account_id }) => account_id)),
+  ]);
+  if (steps.rowCount !== 0 || rows.some(({ state }) => state === 'opening')) return undefined;
+  return rows.map(({ state: _state, ...account }) => account);
+}
+
+const texts = ['first_name', 'last_name', 'company_name', 'registration_number', 'email', 'contact_number', 'address'];
+
+/** Replaces what is personal in the client's row; the time of the first erasure counts. */
+export async function eraseClientRow(client: Queries, clientId: string, now: string): Promise<ClientRow> {
+  const { rows } = await client.query<ClientRow>(
+    `update clients set ${texts.map((field) => `${field} = case when ${field} is not null then $2 end`).join(', ')},
+       ussd_phone_number = null, ussd_status = 'inactive', external_id = null, metadata = null, erased_at = coalesce(erased_at, $3), updated_at = coalesce(erased_at, $3)
+     where client_id = $1 returning ${clientColumns}`,
+    [clientId, erasedText, now],
+  );
+  const [row] = rows;
+  if (!row) throw new TypeError(`client ${clientId} is gone`);
+  return row;
+}
+
+/**
+ * Replies are kept for their callers' repeats: those that show the client, their accounts or API
+ * keys. Returns how many.
+ */
+export async function eraseReplies(client: Queries, row: ClientRow): Promise<number> {
+  const { updated_at: _updated, created_at: _created, ...shown } = clientOf(row);
+  const { rowCount } = await client.query(
+    `update commands set reply = jsonb_set(reply::jsonb, '{data}', (reply -> 'data')::jsonb - '{external_id,metadata}'::text[]
+       || case when shown(reply, 'account_id') is not null then '{}'
+          when shown(reply, 'key_id') is not null then jsonb_build_object('name', $3::text) else $2::jsonb end)
+     where shown(reply, 'client_id') = $1 and shown(reply, 'client_id') is not null
+       and (coalesce(shown(reply, 'contact_number'), shown(reply, 'name')) <> $3::text
+         or shown(reply, 'external_id') is not null or shown(reply, 'metadata') is not null)`,
+    [row.client_id, JSON.stringify(shown), erasedText],
+  );
+  return rowCount ?? 0;
+}
+
+export interface ErasedRecords {
+  audit_records: number;
+  approvals: number;
+  /** Those that show an approval. */
+  kept_replies: number;
+  status_notes: number;
+}
+
+/** What the service itself may never change is replaced by a function of its owner (migration 0013). */
+export async function eraseRecords(client: Queries, clientId: string, erasureAuditId: string): Promise<ErasedRecords> {
+  const { rows } = await client.query<ErasedRecords>('select * from erase_records($1, $2)', [clientId, erasureAuditId]);
+  return rows[0] ?? { audit_records: 0, approvals: 0, kept_replies: 0, status_notes: 0 };
+}

@@ -1,0 +1,125 @@
+import type { Erasure } from '#libs/contracts/administration.ts';
+import { refusal } from '#libs/contracts/errors.ts';
+import { askedBy } from '#libs/contracts/event-fields.ts';
+import { auditId } from '#libs/contracts/ids.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import { messages } from '#libs/contracts/messages.ts';
+import type { TopicName } from '#libs/contracts/topics.ts';
+import { deadLetterTopics, leastStoredDays, longestKept } from '#libs/contracts/topics.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import { revokeKeysOf } from '../api-keys/api-keys.ts';
+import { clientNotFound } from '../clients/clients.ts';
+import type { Finished, Outcome, Retention, Work } from '../outcome.ts';
+import { begun, done, eventOf, refused } from '../outcome.ts';
+import type { OwnAccount } from './erasure-store.ts';
+import { eraseClientRow, eraseRecords, eraseReplies, lockForErasure, settledAccounts } from './erasure-store.ts';
+
+/**
+ * The erasure saga (decision 46). The client's accounts must be Inactive, and RETENTION_YEARS old,
+ * before the ledger is asked: it refuses where it finds money, or later entries, and replaces the
+ * texts of postings. Then everything here is replaced, in one transaction. Until the ledger has
+ * answered nothing new is begun for the client.
+ */
+export async function eraseClient(work: Work, { client_id }: MessageData<'erase_client'>): Promise<Outcome> {
+  const { client, context, now, retention } = work;
+  const row = context.bound_client_id === undefined ? await lockForErasure(client, client_id) : undefined;
+  if (!row) return refused(clientNotFound(client_id));
+  const accounts = await settledAccounts(client, client_id);
+  if (!accounts) {
+    const busy = `an account of client ${client_id} is being opened or changed; nothing was done, the request can be repeated`;
+    return refused(refusal('service_unavailable', busy));
+  }
+  const kept_since = yearsBefore(now, retention.years);
+  const kept = accounts.flatMap((account) => keptAccount(account, kept_since, retention.years));
+  if (kept.length > 0) {
+    const message = `client ${client_id} cannot be erased: ${kept.length} of their accounts must be kept`;
+    return refused(refusal('erasure_refused', message, { details: { accounts: kept.slice(0, maxNamed) } }));
+  }
+  const payload = { client_id, kept_since };
+  const step_id = context.message_id;
+  return begun({
+    step_id,
+    message: 'erase_ledger_texts',
+    account_id: client_id,
+    payload,
+    context,
+    detail: { retention },
+  });
+}
+
+const maxNamed = 100;
+
+function yearsBefore(time: string, years: number): string {
+  const date = new Date(time);
+  date.setUTCFullYear(date.getUTCFullYear() - years);
+  return date.toISOString();
+}
+
+/** Why the account must be kept, as the ledger says it of money and entries. */
+function keptAccount({ account_id, status, changed_at }: OwnAccount, keptSince: string, years: number) {
+  // Without retention nothing is young, whatever the clocks of two services say of the same moment.
+  const isYoung = years > 0 && changed_at > keptSince;
+  const reasons = [...(status === 'Inactive' ? [] : ['not_inactive']), ...(isYoung ? ['within_retention'] : [])];
+  if (reasons.length === 0) return [];
+  return [{ account_id, reasons, ...(isYoung ? { kept_until: yearsBefore(changed_at, -years) } : {}) }];
+}
+
+/** The ledger has replaced its texts, or refused, which is the outcome then. */
+export async function finishErasure(client: Queries, { step, body }: Finished, now: string): Promise<Outcome> {
+  if (!body.ok) return refused(body.refusal);
+  const { transactions } = messages.erase_ledger_texts.result.parse(body.data);
+  const { context, account_id: client_id, detail } = step;
+  if (!detail.retention) throw new TypeError(`step ${step.step_id} does not say how long what is kept`);
+  await lockForErasure(client, client_id);
+  const row = await eraseClientRow(client, client_id, now);
+  const replies = await eraseReplies(client, row);
+  const records = await eraseRecords(client, client_id, auditId(context.message_id));
+  const keys = await revokeKeysOf({ client, context, now }, client_id);
+  const replaced = { transactions, ...records, kept_replies: replies + records.kept_replies };
+  const erased_at = row.erased_at ?? now;
+  const erasure: Erasure = {
+    client_id,
+    erased_at,
+    replaced,
+    revoked_keys: keys.count,
+    remaining: remainingAt(now, detail.retention),
+  };
+  const event = { client_id, client_type: row.client_type, erased_at, ...askedBy(context) };
+  const events = [eventOf({ context, now }, 'corebanking.client.erased.v1', client_id, event), ...keys.events];
+  return done(erasure, events, { ...replaced, revoked_keys: keys.count });
+}
+
+/** What topics hold of a client: all others hold ids, words of tables and amounts. */
+const held: [TopicName, string][] = [
+  ['accounts.commands', 'requests: names, contacts, notes'],
+  ['ledger.commands', 'requests: descriptions, references, reasons'],
+  ['accounts.queries', 'what was searched for'],
+  ['ledger.queries', 'what was searched for'],
+  ['replies', 'answers'],
+  ['transactions', 'descriptions and references'],
+  ['transfers', 'descriptions'],
+  ['holds', 'descriptions and references'],
+  ['accounts', 'external_id and metadata'],
+  ['clients', 'external_id and metadata'],
+  ['audit', 'details of records'],
+  ...deadLetterTopics.map((name): [TopicName, string] => [name, 'messages that could not be processed']),
+];
+
+function remainingAt(now: string, { eventsDays, outboxHours }: Retention): Erasure['remaining'] {
+  const at = (ms: number) => new Date(Date.parse(now) + ms).toISOString();
+  const outbox = at(outboxHours * 60 * 60 * 1000);
+  const storedDays = eventsDays === -1 ? -1 : Math.max(eventsDays, leastStoredDays);
+  return [
+    ...held.map(([name, holds]) => {
+      const keptMs = longestKept(name, eventsDays);
+      return { place: `topic ${name}`, holds, gone_at: keptMs === undefined ? null : at(keptMs) };
+    }),
+    {
+      place: 'schema webhooks',
+      holds: 'descriptions, references, external_id and metadata, in the events of GET /events',
+      gone_at: storedDays === -1 ? null : at(storedDays * 24 * 60 * 60 * 1000),
+    },
+    { place: 'outbox of accounts', holds: 'messages that were published', gone_at: outbox },
+    { place: 'outbox of the ledger', holds: 'messages that were published', gone_at: outbox },
+  ];
+}

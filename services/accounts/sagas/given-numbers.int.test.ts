@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type Harness,
+  ledgerReply,
+  messageFor,
+  newAccount,
+  newClient,
+  newId,
+  openingOf,
+  outboxOf,
+  startHarness,
+} from '../test/harness.ts';
+
+/** The contract: account numbers that are given where a bank moves in. */
+let bank: Harness;
+let client_id: string;
+beforeAll(async () => {
+  bank = await startHarness();
+  client_id = await newClient(bank);
+});
+afterAll(() => bank.stop());
+
+let given = 0;
+const freshNumber = () => `SAV-00${String(Date.now())}${given++}`;
+const taken = (number: string) => ({
+  ok: false,
+  refusal: {
+    code: 'duplicate_account_number',
+    message: `Duplicate Account Number: an account with the number ${number} already exists`,
+  },
+});
+const open = (account_number: string, rest = {}) => {
+  const data = openingOf(client_id, { account_number, ...rest });
+  return bank.send('open_account', data, { message_id: data.account_id });
+};
+
+test('a given number is that of the account, here and in the ledger', async () => {
+  const account_number = freshNumber();
+  const account_id = await newAccount(bank, client_id, { account_number });
+  expect(await bank.send('get_account', { account_id })).toMatchObject({ ok: true, data: { account_number } });
+  expect((await outboxOf(bank.pool, account_id))[0]?.payload).toMatchObject({ account_number });
+});
+
+test('one that an account has is duplicate_account_number, which is kept; it is not drawn again', async () => {
+  const account_number = freshNumber();
+  await newAccount(bank, client_id, { account_number });
+  const late = openingOf(client_id, { account_number });
+  expect(await bank.send('open_account', late, { message_id: late.account_id })).toMatchObject(taken(account_number));
+  expect(await bank.send('open_account', late, { message_id: late.account_id })).toMatchObject({
+    ...taken(account_number),
+    replayed: true,
+  });
+  expect(await bank.send('get_account', { account_id: late.account_id })).toMatchObject({
+    ok: false,
+    refusal: { code: 'account_not_found' },
+  });
+});
+
+test('of ten at once one has it', async () => {
+  const account_number = freshNumber();
+  const replies = await Promise.all(Array.from({ length: 10 }, () => open(account_number)));
+  expect(replies.filter((reply) => reply === undefined)).toHaveLength(1);
+  expect(replies.filter((reply) => reply !== undefined)).toEqual(
+    Array.from({ length: 9 }, () => expect.objectContaining(taken(account_number))),
+  );
+});
+
+test('in one batch: a refused number takes no name from the next, and others draw theirs', async () => {
+  const [account_number, external_id] = [freshNumber(), newId('account')];
+  await newAccount(bank, client_id, { account_number });
+  const other = freshNumber();
+  const openings = [
+    { account_number, external_id },
+    { external_id, account_number: other },
+    { account_number: other },
+    {},
+    { external_id },
+  ].map((rest) => openingOf(client_id, rest));
+  const commands = openings.map((data) => ({
+    ...messageFor('open_account', data, { message_id: data.account_id }),
+    partition: 0,
+  }));
+  await bank.handleCommands(commands);
+  await bank.handleCommands(
+    openings.map(({ account_id }) =>
+      ledgerReply(account_id, account_id, {
+        ok: true,
+        data: { account_id, status: 'Active', status_version: 1, balance: '0' },
+      }),
+    ),
+  );
+  const codes = commands
+    .map(({ headers }) => bank.repliesTo(headers['correlation-id'] ?? '')[0])
+    .map((reply) => (reply?.ok ? 'done' : reply?.refusal.code));
+  // All without a name, and the first of each name, come first.
+  expect(codes).toEqual(['duplicate_account_number', 'duplicate_account_number', 'done', 'done', 'done']);
+});

@@ -1,0 +1,49 @@
+import type { Violation } from '#libs/contracts/errors.ts';
+import type { LedgerAccount } from '#libs/contracts/resources.ts';
+import { type FourEyes, isAbove, isAboveSome, isWatched } from '../access/four-eyes.ts';
+import { refuse } from '../http/errors.ts';
+import { dataOf } from './answer.ts';
+import type { ItemPlan } from './batches.ts';
+import type { Forwarder, Origin } from './forward.ts';
+
+/** Most accounts that one query asks about. */
+const maxAccounts = 500;
+
+/**
+ * A batch cannot wait for a second person: where an item would have to, the whole is refused,
+ * naming all of these (contract: Batches). An item whose account is unknown is refused by the
+ * ledger, whatever its amount is.
+ */
+export async function checkLargeItems(
+  plans: ItemPlan[],
+  origin: Origin,
+  { fourEyes, forwarder }: { fourEyes: FourEyes; forwarder: Forwarder },
+): Promise<void> {
+  if (!fourEyes.actions.has('post_above') || !isWatched(origin.caller, fourEyes)) return;
+  const unnamed = plans.filter(
+    ({ data: { amount, currency } }) => currency === null && isAboveSome(amount, fourEyes.limits),
+  );
+  const currencies = await currenciesOf([...new Set(unnamed.map(({ key }) => key))], origin, forwarder);
+  const errors = plans.flatMap(({ name, key, data: { amount, currency } }, index): Violation[] => {
+    const known = currency ?? currencies.get(key);
+    if (known === undefined || !isAbove({ amount, currency: known }, fourEyes.limits)) return [];
+    const field = `items[${index}].${name === 'create_transfer' ? 'transfer' : 'transaction'}`;
+    return [
+      { field, code: 'approval_required', message: `${field} must be approved by a second person: send it alone` },
+    ];
+  });
+  if (errors.length > 0)
+    throw refuse('approval_required', `${errors[0]?.message}; nothing of the batch was executed`, { errors });
+}
+
+async function currenciesOf(accountIds: string[], origin: Origin, forwarder: Forwarder): Promise<Map<string, string>> {
+  const currencies = new Map<string, string>();
+  for (let at = 0; at < accountIds.length; at += maxAccounts) {
+    const account_ids = accountIds.slice(at, at + maxAccounts);
+    const known = dataOf(
+      await forwarder.query('get_ledger_accounts', { account_ids }, account_ids[0] ?? '', origin),
+    ) as LedgerAccount[];
+    for (const { account_id, currency } of known) currencies.set(account_id, currency);
+  }
+  return currencies;
+}

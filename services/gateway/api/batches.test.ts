@@ -1,0 +1,506 @@
+import { describe, expect, test } from 'vitest';
+import { bucketOf, bucketOfId, idBits, idKey } from '#libs/contracts/ids.ts';
+import { commandPartition } from '#libs/contracts/topics.ts';
+import type { FourEyes } from '../access/four-eyes.ts';
+import { type Answer, ids, ok, refused, type Service, samples, testApp, useTestCaller } from '../test/test-app.ts';
+
+const start = useTestCaller();
+const key = { 'idempotency-key': 'k' };
+
+/** Accounts of partitions that all differ. */
+const accounts = [
+  ...Map.groupBy(
+    Array.from({ length: 200 }, (_, i) => `acc_${String(i).padStart(32, '0')}`),
+    (id) => commandPartition(bucketOf(id)),
+  ).values(),
+].map(([first = '']) => first);
+const [one, two, three] = accounts as [string, string, string];
+const deposit = (account_id: string, rest: object = {}) => ({
+  transaction: { account_id, transaction_type: 'Deposit', amount: 1, ...rest },
+});
+const transfer = (from_account_id: string, rest: object = {}) => ({
+  transfer: { from_account_id, to_account_id: ids.other, amount: 1, ...rest },
+});
+
+type Sent = {
+  batch_id: string;
+  mode: string;
+  count: number;
+  items: { index: number; transaction?: object; transfer?: object }[];
+};
+
+/** A ledger that decides everything, or what `decide` says of a message. */
+const ledger =
+  (decide: (data: Sent) => Answer | undefined = () => undefined): Service =>
+  ({ data }) => {
+    const { items } = data as unknown as Sent;
+    const results = items.map(({ index, transfer: moved }) => ({
+      index,
+      status: 'Completed',
+      ...(moved ? { transfer: samples.transfer } : { transaction: samples.transaction }),
+    }));
+    return decide(data as unknown as Sent) ?? ok({ results });
+  };
+
+describe('messages', () => {
+  test('independent: one for each partition, in its own order, with what single requests would say but their ids', async () => {
+    const { call, sent } = await start(ledger());
+    const items = [
+      deposit(one, { reference: 'R', currency: 'USD' }),
+      transfer(two),
+      deposit(three),
+      transfer(one, { description: 'x' }),
+      deposit(two),
+    ];
+    const { status, body, headers } = await call('POST', '/batches', { mode: 'independent', items }, key);
+    expect([status, body.data.counts, body.data.results.map(({ index }: { index: number }) => index)]).toEqual([
+      200,
+      { completed: 5, failed: 0, pending: 0 },
+      [0, 1, 2, 3, 4],
+    ]);
+    expect(body.data.results[0].transaction.amount).toBe(25);
+    expect(headers['idempotent-replayed']).toBeUndefined();
+    const { batch_id } = body.data;
+    expect(sent.map(({ value }) => JSON.parse(String(value)))).toEqual([
+      {
+        batch_id,
+        mode: 'independent',
+        count: 5,
+        items: [
+          {
+            index: 0,
+            transaction: {
+              account_id: one,
+              transaction_type: 'Deposit',
+              amount: '1',
+              currency: 'USD',
+              description: null,
+              reference: 'R',
+            },
+          },
+          {
+            index: 3,
+            transfer: { from_account_id: one, to_account_id: ids.other, amount: '1', currency: null, description: 'x' },
+          },
+        ],
+      },
+      {
+        batch_id,
+        mode: 'independent',
+        count: 5,
+        items: [expect.objectContaining({ index: 1 }), expect.objectContaining({ index: 4 })],
+      },
+      { batch_id, mode: 'independent', count: 5, items: [expect.objectContaining({ index: 2 })] },
+    ]);
+    expect(
+      sent.map(({ topic, partition, key: named, headers: { ce_id = '' } }) => [
+        topic,
+        partition,
+        named,
+        bucketOfId(ce_id),
+      ]),
+    ).toEqual([one, two, three].map((id) => ['test.ledger.batches', commandPartition(bucketOf(id)), id, bucketOf(id)]));
+    expect(new Set(sent.map(({ headers: { ce_id = '' } }) => idKey(ce_id)))).toEqual(new Set([idKey(batch_id)]));
+    expect(sent.map((message) => message.headers['idempotency-key'])).toEqual(['k', 'k', 'k']);
+    expect(new Set(sent.map((message) => message.headers['fingerprint'])).size).toBe(1);
+  });
+
+  test('atomic: one for all, where its first item would go', async () => {
+    const { call, sent } = await start(ledger());
+    const { body } = await call('POST', '/batches', { mode: 'atomic', items: accounts.map((id) => deposit(id)) }, key);
+    expect(body.data.counts.completed).toBe(accounts.length);
+    expect(sent.map(({ partition, headers: { ce_id } }) => [partition, ce_id])).toEqual([
+      [commandPartition(bucketOf(one)), body.data.batch_id],
+    ]);
+    expect((JSON.parse(String(sent[0]?.value)) as Sent).items).toHaveLength(accounts.length);
+  });
+
+  test('a repeat sends the same messages, and another body other fingerprints', async () => {
+    const { call, sent } = await start(ledger());
+    const items = [deposit(one), deposit(two)];
+    await call('POST', '/batches', { mode: 'independent', items }, key);
+    await call(
+      'POST',
+      '/batches',
+      `{"items":[{"transaction":{"amount":1.00,"transaction_type":"Deposit","account_id":"${one}"}},${JSON.stringify(items[1])}],"mode":"independent"}`,
+      key,
+    );
+    await call('POST', '/batches', { mode: 'independent', items: [items[1], items[0]] }, key);
+    const headers = (from: number) =>
+      sent.slice(from, from + 2).map(({ headers: { ce_id, fingerprint } }) => [ce_id, fingerprint]);
+    expect(headers(2)).toEqual(headers(0));
+    expect(headers(4).map(([, print]) => print)).not.toContain(headers(0)[0]?.[1]);
+  });
+});
+
+describe('the answer', () => {
+  const failing = (failed: string, answer: Answer) =>
+    ledger(({ items }) => (JSON.stringify(items).includes(failed) ? answer : undefined));
+
+  test('what has no reply in time is Pending, as it was asked for, under the id that it will have', async () => {
+    const { call } = await start(failing(two, 'no_reply'));
+    const items = [
+      deposit(one),
+      transfer(two, { amount: 12.5, description: 'rent' }),
+      deposit(two, { reference: 'R' }),
+    ];
+    const { status, body } = await call('POST', '/batches', { mode: 'independent', items }, key);
+    const { batch_id, results, ...rest } = body.data;
+    expect([status, rest]).toEqual([
+      200,
+      { mode: 'independent', status: 'Pending', counts: { completed: 1, failed: 0, pending: 2 } },
+    ]);
+    expect(results[1]).toMatchObject({
+      index: 1,
+      status: 'Pending',
+      transfer: {
+        transfer_id: expect.stringMatching(/^trf_[0-9a-f]{32}$/),
+        from_account_id: two,
+        to_account_id: ids.other,
+        amount: 12.5,
+        description: 'rent',
+        status: 'Pending',
+        batch_id,
+      },
+    });
+    expect(results[2]).toMatchObject({
+      index: 2,
+      status: 'Pending',
+      transaction: { account_id: two, reference: 'R', status: 'Pending', direction: 'credit', batch_id },
+    });
+    expect([bucketOfId(results[1].transfer.transfer_id), bucketOfId(results[2].transaction.transaction_id)]).toEqual([
+      bucketOf(two),
+      bucketOf(two),
+    ]);
+    const again = await call('POST', '/batches', { mode: 'independent', items }, key);
+    expect(again.body.data).toEqual(body.data);
+  });
+
+  test('in atomic mode all of it is Pending, in the bucket of the batch', async () => {
+    const { call } = await start(() => 'no_reply');
+    const { status, body } = await call(
+      'POST',
+      '/batches',
+      { mode: 'atomic', items: [deposit(one), deposit(two)] },
+      key,
+    );
+    expect([status, body.data.counts.pending]).toEqual([200, 2]);
+    for (const { transaction } of body.data.results)
+      expect(bucketOfId(transaction.transaction_id)).toBe(bucketOfId(body.data.batch_id));
+    expect(idBits(body.data.results[0].transaction.transaction_id)).not.toBe(
+      idBits(body.data.results[1].transaction.transaction_id),
+    );
+  });
+
+  test.each([
+    ['nothing was sent', 'not_sent', 'not_sent', 503],
+    ['a part was not sent', 'no_reply', 'not_sent', 504],
+    ['a part is not acknowledged', 'no_reply', 'unacknowledged', 504],
+    ['a reply cannot be read', 'no_reply', 'malformed', 504],
+  ] as const)('%s', async (_, first, second, status) => {
+    const { call } = await start(({ data }) => (JSON.stringify(data).includes(one) ? first : second));
+    const answer = await call('POST', '/batches', { mode: 'independent', items: [deposit(one), deposit(two)] }, key);
+    expect(answer.status).toBe(status);
+    if (status === 504)
+      expect(answer.body).toMatchObject({
+        code: 'outcome_unknown',
+        details: { batch_id: expect.stringMatching(/^bat_/) },
+      });
+    else expect(answer.headers['retry-after']).toBe('1');
+  });
+
+  test('a message that was dead-lettered leaves its items Pending beside those that are decided; alone it is a 500', async () => {
+    const { call } = await start(failing(two, refused('internal_error')));
+    const both = await call('POST', '/batches', { mode: 'independent', items: [deposit(one), deposit(two)] }, key);
+    expect([both.status, both.body.data.counts]).toEqual([200, { completed: 1, failed: 0, pending: 1 }]);
+    expect((await call('POST', '/batches', { mode: 'independent', items: [deposit(two)] }, key)).status).toBe(500);
+  });
+
+  test('a refusal of the whole is answered with its errors, and a replay is told', async () => {
+    const errors = [{ field: 'items[1].transaction', code: 'inactive_account' as const, message: 'x' }];
+    const { call } = await start(() => ({
+      ok: false,
+      replayed: true,
+      refusal: { code: 'batch_refused', message: 'no', errors, details: { batch_id: 'b' } },
+    }));
+    const { status, body, headers } = await call(
+      'POST',
+      '/batches',
+      { mode: 'atomic', items: [deposit(one), deposit(two)] },
+      key,
+    );
+    expect([status, body.code, body.errors, headers['idempotent-replayed']]).toEqual([
+      400,
+      'batch_refused',
+      errors,
+      'true',
+    ]);
+  });
+
+  test.each([
+    [true, true, 'true'],
+    [true, false, undefined],
+  ])('is a replay where every part is', async (first, second, header) => {
+    const service = ledger();
+    const { call } = await start(async (message) => {
+      const reply = (await service(message)) as object;
+      return { ...reply, replayed: JSON.stringify(message.data).includes(one) ? first : second } as Answer;
+    });
+    expect(
+      (await call('POST', '/batches', { mode: 'independent', items: [deposit(one), deposit(two)] }, key)).headers[
+        'idempotent-replayed'
+      ],
+    ).toBe(header);
+  });
+});
+
+describe('refused before anything is sent', () => {
+  test.each([
+    ['no key', { mode: 'x' }, {}, 400, 'missing_idempotency_key'],
+    [
+      'a key that is none',
+      { mode: 'independent', items: [deposit(one)] },
+      { 'idempotency-key': 'é' },
+      400,
+      'validation_failed',
+    ],
+    ['no body', undefined, key, 400, 'validation_failed'],
+    ['no items', { mode: 'independent', items: [] }, key, 400, 'validation_failed'],
+    ['items that are no list', { mode: 'independent', items: { length: 1 } }, key, 400, 'validation_failed'],
+    ['a mode that is none', { mode: 'both', items: [deposit(one)] }, key, 400, 'validation_failed'],
+    [
+      'too many items',
+      { mode: 'independent', items: Array.from({ length: 1001 }, () => deposit(one)) },
+      key,
+      400,
+      'validation_failed',
+    ],
+    [
+      'too many items of an atomic one',
+      { mode: 'atomic', items: Array.from({ length: 501 }, () => deposit(one)) },
+      key,
+      400,
+      'validation_failed',
+    ],
+    [
+      'a wrong amount',
+      { mode: 'independent', items: [deposit(one), deposit(one, { amount: 0 })] },
+      key,
+      400,
+      'invalid_amount',
+    ],
+    ['an id that cannot exist', { mode: 'independent', items: [deposit('nope')] }, key, 404, 'account_not_found'],
+  ] as const)('%s', async (_, body, headers, status, code) => {
+    const { call, sent } = await start(ledger());
+    const answer = await call('POST', '/batches', body, headers);
+    expect([answer.status, answer.body.code, sent.length]).toEqual([status, code, 0]);
+  });
+
+  test('an unknown parameter', async () => {
+    const { call, sent } = await start(ledger());
+    expect([
+      (await call('POST', '/batches?x=1', { mode: 'independent', items: [deposit(one)] }, key)).body.code,
+      sent.length,
+    ]).toEqual(['unknown_parameter', 0]);
+  });
+
+  test('everything that is wrong is named, item by item', async () => {
+    const { call } = await start(ledger());
+    const items = [
+      deposit(one, { amount: 'x', currency: 'XXX' }),
+      { transfer: {} },
+      7,
+      {},
+      { ...deposit(one), ...transfer(one) },
+      { other: 1 },
+    ];
+    const { body } = await call('POST', '/batches', { mode: 'independent', items, extra: 1 }, key);
+    expect(body.errors.map(({ field }: { field: string }) => field)).toEqual([
+      'items[0].transaction.amount',
+      'items[0].transaction.currency',
+      'items[1].transfer.from_account_id',
+      'items[1].transfer.to_account_id',
+      'items[1].transfer.amount',
+      'items[2]',
+      'items[3]',
+      'items[4]',
+      'items[5].other',
+      'extra',
+    ]);
+  });
+
+  test('a caller without the scope that an item needs, before validation', async () => {
+    const { call, keyHeader, sent } = await start(ledger());
+    const as = (scope: string) => ({ ...key, ...keyHeader({ scopes: [scope] }) });
+    const post = async (scope: string, items: unknown[]) =>
+      (await call('POST', '/batches', { mode: 'independent', items }, as(scope))).status;
+    expect(await post('transfers:write', [transfer(one), deposit(one, { amount: 0 })])).toBe(403);
+    expect(await post('transactions:write', [deposit(one), transfer(one)])).toBe(403);
+    expect(await post('transactions:read', [deposit(one)])).toBe(403);
+    expect(sent).toEqual([]);
+    expect([await post('transfers:write', [transfer(one)]), await post('transactions:write', [deposit(one)])]).toEqual([
+      200, 200,
+    ]);
+  });
+});
+
+describe('four eyes', () => {
+  const above: FourEyes = {
+    actions: new Set(['post_above']),
+    keys: true,
+    limits: new Map([
+      ['USD', '100'],
+      ['KES', '10000'],
+    ]),
+  };
+  const service: Service = (message) => {
+    if (message.name !== 'get_ledger_accounts') return ledger()(message);
+    const known = (message.data['account_ids'] as string[]).filter((id) => id !== three);
+    return ok(
+      known.map((account_id) => ({ ...samples.ledger, account_id, currency: account_id === one ? 'USD' : 'KES' })),
+    );
+  };
+  async function post(fourEyes: FourEyes, items: object[]) {
+    const { app, keyHeader, sent } = await testApp(service, { fourEyes });
+    const response = await app.inject({
+      method: 'POST',
+      url: '/batches',
+      headers: { ...key, ...keyHeader(), 'content-type': 'application/json' },
+      payload: JSON.stringify({ mode: 'independent', items }),
+    });
+    await app.close();
+    return {
+      status: response.statusCode,
+      body: response.json(),
+      batches: sent.filter(({ topic }) => topic.endsWith('batches')).length,
+    };
+  }
+
+  test('one item that needs an approval refuses the whole, and nothing is sent', async () => {
+    const { status, body, batches } = await post(above, [
+      deposit(one),
+      deposit(one, { amount: 100.01, currency: 'USD' }),
+      transfer(two, { amount: 10_001 }),
+      transfer(one, { amount: 101 }),
+    ]);
+    expect([status, body.code, batches]).toEqual([400, 'approval_required', 0]);
+    expect(body.errors.map(({ field, code }: { field: string; code: string }) => [field, code])).toEqual([
+      ['items[1].transaction', 'approval_required'],
+      ['items[2].transfer', 'approval_required'],
+      ['items[3].transfer', 'approval_required'],
+    ]);
+  });
+
+  test('amounts up to the limit, and those of accounts that are unknown, need none', async () => {
+    const { status, batches } = await post(above, [
+      deposit(one, { amount: 100 }),
+      transfer(two, { amount: 9_999 }),
+      deposit(three, { amount: 99_999 }),
+      deposit(one, { amount: 5_000, currency: 'KES' }),
+    ]);
+    expect([status, batches]).toEqual([200, 3]);
+  });
+
+  test('of a dead letter of a batch nobody can say that its items are small', async () => {
+    const dead_letter_id = `dlt_${'1'.repeat(32)}`;
+    const letter = {
+      dead_letter_id,
+      message: 'create_batch',
+      available: true,
+      value: '{}',
+      headers: {},
+      state: 'open',
+      topic: 'x',
+      partition: 0,
+      offset: 1,
+      source_topic: 'ledger.batches',
+      source_partition: 0,
+      source_offset: 1,
+      key: null,
+      code: 'x',
+      reason: 'x',
+      size_bytes: 2,
+      request_id: null,
+      dead_at: 'x',
+      decided_by: null,
+      decided_at: null,
+      drop_reason: null,
+      encoding: 'utf-8',
+      truncated: false,
+    };
+    const asked: string[] = [];
+    const { app, keyHeader } = await testApp(
+      ({ name }) => (asked.push(name), name === 'get_dead_letter' ? ok(letter) : refused('service_unavailable')),
+      { fourEyes: above },
+    );
+    await app.inject({
+      method: 'POST',
+      url: `/admin/dead-letters/${dead_letter_id}/redrive`,
+      headers: { ...keyHeader(), 'content-type': 'application/json' },
+      payload: '{}',
+    });
+    await app.close();
+    expect(asked).toEqual(['get_dead_letter', 'request_approval']);
+  });
+
+  test('where nobody watches, nobody is asked', async () => {
+    expect((await post({ ...above, keys: false }, [deposit(one, { amount: 100_000 })])).status).toBe(200);
+    expect((await post({ ...above, actions: new Set(['reverse']) }, [deposit(one, { amount: 100_000 })])).status).toBe(
+      200,
+    );
+  });
+});
+
+describe('GET /batches/:batch_id', () => {
+  const batch_id = `bat_${'a'.repeat(30)}05`;
+
+  test('what the ledger does not know is asked behind the messages of its bucket', async () => {
+    const batch = {
+      batch_id,
+      mode: 'independent',
+      status: 'Pending',
+      counts: { completed: 0, failed: 0, pending: 1 },
+      results: [{ index: 0, status: 'Pending' }],
+    };
+    const { call, sent } = await start(({ topic }) =>
+      topic.endsWith('batches') ? ok(batch) : refused('batch_not_found'),
+    );
+    expect((await call('GET', `/batches/${batch_id}`)).body.data).toEqual(batch);
+    expect(sent.map(({ topic, partition }) => [topic, partition])).toEqual([
+      ['test.ledger.queries', expect.any(Number)],
+      ['test.ledger.batches', 5],
+    ]);
+  });
+
+  test('an item that the ledger does not know yet is asked for behind batches too', async () => {
+    const { call } = await start(({ topic }) =>
+      topic.endsWith('batches') ? ok(samples.transaction) : refused('transaction_not_found'),
+    );
+    expect((await call('GET', `/transactions/${ids.transaction}`)).status).toBe(200);
+  });
+
+  test('a malformed id is unknown, and nobody is asked', async () => {
+    const { call, sent } = await start(() => 'no_reply');
+    expect([(await call('GET', '/batches/x')).body.code, sent.length]).toEqual(['batch_not_found', 0]);
+  });
+});
+
+test('a destination that is refused in a batch counts as one that is refused alone', async () => {
+  const error = { code: 'destination_refused', message: 'x' };
+  const made = await testApp(() =>
+    ok({ results: [{ index: 0, status: 'Failed', transfer: { ...samples.transfer, status: 'Failed' }, error }] }),
+  );
+  const payload = JSON.stringify({ mode: 'independent', items: [transfer(one)] });
+  const headers = {
+    ...made.keyHeader({ scopes: ['transfers:write'], client_id: ids.client }),
+    ...key,
+    'content-type': 'application/json',
+  };
+  expect((await made.app.inject({ method: 'POST', url: '/batches', headers, payload })).statusCode).toBe(200);
+  await made.auditRecords.flush();
+  const told = made.recorded
+    .filter(({ topic }) => topic === 'test.security')
+    .map(({ value }) => JSON.parse(String(value)));
+  expect(told).toMatchObject([{ outcome: 'destination_refused', resource_id: ids.other, count: 1 }]);
+  await made.app.close();
+});

@@ -1,0 +1,251 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import type { Refusal, Violation } from '#libs/contracts/errors.ts';
+import { bodies } from '#libs/contracts/fields.ts';
+import { bucketOf, bucketOfId, idBits, idOf, inBucket, isId, itemBits, withBucket } from '#libs/contracts/ids.ts';
+import type { MessageResult } from '#libs/contracts/messages.ts';
+import { type Batch, batchOf, batchSchema, type ItemResult } from '#libs/contracts/resources.ts';
+import { commandPartition } from '#libs/contracts/topics.ts';
+import type { AuditRecords } from '../access/audit-records.ts';
+import type { Caller } from '../access/caller.ts';
+import type { FourEyes } from '../access/four-eyes.ts';
+import { quote, Refused, refuse, refuseViolations, unavailable } from '../http/errors.ts';
+import type { Acceptances } from './acceptances.ts';
+import { outcomeUnknown, send } from './answer.ts';
+import { checkLargeItems } from './batch-approvals.ts';
+import type { createPlanners, Plan } from './commands.ts';
+import type { Command, Forwarder, Origin, Outcome } from './forward.ts';
+import type { IdempotencySecrets } from './idempotency.ts';
+import { attemptsOf, isUnknownRepeat } from './idempotency.ts';
+import { fingerprint } from './ids.ts';
+import { parseFields, parseQuery } from './input.ts';
+import { presenterOf } from './present.ts';
+import { callerOf, collect, idempotencyKeyOf, originOf } from './request.ts';
+
+/**
+ * A batch: one message to each partition that its items are for, or one for all of them in atomic
+ * mode, and one answer from the replies. Its items become what they would be if they were sent
+ * alone, under ids that follow from the batch's.
+ */
+export interface BatchDependencies {
+  forwarder: Forwarder;
+  idempotencySecrets: IdempotencySecrets;
+  fourEyes: FourEyes;
+  acceptances: Acceptances;
+  auditRecords: Pick<AuditRecords, 'destinationRefused'>;
+  now: () => number;
+}
+
+type Planners = Pick<ReturnType<typeof createPlanners>, 'create_transaction' | 'create_transfer'>;
+type Body = z.output<typeof bodies.createBatch>;
+type BodyItem = Body['items'][number];
+
+/** An item as the command that it would be alone. */
+export type ItemPlan = Plan<'create_transaction'> | Plan<'create_transfer'>;
+
+const { method, path } = endpoints.create_batch;
+const present = presenterOf(batchSchema) as (batch: Batch) => unknown;
+
+export function batchHandler(planners: Planners, deps: BatchDependencies) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const acceptedAt = new Date(deps.now());
+    const caller = callerOf(request);
+    const { key, body } = parse(request, caller);
+    const origin = originOf(request, key, fingerprint({}, body));
+    for (const { bits, ...attempt } of attemptsOf(
+      deps.idempotencySecrets,
+      acceptedAt.getTime(),
+      caller.actor,
+      `${method} ${path}`,
+      key,
+    )) {
+      if (await execute({ request, body, bits, acceptedAt }, { ...origin, ...attempt }, reply)) return;
+    }
+    throw new Refused(unavailable);
+  };
+
+  /** False where it asked for a repeat alone, and there is none. */
+  async function execute(
+    { request, body, bits, acceptedAt }: { request: FastifyRequest; body: Body; bits: string; acceptedAt: Date },
+    origin: Origin,
+    reply: FastifyReply,
+  ): Promise<boolean> {
+    const { caller } = origin;
+    const batch_id = idOf('batch', withBucket(bits, accountOf(body.items[0] as BodyItem)));
+    const plans = body.items.map(({ transaction, transfer }, index): ItemPlan => {
+      const input = { params: {}, caller, acceptedAt, bits: itemBits(batch_id, index, 0) };
+      return transaction
+        ? planners.create_transaction({ ...input, body: transaction })
+        : planners.create_transfer({ ...input, body: transfer as NonNullable<typeof transfer> });
+    });
+    await checkLargeItems(plans, origin, deps);
+    const commands = commandsOf({ batch_id, mode: body.mode, count: plans.length }, plans, acceptedAt);
+    const sendAll = (from: Origin) => Promise.all(commands.map((command) => deps.forwarder.command(command, from)));
+    let outcomes = await sendAll(origin);
+    if (origin.repeatOnly === true) {
+      if (outcomes.every(isUnknownRepeat)) return false;
+      if (outcomes.some(({ kind }) => kind === 'failed')) throw new Refused(unavailable);
+      // A part of it is known: the rest has the same name, whoever asks.
+      if (outcomes.some(isUnknownRepeat)) outcomes = await sendAll({ ...origin, repeatOnly: false });
+    }
+    const refused = (index: number): void =>
+      deps.auditRecords.destinationRefused(request, body.items[index]?.transfer?.to_account_id ?? '');
+    const { results, isReplayed } = resultsOf(outcomes, batch_id, refused);
+    if (isReplayed) reply.header('idempotent-replayed', 'true');
+    const isDecided = results.size === plans.length;
+    const at = isDecided ? acceptedAt : deps.acceptances.first(batch_id, acceptedAt);
+    const batch = batchOf(
+      batch_id,
+      body.mode,
+      plans.map((plan, index) => results.get(index) ?? pendingItem(plan, index, batch_id, body.mode, at)),
+    );
+    send(reply, endpoints.create_batch.success, present(batch));
+    return true;
+  }
+}
+
+/** Whether the caller may send these items at all, then what is wrong with them, all of it at once. */
+function parse(request: FastifyRequest, caller: Caller): { key: string; body: Body } {
+  const wrong: Violation[] = [];
+  const key = collect(wrong, () => idempotencyKeyOf(request));
+  if (key === undefined && wrong.length === 0)
+    throw refuse('missing_idempotency_key', 'a batch needs an Idempotency-Key');
+  if (request.body === undefined) throw refuse('validation_failed', 'the request needs a JSON body');
+  checkScopes(request.body, caller);
+  collect(wrong, () => parseQuery(endpoints.create_batch.query, request.query as Record<string, unknown>));
+  const body = collect(wrong, () => parseFields(bodies.createBatch, request.body));
+  if (body) wrong.push(...unknownAccounts(body));
+  if (wrong.length > 0 || key === undefined || body === undefined)
+    throw refuseViolations(wrong.slice(0, maxViolations));
+  return { key, body };
+}
+
+/** Of a batch of which everything is wrong, so many violations are named. */
+const maxViolations = 1000;
+
+function checkScopes(body: unknown, { scopes }: Caller): void {
+  const given: unknown = Object(body).items;
+  const has = (kind: string): boolean =>
+    Array.isArray(given) && given.some((item) => Object.hasOwn(Object(item) as object, kind));
+  for (const [kind, scope] of [
+    ['transaction', 'transactions:write'],
+    ['transfer', 'transfers:write'],
+  ] as const) {
+    if (has(kind) && !scopes.has(scope))
+      throw refuse('insufficient_scope', `the scope ${scope} is required for a ${kind}`);
+  }
+}
+
+/** Ids that cannot exist: nobody needs to be asked. */
+function unknownAccounts({ items }: Body): Violation[] {
+  return items.flatMap(({ transaction, transfer }, index) => {
+    const { account_id } = transaction ?? {};
+    const { from_account_id, to_account_id } = transfer ?? {};
+    const ids = Object.entries({ account_id, from_account_id, to_account_id });
+    return ids.flatMap(([name, id]): Violation[] => {
+      if (id === undefined || isId('account', id)) return [];
+      const field = `items[${index}].${transaction ? 'transaction' : 'transfer'}.${name}`;
+      return [{ field, code: 'account_not_found', message: `${field}: account ${quote(id)} not found` }];
+    });
+  });
+}
+
+function accountOf({ transaction, transfer }: BodyItem): string {
+  return transaction?.account_id ?? transfer?.from_account_id ?? '';
+}
+
+/**
+ * In atomic mode one command in the bucket of the batch, else one for each partition, in the bucket
+ * of its first item.
+ */
+function commandsOf(
+  batch: { batch_id: string; mode: Body['mode']; count: number },
+  plans: ItemPlan[],
+  acceptedAt: Date,
+): Command[] {
+  const { batch_id, mode } = batch;
+  const indexed = plans.map((plan, index) => ({ plan, index }));
+  const groups =
+    mode === 'atomic'
+      ? [indexed]
+      : [...Map.groupBy(indexed, ({ plan }) => commandPartition(bucketOf(plan.key))).values()];
+  return groups.map((group) => {
+    const [{ plan }] = group as [(typeof group)[number]];
+    const bucket = mode === 'atomic' ? bucketOfId(batch_id) : bucketOf(plan.key);
+    const items = group.map(({ plan: { data }, index }) => {
+      if ('transfer_id' in data) {
+        const { transfer_id: _, ...transfer } = data;
+        return { index, transfer };
+      }
+      const { transaction_id: _, ...transaction } = data;
+      return { index, transaction };
+    });
+    return {
+      name: 'create_batch',
+      id: idOf('batch', inBucket(idBits(batch_id), bucket)),
+      key: plan.key,
+      bucket,
+      data: { ...batch, items },
+      acceptedAt,
+    };
+  });
+}
+
+/**
+ * What is decided, by index. Throws what is to be answered in its place: a refusal of the whole, or
+ * that nobody can know.
+ */
+function resultsOf(
+  outcomes: Outcome[],
+  batch_id: string,
+  destinationRefused: (index: number) => void,
+): { results: Map<number, ItemResult>; isReplayed: boolean } {
+  const results = new Map<number, ItemResult>();
+  for (const outcome of outcomes) {
+    if (outcome.kind !== 'done') continue;
+    for (const result of (outcome.data as MessageResult<'create_batch'>).results) results.set(result.index, result);
+  }
+  for (const { index, error } of results.values()) if (error?.code === 'destination_refused') destinationRefused(index);
+  const refusals = outcomes.filter((outcome) => outcome.kind === 'refused');
+  // What was dead-lettered is looked into; what else there is stays as it was decided.
+  const [refused] = results.size === 0 ? refusals : refusals.filter(({ refusal }) => refusal.code !== 'internal_error');
+  if (refused) throw refusedBatch(refused, destinationRefused);
+  const stages = outcomes.flatMap((outcome) => (outcome.kind === 'failed' ? [outcome.stage] : []));
+  if (stages.length === outcomes.length && stages.every((stage) => stage === 'not_sent'))
+    throw new Refused(unavailable);
+  if (stages.some((stage) => stage !== 'no_reply')) throw outcomeUnknown({ batch_id }, true);
+  return { results, isReplayed: outcomes.every((outcome) => outcome.kind === 'done' && outcome.replayed) };
+}
+
+function refusedBatch(
+  { refusal, replayed }: { refusal: Refusal; replayed: boolean },
+  destinationRefused: (index: number) => void,
+): Refused {
+  for (const { field, code } of refusal.errors ?? [])
+    if (code === 'destination_refused') destinationRefused(Number(/\d+/.exec(field)?.[0]));
+  return new Refused(refusal, replayed ? { 'idempotent-replayed': 'true' } : undefined);
+}
+
+/** An item as it is shown until its outcome is known. In atomic mode all items wait in the bucket of the batch. */
+function pendingItem(
+  plan: ItemPlan,
+  index: number,
+  batch_id: string,
+  mode: Body['mode'],
+  acceptedAt: Date,
+): ItemResult {
+  const bits = mode === 'atomic' ? itemBits(batch_id, index, bucketOfId(batch_id)) : idBits(plan.id);
+  const resource = { ...plan.pending?.(acceptedAt), batch_id };
+  return plan.name === 'create_transfer'
+    ? {
+        index,
+        status: 'Pending',
+        transfer: { ...resource, transfer_id: idOf('transfer', bits) } as ItemResult['transfer'],
+      }
+    : {
+        index,
+        status: 'Pending',
+        transaction: { ...resource, transaction_id: idOf('transaction', bits) } as ItemResult['transaction'],
+      };
+}

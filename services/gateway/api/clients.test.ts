@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest';
+import { etagOf } from '#libs/contracts/etag.ts';
+import { ids, ok, refused, samples, useTestCaller } from '../test/test-app.ts';
+
+/** The contract: versions of clients, and what a caller bound to one of them may not change. */
+const start = useTestCaller();
+const path = `/clients/${ids.client}`;
+const tag = etagOf(samples.client);
+
+test('answers that hold a client have the ETag of what they show', async () => {
+  const { call } = await start(() => ok(samples.client));
+  const creation = {
+    client_type: 'Corporate',
+    company_name: 'x',
+    registration_number: 'y',
+    email: 'a@b.cc',
+    contact_number: '+254700000001',
+  };
+  const answers = [
+    await call('GET', path),
+    await call('GET', '/clients/ussd/search?ussd_phone=%2B254700000001'),
+    await call('PATCH', path, { address: 'x' }),
+    await call('POST', '/clients', creation),
+  ];
+  expect(answers.map(({ headers }) => headers.etag)).toEqual([tag, tag, tag, tag]);
+  expect((await call('GET', `/accounts/${ids.account}/status-transitions`)).headers.etag).toBeUndefined();
+});
+
+test('If-Match travels with the change; what it names that cannot be ours matches nothing', async () => {
+  const { call, sent } = await start(() => refused('version_mismatch'));
+  for (const ifMatch of [undefined, '*', tag, `"other", ${tag}`, `W/${tag}`]) {
+    expect(
+      (await call('PATCH', path, { address: 'x' }, ifMatch === undefined ? {} : { 'if-match': ifMatch })).status,
+    ).toBe(412);
+  }
+  expect(sent.map(({ value }) => (JSON.parse(String(value)) as { if_match?: string[] }).if_match)).toEqual([
+    undefined,
+    undefined,
+    [tag],
+    [tag],
+    [],
+  ]);
+});
+
+test('a bound caller cannot change who it is', async () => {
+  const { call, sent, keyHeader } = await start(() => ok(samples.client));
+  const headers = keyHeader({ client_id: ids.client });
+  for (const field of ['first_name', 'last_name', 'company_name', 'registration_number']) {
+    expect((await call('PATCH', path, { [field]: 'x' }, headers)).body).toMatchObject({
+      code: 'insufficient_scope',
+      message: expect.stringContaining(field),
+    });
+  }
+  expect(sent).toEqual([]);
+  expect((await call('PATCH', path, { address: 'x' }, headers)).status).toBe(200);
+});
+
+test.each(['email=x', 'registration_number=', 'q=', 'q=--', 'q=%F0%9F%98%80'])(
+  'GET /clients?%s is refused by name',
+  async (query) => {
+    const { call, sent } = await start(() => ok({ items: [] }));
+    expect((await call('GET', `/clients?${query}`)).body).toMatchObject({
+      code: 'validation_failed',
+      errors: [{ field: query.split('=')[0] }],
+    });
+    expect(sent).toEqual([]);
+    expect((await call('GET', '/clients?q=d%C3%A9+2&email=A%40b.cc&registration_number=C%2F1')).status).toBe(200);
+    expect(JSON.parse(String(sent[0]?.value))).toMatchObject({
+      q: 'dé 2',
+      email: 'A@b.cc',
+      registration_number: 'C/1',
+    });
+  },
+);
+
+test('an account number is given with accounts:import alone, and fits the type', async () => {
+  const { call, sent, keyHeader } = await start(() => 'not_sent');
+  const opening = { client_id: ids.client, account_type: 'Savings', currency: 'USD', account_number: 'SAV-0042' };
+  const plain = keyHeader({ scopes: ['accounts:write'] });
+  expect((await call('POST', '/accounts', opening, plain)).body).toMatchObject({
+    code: 'insufficient_scope',
+    message: expect.stringContaining('accounts:import'),
+  });
+  expect((await call('POST', '/accounts', { ...opening, account_number: null }, plain)).status).toBe(503);
+  for (const account_number of [
+    'SAV-123',
+    `SAV-${'1'.repeat(21)}`,
+    'sav-1234',
+    'SAV1234',
+    'SAV-12x4',
+    'CHK-1234',
+    'VLT-1234',
+    1234,
+    '',
+    'SAV-1234\n',
+  ]) {
+    expect((await call('POST', '/accounts', { ...opening, account_number })).body).toMatchObject({
+      code: 'validation_failed',
+      errors: [{ field: 'account_number' }],
+    });
+  }
+  for (const [account_type, account_number] of [
+    ['Checking', 'CHK-0000'],
+    ['Current', `CUR-${'9'.repeat(20)}`],
+    ['Loan', 'LOA-12345'],
+  ]) {
+    expect((await call('POST', '/accounts', { ...opening, account_type, account_number })).status).toBe(503);
+    expect(JSON.parse(String(sent.at(-1)?.value))).toMatchObject({ account_number });
+  }
+});

@@ -1,0 +1,125 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { endpoints } from '#libs/contracts/endpoints.ts';
+import type { MessageResult, Position } from '#libs/contracts/messages.ts';
+import type { AccountMaster, Client, EntryLine, Statement } from '#libs/contracts/resources.ts';
+import type { AuditRecords } from '../access/audit-records.ts';
+import { Refused, refuseViolations, unavailable } from '../http/errors.ts';
+import { createPdfMaker, maxPrinted } from '../statement-pdf/make-pdf.ts';
+import type { Letterhead } from '../statement-pdf/statement-pdf.ts';
+import { dataOf } from './answer.ts';
+import { type Forwarder, type Origin, replyWaitMs } from './forward.ts';
+import { parseQuery } from './input.ts';
+import { filtersOf, isRecordedFor } from './recorded-reads.ts';
+import { originOf } from './request.ts';
+import { knownForm } from './unknown-ids.ts';
+
+/** GET /accounts/:account_id/statement as a file: the whole period, as it can be printed. */
+
+const pdf = 'application/pdf';
+
+export interface PdfDependencies {
+  forwarder: Forwarder;
+  auditRecords: AuditRecords;
+  letterhead: Letterhead;
+  now: () => number;
+}
+
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+
+/** Answers a PDF to whoever asks for one, and by `json` everybody else. */
+export function statementHandler(json: Handler, deps: PdfDependencies): Handler {
+  const make = createPdfMaker();
+  return async (request, reply) => {
+    if (!prefersPdf(request.headers.accept)) return json(request, reply);
+    const query = parseQuery(endpoints.get_statement.query, request.query as Record<string, unknown>);
+    if (query.cursor !== undefined)
+      throw refuseViolations([
+        { field: 'cursor', code: 'validation_failed', message: 'cursor is of a page, and a PDF is the whole period' },
+      ]);
+    const origin = originOf(request);
+    const account_id = knownForm('account', (request.params as { account_id?: string }).account_id);
+    const file = await make(async () => {
+      const statement = await wholeStatement({ account_id, from: query.from, to: query.to }, origin, deps.forwarder);
+      const holder = await holderOf(account_id, origin, deps.forwarder);
+      await recordExport(request, origin, { query, account_id, rows: statement.entry_count }, deps.auditRecords);
+      return { statement, holder, letterhead: deps.letterhead, created_at: new Date(deps.now()).toISOString() };
+    });
+    reply.headers({
+      'content-type': pdf,
+      'content-disposition': `attachment; filename="statement-${account_id}.pdf"`,
+    });
+    reply.send(file);
+  };
+}
+
+/** PURE: whether this Accept names PDF, and nothing that it would rather have. */
+export function prefersPdf(accept = ''): boolean {
+  const wanted = new Map(
+    accept.split(',').map((part) => {
+      const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
+      const [, q = '1'] = /^q=([01](?:\.\d{0,3})?)$/.exec(parameters.find((one) => one.startsWith('q=')) ?? '') ?? [];
+      return [type, Number(q)] as const;
+    }),
+  );
+  const own = wanted.get(pdf) ?? 0;
+  const json = wanted.get('application/json');
+  return own > 0 && (json === undefined ? own >= (wanted.get('application/*') ?? wanted.get('*/*') ?? 0) : own > json);
+}
+
+/** Every entry of the period. Each page may take as long as the reply to any request. */
+async function wholeStatement(
+  period: { account_id: string; from: string | undefined; to: string | undefined },
+  origin: Origin,
+  forwarder: Forwarder,
+): Promise<Statement> {
+  const entries: EntryLine[] = [];
+  for (let after: Position | undefined; ; ) {
+    const { item, next } = dataOf(
+      await forwarder.query('get_statement', { ...period, limit: 500, after }, period.account_id, patient(origin)),
+    ) as MessageResult<'get_statement'>;
+    if (item.entry_count > maxPrinted) throw tooMany(item.entry_count);
+    entries.push(...item.entries);
+    if (next === undefined) return { ...item, entries };
+    after = next;
+  }
+}
+
+const patient = (origin: Origin): Origin => ({ ...origin, answerBy: performance.now() + replyWaitMs });
+
+function tooMany(count: number): Refused {
+  const message = `the period has ${count} entries: choose one of at most ${maxPrinted} for a PDF`;
+  return refuseViolations([{ field: 'from', code: 'validation_failed', message }]);
+}
+
+/** Name and address of whose account it is; nothing for a caller who may not read clients. */
+async function holderOf(account_id: string, origin: Origin, forwarder: Forwarder): Promise<string[]> {
+  if (!origin.caller.scopes.has('clients:read')) return [];
+  const account = dataOf(
+    await forwarder.query('get_account', { account_id }, account_id, patient(origin)),
+  ) as AccountMaster;
+  const { client_id } = account;
+  const client = dataOf(await forwarder.query('get_client', { client_id }, client_id, patient(origin))) as Client;
+  const name = client.client_type === 'Retail' ? `${client.first_name} ${client.last_name}` : client.company_name;
+  return [name, ...(client.address ?? '').split('\n').filter((line) => line !== '')];
+}
+
+/** A person of the staff who takes a file is recorded before it is given. */
+async function recordExport(
+  request: FastifyRequest,
+  { caller }: Origin,
+  { query, account_id, rows }: { query: Record<string, unknown>; account_id: string; rows: number },
+  auditRecords: AuditRecords,
+): Promise<void> {
+  if (!isRecordedFor('get_statement', caller)) return;
+  const act = {
+    actor: caller.actor,
+    action: 'export',
+    resource_id: account_id,
+    outcome: 'success' as const,
+    details: { file: 'statement.pdf', rows, filters: filtersOf(query) },
+  };
+  await auditRecords.record(request, act).catch(() => {
+    throw new Refused(unavailable);
+  });
+  auditRecords.done(request, 'export');
+}

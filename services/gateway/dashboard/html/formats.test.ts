@@ -1,0 +1,51 @@
+import { afterEach, expect, it } from 'vitest';
+import { dayOf, endOf, momentOf, setBankFormats } from './formats.ts';
+import { fullTimeOf, moneyText, timeOf } from './show.ts';
+
+afterEach(() => setBankFormats({ timeZone: 'UTC', locale: undefined }));
+
+const moment = '2026-06-30T22:15:09.123Z';
+
+it('without settings times are UTC and digits alone', () => {
+  expect(timeOf(moment).text).toBe(`<time datetime="${moment}">2026-06-30 22:15:09</time>`);
+  expect(fullTimeOf(moment).text).toMatch(/<\/time> UTC$/);
+  expect(moneyText('-1234567.5', 'KES')).toBe('−1\u00a0234\u00a0567.50');
+  expect([momentOf('2026-06-30'), endOf('2026-06-30'), momentOf('nonsense')]).toEqual([
+    '2026-06-30T00:00:00.000Z',
+    '2026-07-01T00:00:00.000Z',
+    'nonsense',
+  ]);
+});
+
+it('times are those of the bank’s zone, with UTC on demand, and so are its days', () => {
+  setBankFormats({ timeZone: 'Africa/Nairobi', locale: undefined });
+  expect(timeOf(moment).text).toBe(
+    `<time datetime="${moment}" title="2026-06-30 22:15:09 UTC">2026-07-01 01:15:09</time>`,
+  );
+  expect(fullTimeOf(moment).text).toMatch(/<\/time> GMT\+3$/);
+  expect(dayOf(Date.parse(moment))).toBe('2026-07-01');
+  expect([momentOf('2026-07-01'), endOf('2026-07-01')]).toEqual([
+    '2026-06-30T21:00:00.000Z',
+    '2026-07-01T21:00:00.000Z',
+  ]);
+});
+
+it.each([
+  ['Europe/Berlin', '2026-03-29', '2026-03-28T23:00:00.000Z', '2026-03-29T22:00:00.000Z'],
+  ['Europe/Berlin', '2026-10-25', '2026-10-24T22:00:00.000Z', '2026-10-25T23:00:00.000Z'],
+  ['America/New_York', '2026-11-01', '2026-11-01T04:00:00.000Z', '2026-11-02T05:00:00.000Z'],
+  ['Asia/Kathmandu', '2026-01-01', '2025-12-31T18:15:00.000Z', '2026-01-01T18:15:00.000Z'],
+])('a day in %s, %s, lasts from %s to %s, also where clocks are set', (timeZone, day, from, to) => {
+  setBankFormats({ timeZone, locale: undefined });
+  expect([momentOf(day), endOf(day)]).toEqual([from, to]);
+});
+
+it.each([
+  ['de-DE', '−9.999.999.999.999,99', '30.06.2026, 22:15:09'],
+  ['en-KE', '−9,999,999,999,999.99', '30 Jun 2026, 22:15:09'],
+  ['en-IN', '−99,99,99,99,99,999.99', '30 Jun 2026, 10:15:09 pm'],
+])('amounts and times are written as in %s, exact to the last digit', (locale, amount, time) => {
+  setBankFormats({ timeZone: 'UTC', locale });
+  expect(moneyText('-9999999999999.99', 'USD')).toBe(amount);
+  expect(timeOf(moment).text).toContain(`>${time}</time>`.replaceAll('\u202f', ' '));
+});

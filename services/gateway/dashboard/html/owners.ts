@@ -1,0 +1,46 @@
+import type { Account, Client } from '#libs/contracts/resources.ts';
+import { ApiRefused } from '../api.ts';
+import type { Visit } from './frame.ts';
+
+/** Whose the rows of a list are: people know names and account numbers, not ids. */
+
+/** As many as the API takes at once. */
+const mostAtOnce = 100;
+
+type Asker = Pick<Visit, 'api' | 'person'>;
+
+/** These clients by their ids, as far as the person may see clients. */
+export function clientsBy(asker: Asker, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {
+  return asker.person.scopes.has('clients:read')
+    ? together<Client>(asker, ids, '/clients?client_ids=', ({ client_id }) => client_id)
+    : Promise.resolve(new Map());
+}
+
+/** These accounts by their ids, as far as the person may see accounts. */
+export function accountsBy(asker: Asker, ids: readonly string[]): Promise<ReadonlyMap<string, Account>> {
+  return asker.person.scopes.has('accounts:read')
+    ? together<Account>(asker, ids, '/accounts?account_ids=', ({ account_id }) => account_id)
+    : Promise.resolve(new Map());
+}
+
+async function together<Row>(
+  { api }: Asker,
+  ids: readonly string[],
+  path: string,
+  idOf: (row: Row) => string,
+): Promise<ReadonlyMap<string, Row>> {
+  const wanted = [...new Set(ids)];
+  const pages = Array.from({ length: Math.ceil(wanted.length / mostAtOnce) }, (_, page) =>
+    wanted.slice(page * mostAtOnce, (page + 1) * mostAtOnce),
+  );
+  try {
+    const found = await Promise.all(
+      pages.map((page) => api.get<Row[]>(`${path}${page.join(',')}&limit=${mostAtOnce}`)),
+    );
+    return new Map(found.flatMap(({ data }) => data.map((row) => [idOf(row), row] as const)));
+  } catch (error) {
+    // A list is worth showing without them.
+    if (error instanceof ApiRefused) return new Map();
+    throw error;
+  }
+}

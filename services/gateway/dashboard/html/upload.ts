@@ -1,0 +1,43 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { refuse } from '../../http/errors.ts';
+
+/**
+ * Forms with a file: fields as in other forms, the text of the file under its field's name,
+ * `…_name`: what it is called.
+ */
+export function addUploads(app: FastifyInstance): void {
+  app.addContentTypeParser(
+    'multipart/form-data',
+    { parseAs: 'buffer' },
+    async (request: FastifyRequest, body: Buffer) => {
+      const form = await readForm(body, request.headers['content-type'] ?? '');
+      const fields = new URLSearchParams();
+      for (const [name, value] of form) {
+        if (typeof value === 'string') fields.append(name, value);
+        else {
+          fields.append(name, fileText(new Uint8Array(await value.arrayBuffer())));
+          fields.append(`${name}_name`, value.name);
+        }
+      }
+      return fields;
+    },
+  );
+}
+
+async function readForm(body: Buffer, type: string): Promise<FormData> {
+  try {
+    return await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
+  } catch {
+    throw refuse('validation_failed', 'the form cannot be read');
+  }
+}
+
+/** PURE: as spreadsheets save texts: UTF-8, UTF-16 with its mark, else Windows' own. */
+export function fileText(bytes: Uint8Array): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder('windows-1252').decode(bytes);
+  }
+}

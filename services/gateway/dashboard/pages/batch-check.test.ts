@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import type { Account } from '#libs/contracts/resources.ts';
+import { samples } from '../../test/test-app.ts';
+import type { Mode } from './batch-check.ts';
+import { checkLines } from './batch-check.ts';
+
+const account = (account_number: string, changes: Partial<Account> = {}): [string, Account] => [
+  account_number,
+  {
+    ...(samples.master as Account),
+    account_id: `acc_${account_number}`,
+    account_number,
+    balance: '100.00',
+    available_balance: '60.00',
+    ...changes,
+  },
+];
+const accounts = new Map([
+  account('A'),
+  account('B'),
+  account('LOAN', { account_type: 'Loan', balance: '50.00' }),
+  account('COLD', { status: 'Frozen' }),
+  account('YEN', { currency: 'JPY' }),
+]);
+const all = new Set(['transactions:write', 'transfers:write']);
+const blank = { from: '', to: '', amount: '5', currency: '', reference: '', description: '' };
+
+function check(lines: Partial<typeof blank>[], mode: Mode = 'independent', scopes = all) {
+  const numbered = lines.map((line, index) => ({ ...blank, ...line, line: index + 2 }));
+  const { payments, refused } = checkLines(numbered, accounts, scopes, mode);
+  return {
+    sent: payments.map(({ line }) => line.line),
+    refused: refused.map(({ line, reason }) => [line.line, reason]),
+  };
+}
+
+describe('a line', () => {
+  it.each([
+    [{}, 'Name an account: from, to, or both.'],
+    [{ from: 'A', to: 'X' }, 'There is no account X. Check the number.'],
+    [{ from: 'A', to: 'A' }, 'The money would go to the account that it comes from.'],
+    [{ from: 'LOAN', to: 'A' }, 'This cannot be done with an account of this type.'],
+    [{ to: 'LOAN' }, 'This cannot be done with an account of this type.'],
+    [{ from: 'A', to: 'COLD' }, 'Account COLD is Frozen'],
+    [{ from: 'A', to: 'YEN' }, 'The accounts have different currencies: USD and JPY.'],
+    [{ from: 'A', to: 'B', currency: 'EUR' }, 'The account is in USD, not in EUR.'],
+    [{ from: 'A', to: 'B', amount: '1.500' }, 'Is this 1500, or 1.50?'],
+    [{ from: 'A', to: 'B', amount: '' }, 'Enter an amount.'],
+    [{ from: 'A', to: 'B', reference: 'r' }, 'A transfer has no reference'],
+    [{ to: 'A', reference: 'r'.repeat(101) }, 'more than 100 characters'],
+    [{ to: 'A', description: 'd'.repeat(256) }, 'more than 255 characters'],
+    [{ from: 'A', amount: '60.01' }, 'There is not enough money in account A: 60.00 USD can be taken from it.'],
+    [{ from: 'A', to: 'LOAN', amount: '50.01' }, 'This is more than is still owed: 50.00 USD.'],
+  ])('%j is refused: %s', (line, words) => {
+    const { sent, refused } = check([line]);
+    expect([sent, refused]).toEqual([[], [[2, expect.stringContaining(words)]]]);
+  });
+
+  it('is sent as deposit, withdrawal, transfer and repayment', () => {
+    expect(
+      check([
+        { to: 'A', reference: 'r' },
+        { from: 'A' },
+        { from: 'A', to: 'B', currency: 'usd' },
+        { from: 'A', to: 'LOAN' },
+      ]),
+    ).toEqual({ sent: [2, 3, 4, 5], refused: [] });
+  });
+
+  it('needs the permission for its kind', () => {
+    const { refused } = check([{ to: 'A' }, { from: 'A', to: 'B' }], 'independent', new Set(['transfers:write']));
+    expect(refused).toEqual([[2, 'Your permissions do not allow cash.']]);
+  });
+});
+
+describe('lines together', () => {
+  it('take no more from an account than there is; a refused one takes nothing', () => {
+    const rows = [
+      { from: 'A', amount: '50' },
+      { from: 'A', amount: '20' },
+      { from: 'A', amount: '10' },
+    ];
+    expect(check(rows)).toEqual({
+      sent: [2, 4],
+      refused: [[3, 'The payments above leave too little money in the account.']],
+    });
+  });
+
+  it('count what comes in above only where they are decided in their order', () => {
+    const rows = [
+      { from: 'B', to: 'A', amount: '50' },
+      { from: 'A', amount: '110' },
+    ];
+    expect(check(rows, 'atomic').refused).toEqual([]);
+    expect(check(rows).sent).toEqual([2]);
+  });
+
+  it('repay no more than is owed', () => {
+    const rows = [
+      { from: 'A', to: 'LOAN', amount: '30' },
+      { from: 'B', to: 'LOAN', amount: '30' },
+    ];
+    expect(check(rows).refused).toEqual([[3, 'After the payments above, less than this is owed on the loan.']]);
+  });
+});

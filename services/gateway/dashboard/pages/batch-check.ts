@@ -1,0 +1,113 @@
+import type { Account } from '#libs/contracts/resources.ts';
+import { sumText, typedAmount } from '../html/amounts.ts';
+import type { FileLine } from './batch-file.ts';
+import { availableOf, refusalText } from './counter-instructions.ts';
+
+/** PURE: which lines of a file can be sent, and why the others cannot. */
+
+export type Mode = 'independent' | 'atomic';
+
+export interface Payment {
+  line: FileLine;
+  from: Account | undefined;
+  to: Account | undefined;
+  /** With all digits of the currency. */
+  amount: string;
+  currency: string;
+}
+
+export interface RefusedLine {
+  line: FileLine;
+  reason: string;
+}
+
+export interface Checked {
+  payments: Payment[];
+  refused: RefusedLine[];
+}
+
+/** What is left in the accounts behind the lines that were looked at. */
+type Left = Map<string, string>;
+
+export function checkLines(
+  lines: readonly FileLine[],
+  accounts: ReadonlyMap<string, Account>,
+  scopes: ReadonlySet<string>,
+  mode: Mode,
+): Checked {
+  const left: Left = new Map();
+  const checked: Checked = { payments: [], refused: [] };
+  for (const line of lines) {
+    const payment = paymentOf(line, accounts, scopes);
+    const reason = typeof payment === 'string' ? payment : shortOf(payment, left, mode);
+    if (typeof payment === 'string' || reason !== undefined) checked.refused.push({ line, reason: reason ?? '' });
+    else checked.payments.push(payment);
+  }
+  return checked;
+}
+
+/** The payment of a line, or why there is none. */
+function paymentOf(
+  line: FileLine,
+  accounts: ReadonlyMap<string, Account>,
+  scopes: ReadonlySet<string>,
+): Payment | string {
+  if (line.from === '' && line.to === '') return 'Name an account: from, to, or both.';
+  const [from, to] = [accounts.get(line.from), accounts.get(line.to)];
+  for (const [number, account] of [
+    [line.from, from],
+    [line.to, to],
+  ] as const)
+    if (number !== '' && account === undefined) return `There is no account ${number.slice(0, 40)}. Check the number.`;
+  const account = (from ?? to) as Account;
+  const isCash = from === undefined || to === undefined;
+  const needed = isCash ? 'transactions:write' : 'transfers:write';
+  if (!scopes.has(needed)) return `Your permissions do not allow ${isCash ? 'cash' : 'transfers'}.`;
+  const code = codeOf(from, to);
+  if (code !== undefined) return refusalText(code, { from, to });
+  if (line.currency !== '' && line.currency.toUpperCase() !== account.currency)
+    return `The account is in ${account.currency}, not in ${line.currency.slice(0, 10)}.`;
+  const amount = typedAmount(line.amount, account.currency);
+  if ('wrong' in amount) return amount.wrong;
+  if (!isCash && line.reference !== '') return 'A transfer has no reference: write it into the description.';
+  if (line.reference.length > 100) return 'The reference has more than 100 characters.';
+  if (line.description.length > 255) return 'The description has more than 255 characters.';
+  return { line, from, to, amount: amount.amount, currency: account.currency };
+}
+
+function codeOf(from: Account | undefined, to: Account | undefined): string | undefined {
+  if (from && from === to) return 'same_account';
+  const isCash = from === undefined || to === undefined;
+  if (from?.account_type === 'Loan' || (isCash && to?.account_type === 'Loan')) return 'invalid_account_type';
+  if ([from, to].some((account) => account && account.status !== 'Active')) return 'inactive_account';
+  return from && to && from.currency !== to.currency ? 'currency_mismatch' : undefined;
+}
+
+/**
+ * Why the money does not suffice, or the loan owes less, behind the lines above; else it is taken into account. Lines
+ * that are decided each for itself come in no order: what comes in cannot be counted on.
+ */
+function shortOf({ from, to, amount, currency }: Payment, left: Left, mode: Mode): string | undefined {
+  const leftOf = (account: Account) =>
+    left.get(account.account_id) ?? (account.account_type === 'Loan' ? account.balance : availableOf(account));
+  const less = (account: Account) => sumText(leftOf(account), amount, currency, -1n);
+  if (from && less(from).startsWith('-'))
+    return left.has(from.account_id)
+      ? 'The payments above leave too little money in the account.'
+      : refusalText('insufficient_funds', { from });
+  if (to?.account_type === 'Loan' && less(to).startsWith('-'))
+    return left.has(to.account_id)
+      ? 'After the payments above, less than this is owed on the loan.'
+      : refusalText('amount_exceeds_outstanding', { to });
+  if (from) left.set(from.account_id, less(from));
+  if (to?.account_type === 'Loan') left.set(to.account_id, less(to));
+  else if (to && mode === 'atomic') left.set(to.account_id, sumText(leftOf(to), amount, currency, 1n));
+  return undefined;
+}
+
+/** What a payment is called. */
+export const kindOf = ({ from, to }: Pick<Payment, 'from' | 'to'>): string => {
+  if (from === undefined) return 'Deposit';
+  if (to === undefined) return 'Withdrawal';
+  return to.account_type === 'Loan' ? 'Loan repayment' : 'Transfer';
+};

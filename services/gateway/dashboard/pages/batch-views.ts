@@ -1,0 +1,256 @@
+import type { Batch, ItemResult } from '#libs/contracts/resources.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { sumText } from '../html/amounts.ts';
+import type { Wrong } from '../html/forms.ts';
+import { inputOf, once, problem, reason } from '../html/forms.ts';
+import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
+import { facts, idLink, moneyText, table } from '../html/show.ts';
+import type { Numbers } from './account-numbers.ts';
+import type { Checked, Payment, RefusedLine } from './batch-check.ts';
+import { kindOf } from './batch-check.ts';
+import { columns, maxPayments } from './batch-file.ts';
+import { idOfPosting, refusalText } from './counter-instructions.ts';
+
+/** The pages of batches. */
+
+export const batchesUrl = '/admin/ui/counter/batches';
+const previewUrl = `${batchesUrl}/preview`;
+const sendUrl = `${batchesUrl}/sending`;
+
+const example = `from,to,amount,reference,description
+CHK-0000000001,SAV-0000000002,1500,,Wages of November
+CHK-0000000001,SAV-0000000003,"1,250.50",,Wages of November
+,SAV-0000000002,200,slip 7,Cash paid in`;
+
+export function startPage(person: Person, values: URLSearchParams, wrong: Wrong): Html {
+  const { attributes, text } = reason(wrong, 'file');
+  const isAtomic = values.get('mode') === 'atomic';
+  return html`<p>Many payments at once, from a file. First you see every payment and what is wrong with any of them; nothing is booked by looking.</p>
+<form class="narrow" method="post" action="${previewUrl}" enctype="multipart/form-data">${csrfField(person.csrf)}${once()}${problem(wrong)}
+<label>File of payments (CSV) <input type="file" name="file" accept=".csv,text/csv" required autofocus${attributes}>${text}</label>
+<label><input type="checkbox" name="mode" value="atomic"${isAtomic && html` checked`}> Book nothing at all if one payment is refused (${String(maxPayments / 2)} payments at most)</label>
+<div class="actions"><button>Look at the payments</button></div>
+</form>
+<details${wrong.fields?.['file'] !== undefined && html` open`}><summary>What the file looks like</summary>
+<p>A table of your spreadsheet, saved as CSV. The first line names the columns: ${columns.join(', ')}; the amount is needed, and from, to or both.
+With both it is a transfer, or the repayment of a loan; with to alone cash is paid in, with from alone cash is paid out. A reference is for cash only.
+${maxPayments} payments at most.</p>
+<pre class="payload" tabindex="0" aria-label="Example of a file">${example}</pre></details>
+<h2>Follow a batch</h2>
+<form class="narrow" method="get" action="${batchesUrl}">${inputOf({ name: 'batch', label: 'Number of the batch', isRequired: true, maxLength: 40, placeholder: 'bat_…', hint: 'It stands on the page of the batch, and on every payment of it.' }, values, wrong)}
+<div class="actions"><button class="secondary">Show</button></div></form>`;
+}
+
+/** Names of the owners by account ids, where they are few enough to be looked up. */
+export type Names = ReadonlyMap<string, string>;
+
+const money = (amount: string, currency: string) => `${moneyText(amount, currency)} ${currency}`;
+
+/** How many payments of each kind, and how much they are together. */
+function sums(payments: readonly Payment[]): Html {
+  const groups = Map.groupBy(payments, (payment) => `${kindOf(payment)} ${payment.currency}`);
+  return facts(
+    [...groups.values()].map((rows) => {
+      const [{ currency }] = rows as [Payment, ...Payment[]];
+      const total = rows.reduce((sum, { amount }) => sumText(sum, amount, currency, 1n), '0');
+      return [
+        `${kindOf(rows[0] as Payment)}s`,
+        html`${String(rows.length)}, together <strong>${money(total, currency)}</strong>`,
+      ] as const;
+    }),
+  );
+}
+
+export interface PreviewParts {
+  file: string;
+  isAtomic: boolean;
+  checked: Checked;
+  names: Names;
+  /** What is sent, where there is something to send. */
+  sealed: string | undefined;
+}
+
+export function preview(person: Person, { file, isAtomic, checked, names, sealed }: PreviewParts): Html {
+  const { payments, refused } = checked;
+  const said = isAtomic
+    ? 'Nothing of this file can be sent, because nothing is to be booked if a payment is refused. Correct the file and upload it again.'
+    : 'These lines are left out. Correct them, and upload them afterwards in a file of their own.';
+  return html`${facts([
+    ['File', file],
+    ['Can be sent', `${payments.length} ${payments.length === 1 ? 'payment' : 'payments'}`],
+    ['Cannot be sent', refused.length > 0 && html`<strong>${String(refused.length)}</strong>`],
+    ['If a payment is refused', isAtomic ? 'nothing is booked' : 'the others are booked'],
+  ])}
+${refused.length > 0 && html`<h2>What cannot be sent</h2><p class="notice wrong" role="alert">${said}</p>${refusedTable(refused)}`}
+${
+  sealed !== undefined &&
+  html`<h2>What is sent</h2>${sums(payments)}
+<form method="post" action="${sendUrl}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
+<div class="actions"><button autofocus>Send ${String(payments.length)} ${payments.length === 1 ? 'payment' : 'payments'}</button> <a href="${batchesUrl}">Cancel</a></div></form>
+${paymentTable(payments, names)}`
+}
+${sealed === undefined && html`<p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`}`;
+}
+
+function refusedTable(rows: readonly RefusedLine[]): Html {
+  return table<RefusedLine>(
+    'Refused lines',
+    [
+      { title: 'Line', isNumber: true, show: ({ line }) => String(line.line) },
+      { title: 'Why', show: ({ reason: why }) => html`<strong class="text">${why}</strong>` },
+      { title: 'From', show: ({ line }) => html`<span class="whole">${line.from.slice(0, 40) || 'cash'}</span>` },
+      { title: 'To', show: ({ line }) => html`<span class="whole">${line.to.slice(0, 40) || 'cash'}</span>` },
+      { title: 'Amount', isNumber: true, show: ({ line }) => line.amount.slice(0, 40) },
+      { title: 'Description', show: ({ line }) => html`<span class="text">${line.description.slice(0, 255)}</span>` },
+    ],
+    rows,
+    '',
+  );
+}
+
+function paymentTable(rows: readonly Payment[], names: Names): Html {
+  const place = (account: Payment['from']) =>
+    account
+      ? html`<span class="whole">${account.account_number}</span>${names.has(account.account_id) && html`<br><span class="long">${names.get(account.account_id)}</span>`}`
+      : 'cash';
+  return table<Payment>(
+    'Payments',
+    [
+      { title: 'Line', isNumber: true, show: ({ line }) => String(line.line) },
+      { title: 'What', show: kindOf },
+      { title: 'From', show: ({ from }) => place(from) },
+      { title: 'To', show: ({ to }) => place(to) },
+      { title: 'Amount', isNumber: true, show: ({ amount, currency }) => money(amount, currency) },
+      { title: 'Reference', show: ({ line }) => html`<span class="long">${line.reference}</span>` },
+      { title: 'Description', show: ({ line }) => html`<span class="text">${line.description}</span>` },
+    ],
+    rows,
+    '',
+  );
+}
+
+/** Neither booked nor refused as far as is known. */
+export function unknownBatch(person: Person, file: string, sealed: string): Html {
+  return html`<p class="notice" role="alert">The bank has not said yet what became of the payments of ${file}.
+<strong>Do not upload the file a second time</strong>: ask again here. However often you ask, each payment is booked once at most.</p>
+<form method="post" action="${sendUrl}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
+<div class="actions"><button autofocus>Ask again</button></div></form>`;
+}
+
+/** The whole was refused. */
+export function refusedBatch(rows: readonly RefusedLine[], text: string): Html {
+  return html`<p class="notice wrong" role="alert"><strong>The file was refused, and nothing was booked.</strong> ${text}</p>
+${rows.length > 0 && refusedTable(rows)}
+<p><a role="button" autofocus href="${batchesUrl}">Upload another file</a></p>`;
+}
+
+/** What a page about an item shows, whichever kind it is. */
+export interface ResultRow {
+  /** Of the file; of a batch that was sent by a program, the place of the item. */
+  line: string;
+  status: ItemResult['status'];
+  kind: string;
+  from: string | undefined;
+  to: string | undefined;
+  amount: string;
+  currency: string | null;
+  reference: string;
+  description: string;
+  reason: string;
+  id: string | undefined;
+}
+
+/** PURE: an item as people see it. */
+export function resultRow({ index, status, transaction, transfer, error }: ItemResult): ResultRow {
+  const posting = transfer ?? transaction;
+  const isDeposit = transaction?.transaction_type === 'Deposit';
+  return {
+    line: posting?.metadata?.['line'] ?? String(Number(index) + 1),
+    status,
+    kind: transaction?.transaction_type ?? (transfer ? 'Transfer' : ''),
+    from: transfer?.from_account_id ?? (isDeposit ? undefined : transaction?.account_id),
+    to: transfer?.to_account_id ?? (isDeposit ? transaction.account_id : undefined),
+    amount: posting?.amount ?? '',
+    currency: posting?.currency ?? null,
+    reference: transaction?.reference ?? '',
+    description: posting?.description ?? '',
+    reason: error === undefined ? '' : reasonOf(error.code),
+    id: posting && idOfPosting(posting),
+  };
+}
+
+/** Why an item was refused, for a clerk. */
+export const reasonOf = (code: string): string =>
+  code === 'approval_required'
+    ? 'A second person must approve a payment of this size: enter it by itself, at the counter.'
+    : refusalText(code, {});
+
+export interface BatchPage {
+  batch: Batch;
+  /** Those of this page of the list. */
+  rows: readonly ResultRow[];
+  numbers: Numbers;
+  isRefusedOnly: boolean;
+  /** Addresses of this page of the list, which looks again by itself, and of those before and behind. */
+  here: string;
+  before: string | undefined;
+  behind: string | undefined;
+}
+
+const words = { Completed: 'booked', Failed: 'refused', Pending: 'not known yet' } as const;
+
+/** What became of a batch. While something of it is not known it looks again by itself. */
+export function batchPage({ batch, rows, numbers, isRefusedOnly, here, before, behind }: BatchPage): Html {
+  const { batch_id, counts, results, status } = batch;
+  const url = `${batchesUrl}/${batch_id}`;
+  const done = Number(counts.completed) + Number(counts.failed);
+  const isPending = status === 'Pending';
+  return html`<div id="batch"${isPending && html` hx-get="${here}" hx-trigger="every 2s" hx-select="#batch" hx-swap="outerHTML"`}>
+${
+  isPending
+    ? html`<p class="notice" role="status">${String(done)} of ${String(results.length)} payments are decided. The page goes on by itself; do not upload the file again.</p>
+<progress value="${String(done)}" max="${String(results.length)}" aria-label="Payments that are decided"></progress>`
+    : html`<p class="notice${Number(counts.failed) > 0 && ' wrong'}" role="status">${Number(counts.failed) === 0 ? 'All payments were booked.' : html`<strong>${counts.failed} of ${String(results.length)} payments were refused.</strong> Why stands beside each of them, and in the file of results.`}</p>`
+}
+${facts([
+  ['Booked', String(counts.completed)],
+  ['Refused', String(counts.failed)],
+  ['Not known yet', isPending && String(counts.pending)],
+  ['If a payment is refused', batch.mode === 'atomic' ? 'nothing is booked' : 'the others are booked'],
+  ['Number of the batch', html`<code>${batch_id}</code>`],
+])}
+<p class="actions"><a role="button" href="${url}/results.csv">File of results</a> <a href="${batchesUrl}">Upload another file</a></p>
+<nav class="parts" aria-label="Payments"><ul><li><a href="${url}"${!isRefusedOnly && html` aria-current="page"`}>All</a></li><li><a href="${url}?only=refused"${isRefusedOnly && html` aria-current="page"`}>Refused</a></li></ul></nav>
+${resultTable(rows, numbers)}
+${(before ?? behind) !== undefined && html`<nav class="actions" aria-label="Pages">${before !== undefined && html`<a href="${before}" rel="prev">Page before</a>`}${behind !== undefined && html`<a href="${behind}" rel="next">Next page</a>`}</nav>`}</div>`;
+}
+
+function resultTable(rows: readonly ResultRow[], numbers: Numbers): Html {
+  const place = (id: string | undefined) =>
+    id === undefined ? 'cash' : idLink(id, numbers.get(id) ?? html`<code class="long">${id}</code>`);
+  return table<ResultRow>(
+    'Payments',
+    [
+      { title: 'Line', isNumber: true, show: ({ line }) => line },
+      {
+        title: 'Status',
+        show: ({ status, id }) =>
+          html`<span class="status ${status === 'Completed' ? 'active' : status === 'Failed' ? 'refused' : 'revoked'}">${id === undefined ? words[status] : idLink(id, words[status])}</span>`,
+      },
+      { title: 'Why', show: ({ reason: why }) => html`<span class="text">${why}</span>` },
+      { title: 'What', show: ({ kind }) => kind },
+      { title: 'From', show: ({ from, kind }) => (kind === '' ? '' : place(from)) },
+      { title: 'To', show: ({ to, kind }) => (kind === '' ? '' : place(to)) },
+      {
+        title: 'Amount',
+        isNumber: true,
+        show: ({ amount, currency }) => (amount === '' ? '' : `${moneyText(amount, currency)} ${currency ?? ''}`),
+      },
+      { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
+    ],
+    rows,
+    'There is none.',
+  );
+}

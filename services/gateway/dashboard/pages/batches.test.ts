@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Answer } from '../../test/test-app.ts';
+import { ids, ok, refused, samples } from '../../test/test-app.ts';
+import { testDashboard } from '../test/test-dashboard.ts';
+
+/**
+ * Batches without a browser: what is sent under which key, what is said of every outcome, and what
+ * a stranger's page can do.
+ */
+let made: Awaited<ReturnType<typeof testDashboard>>;
+let answers: Record<string, Answer | ((data: Record<string, unknown>) => Answer)>;
+
+const url = '/admin/ui/counter/batches';
+const batch_id = `bat_${'a'.repeat(32)}`;
+const clerk = 'accounts:read transactions:read transactions:write transfers:write';
+const ledger = { ...samples.ledger, status: 'Active', balance: '100.00', available_balance: '60.00' };
+const idOf: Record<string, string> = { 'SAV-1': ids.account, 'SAV-2': ids.other };
+const file = 'from,to,amount,description\nSAV-1,SAV-2,"1,5",a\nSAV-9,SAV-2,1,\n,SAV-2,3,\n';
+
+beforeAll(async () => {
+  made = await testDashboard(({ name, data }) => {
+    const answer = answers[name] ?? 'no_reply';
+    return typeof answer === 'function' ? answer(data) : answer;
+  });
+});
+beforeEach(() => {
+  made.sent.length = 0;
+  const numberOf = (id: unknown) => (id === ids.account ? 'SAV-1' : 'SAV-2');
+  answers = {
+    get_balance_by_number: ({ account_number }) => {
+      const account_id = idOf[String(account_number)];
+      return account_id === undefined
+        ? refused('account_not_found')
+        : ok({ account_id, account_number, balance: '100', currency: 'USD' });
+    },
+    get_account: ({ account_id }) => ok({ ...samples.master, account_id, account_number: numberOf(account_id) }),
+    get_ledger_accounts: ({ account_ids }) =>
+      ok((account_ids as string[]).map((account_id) => ({ ...ledger, account_id }))),
+    list_accounts: ({ account_ids }) =>
+      ok({
+        items: String(account_ids)
+          .split(',')
+          .map((account_id) => ({
+            ...samples.master,
+            account_id,
+            account_number: numberOf(account_id),
+          })),
+      }),
+    create_batch: (data) => ok({ results: (data['items'] as { index: number }[]).map(({ index }) => resultOf(index)) }),
+    get_batch: ok({
+      batch_id,
+      mode: 'independent',
+      status: 'Completed',
+      counts: { completed: 1, failed: 1, pending: 0 },
+      results: [resultOf(0), resultOf(1)],
+    }),
+  };
+});
+afterAll(() => made.app.close());
+
+const resultOf = (index: number) =>
+  index === 0
+    ? { index, status: 'Completed', transfer: { ...samples.transfer, metadata: { line: '2' } } }
+    : {
+        index,
+        status: 'Failed',
+        transaction: { ...samples.transaction, metadata: { line: '4' }, status: 'Failed' },
+        error: { code: 'balance_limit_exceeded', message: 'words of the API' },
+      };
+
+const textOf = (page: string) =>
+  page
+    .replaceAll('\u00a0', '')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ');
+const hidden = (page: string, name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(page)?.[1] ?? '';
+const commands = () => made.sent.filter(({ headers }) => headers['ce_type']?.includes('command.create_batch.'));
+
+/** Sends the form with a file, as a browser does. */
+async function upload(fields: Record<string, string>, text: string) {
+  const person = made.signedIn(clerk);
+  const form = new FormData();
+  for (const [name, value] of Object.entries({ csrf_token: person.session.csrf, ...fields })) form.append(name, value);
+  form.append('file', new Blob([text], { type: 'text/csv' }), 'wages <b>.csv');
+  const encoded = new Response(form);
+  const answer = await made.app.inject({
+    method: 'POST',
+    url: `${url}/preview`,
+    headers: {
+      host: 'bank.example',
+      cookie: person.cookie,
+      'content-type': encoded.headers.get('content-type') ?? '',
+    },
+    payload: Buffer.from(await encoded.arrayBuffer()),
+  });
+  const of = hidden(answer.body, 'of');
+  const send = () => person.post(`${url}/sending`, { csrf_token: person.session.csrf, of });
+  return { ...person, answer, of, send };
+}
+
+describe('a file', () => {
+  it('is looked at, line by line, and sent once under the key of the form', async () => {
+    const { answer, send } = await upload({ idempotency_key: 'k', mode: 'independent' }, file);
+    expect(answer.statusCode).toBe(200);
+    expect(textOf(answer.body)).toMatch(
+      /wages &lt;b&gt;.csv Can be sent 2 payments Cannot be sent 1 .*3 There is no account SAV-9/,
+    );
+    expect(commands()).toEqual([]);
+    const [first, second] = await Promise.all([send(), send()]);
+    expect(first.headers.location).toMatch(/^\/admin\/ui\/counter\/batches\/bat_[0-9a-f]{32}$/);
+    expect(second.headers.location).toBe(first.headers.location);
+    const items = commands().flatMap(({ value }) => (JSON.parse(String(value)) as { items: object[] }).items);
+    const metadata = { file: 'wages <b>.csv' };
+    expect(items).toContainEqual({
+      index: 0,
+      transfer: expect.objectContaining({
+        from_account_id: ids.account,
+        to_account_id: ids.other,
+        amount: '1.5',
+        currency: 'USD',
+        description: 'a',
+        metadata: { ...metadata, line: '2' },
+      }),
+    });
+    expect(items).toContainEqual({
+      index: 1,
+      transaction: expect.objectContaining({
+        account_id: ids.other,
+        transaction_type: 'Deposit',
+        amount: '3',
+        metadata: { ...metadata, line: '4' },
+      }),
+    });
+    expect(new Set(commands().map(({ headers }) => headers['ce_id'])).size).toBe(commands().length / 2);
+  });
+
+  it('with a refused line is not sent where nothing is to be booked then', async () => {
+    const { answer, of } = await upload({ mode: 'atomic' }, file);
+    expect([textOf(answer.body).includes('Nothing of this file can be sent'), of]).toEqual([true, '']);
+  });
+
+  it('of more than 500 payments is not taken as one; one that is too large is not taken at all', async () => {
+    const many = `to,amount\n${'SAV-2,1\n'.repeat(501)}`;
+    const { answer } = await upload({ mode: 'atomic' }, many);
+    expect([answer.statusCode, answer.body.includes('500 at most')]).toEqual([400, true]);
+    const huge = await upload({}, 'x'.repeat(2_200_000));
+    expect([huge.answer.statusCode, huge.answer.body.includes('Too large')]).toEqual([413, true]);
+  });
+
+  it('cannot be sent by the form of anybody else, nor without permission', async () => {
+    const { of, post, session } = await upload({}, file);
+    expect((await post(`${url}/sending`, { of })).statusCode).toBe(403);
+    expect((await post(`${url}/sending`, { csrf_token: session.csrf, of: `${of.slice(0, -4)}AAAA` })).statusCode).toBe(
+      404,
+    );
+    const reader = made.signedIn('accounts:read transactions:read');
+    expect((await reader.post(`${url}/sending`, { csrf_token: reader.session.csrf, of })).statusCode).toBe(403);
+    expect((await reader.get(url)).statusCode).toBe(403);
+    const broken = await made.app.inject({
+      method: 'POST',
+      url: `${url}/preview`,
+      headers: { host: 'bank.example', cookie: reader.cookie, 'content-type': 'multipart/form-data; boundary=x' },
+      payload: 'no form',
+    });
+    expect(broken.statusCode).toBe(400);
+    expect(commands()).toEqual([]);
+  });
+});
+
+describe('what became of it', () => {
+  it.each(['unacknowledged', 'not_sent', 'malformed'] as const)(
+    'is not known (%s): the page says so, and asks again under the same key',
+    async (answer) => {
+      const create = answers['create_batch'] as Answer;
+      answers['create_batch'] = answer;
+      const { send, of } = await upload({}, file);
+      const unknown = (await send()).body;
+      for (const text of ['Not known yet', 'Do not upload the file a second time']) expect(unknown).toContain(text);
+      expect(hidden(unknown, 'of')).toBe(of);
+      answers['create_batch'] = create;
+      const before = new Set(commands().map(({ headers }) => headers['ce_id']));
+      expect((await send()).headers.location).toContain(`${url}/bat_`);
+      expect(new Set(commands().map(({ headers }) => headers['ce_id']))).toEqual(before);
+    },
+  );
+
+  it('is refused as a whole: the lines are named, with why', async () => {
+    answers['create_batch'] = {
+      ok: false,
+      refusal: {
+        code: 'batch_refused',
+        message: 'words of the API',
+        errors: [{ field: 'items[1].transaction', code: 'approval_required', message: 'words of the API' }],
+      },
+    };
+    const { send } = await upload({}, file);
+    const { body, statusCode } = await send();
+    expect(statusCode).toBe(400);
+    expect(textOf(body)).toContain('nothing was booked');
+    expect(textOf(body)).toContain('4 A second person must approve a payment of this size');
+    expect(body).not.toContain('words of the API');
+  });
+
+  it('is told by lines, with reasons, and as a file', async () => {
+    const { get } = made.signedIn(clerk);
+    const page = textOf((await get(`${url}/${batch_id}`)).body);
+    expect(page).toContain('1 of 2 payments were refused.');
+    expect(page).toMatch(/2 booked Transfer SAV-1 SAV-2 5.00 USD/);
+    expect(page).toContain('4 refused The account would hold more than an account can.');
+    expect(page).not.toContain('words of the API');
+    const only = textOf((await get(`${url}/${batch_id}?only=refused`)).body);
+    expect([only.includes('4 refused'), only.includes('2 booked')]).toEqual([true, false]);
+    const csv = (await get(`${url}/${batch_id}/results.csv`)).body;
+    expect(csv).toContain(
+      '"4","Failed","The account would hold more than an account can.","Deposit","","SAV-1","25.00"',
+    );
+  });
+
+  it('is looked at again by itself as long as something is not known', async () => {
+    answers['get_batch'] = ok({
+      batch_id,
+      mode: 'independent',
+      status: 'Pending',
+      counts: { completed: 1, failed: 0, pending: 1 },
+      results: [resultOf(0), { index: 1, status: 'Pending' }],
+    });
+    const { body } = await made.signedIn(clerk).get(`${url}/${batch_id}`);
+    expect(body).toContain(`hx-get="${url}/${batch_id}?at=0"`);
+    expect(textOf(body)).toContain('1 of 2 payments are decided.');
+    expect(textOf(body)).toContain('2 not known yet');
+  });
+
+  it('of one that was refused as a whole can be read by its number too', async () => {
+    answers['get_batch'] = {
+      ok: false,
+      refusal: {
+        code: 'batch_refused',
+        message: 'x',
+        errors: [{ field: 'items[1].transfer', code: 'insufficient_funds', message: 'x' }],
+      },
+    };
+    const { get } = made.signedIn(clerk);
+    expect((await get(`${url}?batch=${batch_id}`)).headers.location).toBe(`${url}/${batch_id}`);
+    expect(textOf((await get(`${url}/${batch_id}`)).body)).toContain('Payment 2: There is not enough money');
+  });
+});

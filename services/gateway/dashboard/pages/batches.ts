@@ -1,0 +1,310 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import type { Account, Batch } from '#libs/contracts/resources.ts';
+import { batchMode } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import { refuse } from '../../http/errors.ts';
+import { ApiRefused } from '../api.ts';
+import { jsonNumber } from '../html/amounts.ts';
+import { csvLine } from '../html/csv.ts';
+import { idempotencyKeyOf } from '../html/forms.ts';
+import type { Shown, Visit } from '../html/frame.ts';
+import { addDownload, addForm, addPage } from '../html/frame.ts';
+import { clientsBy } from '../html/owners.ts';
+import { plainMoney } from '../html/show.ts';
+import { accountIdOf } from './account-by-number.ts';
+import { numbersOf } from './account-numbers.ts';
+import type { Payment, RefusedLine } from './batch-check.ts';
+import { checkLines } from './batch-check.ts';
+import type { FileLine } from './batch-file.ts';
+import { linesIn, maxPayments } from './batch-file.ts';
+import type { Names, ResultRow } from './batch-views.ts';
+import {
+  batchesUrl,
+  batchPage,
+  preview,
+  reasonOf,
+  refusedBatch,
+  resultRow,
+  startPage,
+  unknownBatch,
+} from './batch-views.ts';
+import { nameOf } from './client-views.ts';
+import { inTurns } from './in-turns.ts';
+import type { SealedInstructions } from './sealed-instructions.ts';
+import { createSealedInstructions } from './sealed-instructions.ts';
+import type { TaskOptions } from './tasks.ts';
+
+const lineSchema = z.object({
+  line: z.number(),
+  from: z.string(),
+  to: z.string(),
+  amount: z.string(),
+  currency: z.string(),
+  reference: z.string(),
+  description: z.string(),
+});
+/** A file that was looked at and can be sent. */
+const instructionSchema = z.object({
+  actor: z.string(),
+  file: z.string(),
+  mode: batchMode,
+  idempotency_key: z.string(),
+  payments: z.array(
+    z.object({
+      line: lineSchema,
+      from_id: z.string().optional(),
+      to_id: z.string().optional(),
+      amount: z.string(),
+      currency: z.string(),
+    }),
+  ),
+});
+type Instruction = z.infer<typeof instructionSchema>;
+
+const everybody = { title: 'Payments from a file', scope: null } as const;
+/** A file and what is made of it. */
+const upload = { ...everybody, bodyLimit: 2 * 1024 * 1024 };
+
+/** Batches: upload a file of payments, look at it, send it, follow what became of it, take the results along. */
+export function addBatches(app: FastifyInstance, { secrets, origin }: TaskOptions): void {
+  const instructions = createSealedInstructions(instructionSchema, 'batch', secrets);
+  addPage(app, batchesUrl, everybody, ({ person, query }) => {
+    checkMay(person.scopes);
+    const batch = query.get('batch')?.trim() ?? '';
+    if (batch !== '') return { goTo: `${batchesUrl}/${encodeURIComponent(batch)}` };
+    return { content: startPage(person, query, {}) };
+  });
+  addForm(app, `${batchesUrl}/preview`, upload, (visit) => look(visit, instructions), { origin });
+  addForm(app, `${batchesUrl}/sending`, upload, (visit) => send(visit, instructions), { origin });
+  addResults(app);
+}
+
+function checkMay(scopes: ReadonlySet<string>): void {
+  if (!scopes.has('transactions:write') && !scopes.has('transfers:write'))
+    throw refuse('insufficient_scope', 'the scope transactions:write or transfers:write is required');
+}
+
+/** Every payment of the file, and every line that is refused. Nothing is sent. */
+async function look(visit: Visit, instructions: SealedInstructions<Instruction>): Promise<Shown> {
+  const { fields, person, actor } = visit;
+  checkMay(person.scopes);
+  const mode = batchMode.catch('independent').parse(fields.get('mode'));
+  const read = linesIn(fields.get('file') ?? '');
+  const isTooLong = 'lines' in read && mode === 'atomic' && read.lines.length > maxPayments / 2;
+  if ('wrong' in read || isTooLong) {
+    const file = 'wrong' in read ? read.wrong : `So many payments cannot be booked as one: ${maxPayments / 2} at most.`;
+    visit.logRefused();
+    return { status: 400, content: startPage(person, fields, { fields: { file } }) };
+  }
+  const accounts = await accountsOf(visit, read.lines);
+  const checked = checkLines(read.lines, accounts, person.scopes, mode);
+  const isSendable = checked.payments.length > 0 && (mode === 'independent' || checked.refused.length === 0);
+  const file = (fields.get('file_name') ?? '').slice(0, 200) || 'your file';
+  const sealed = isSendable
+    ? instructions.seal({
+        actor,
+        file,
+        mode,
+        idempotency_key: idempotencyKeyOf(fields) ?? randomUUID(),
+        payments: checked.payments.map(entered),
+      })
+    : undefined;
+  const names = await namesOf(visit, [...accounts.values()]);
+  return {
+    title: `Payments of ${file}: is this right?`,
+    content: preview(person, { file, isAtomic: mode === 'atomic', checked, names, sealed }),
+  };
+}
+
+const entered = ({ line, from, to, amount, currency }: Payment): Instruction['payments'][number] => ({
+  line,
+  amount,
+  currency,
+  ...(from && { from_id: from.account_id }),
+  ...(to && { to_id: to.account_id }),
+});
+
+/** As many accounts as the API takes at once. */
+const atOnce = 100;
+
+/** The accounts that the lines name, by number. */
+async function accountsOf(visit: Visit, lines: readonly FileLine[]): Promise<Map<string, Account>> {
+  const numbers = new Set(lines.flatMap(({ from, to }) => [from, to]).filter((number) => number !== ''));
+  const ids: string[] = [];
+  await inTurns([...numbers], async (number) => {
+    const id = await accountIdOf(visit.api, number);
+    if (id !== undefined) ids.push(id);
+  });
+  const known = new Map<string, Account>();
+  // Not as lists do it: an account that could not be read is not one that is not there.
+  const pages = Array.from({ length: Math.ceil(ids.length / atOnce) }, (_, page) =>
+    ids.slice(page * atOnce, (page + 1) * atOnce),
+  );
+  await inTurns(pages, async (page) => {
+    const { data } = await visit.api.get<Account[]>(`/accounts?account_ids=${page.join(',')}&limit=${atOnce}`);
+    for (const account of data) known.set(account.account_number, account);
+  });
+  return known;
+}
+
+/** Whose the accounts are, as far as the person may see clients. */
+async function namesOf(visit: Visit, accounts: readonly Account[]): Promise<Names> {
+  const clients = await clientsBy(
+    visit,
+    accounts.map(({ client_id }) => client_id),
+  );
+  return new Map(
+    accounts.flatMap(({ account_id, client_id }) => {
+      const owner = clients.get(client_id);
+      return owner ? [[account_id, nameOf(owner)] as const] : [];
+    }),
+  );
+}
+
+/**
+ * What the API is asked. The line stands with each posting, so that results can be told by lines
+ * for as long as it is kept.
+ */
+function itemOf({ line, from_id, to_id, amount, currency }: Instruction['payments'][number], file: string): object {
+  const { description, reference } = line;
+  const common = {
+    amount: jsonNumber(amount),
+    currency,
+    metadata: { line: String(line.line), file },
+    ...(description !== '' && { description }),
+  };
+  if (from_id !== undefined && to_id !== undefined)
+    return { transfer: { from_account_id: from_id, to_account_id: to_id, ...common } };
+  const cash = { ...common, ...(reference !== '' && { reference }) };
+  return from_id === undefined
+    ? { transaction: { account_id: to_id, transaction_type: 'Deposit', ...cash } }
+    : { transaction: { account_id: from_id, transaction_type: 'Withdrawal', ...cash } };
+}
+
+/**
+ * Asks the API, under the key of the form. Whatever is no answer about this batch leaves open what became of it: an
+ * earlier click may have been taken.
+ */
+async function send(visit: Visit, instructions: SealedInstructions<Instruction>): Promise<Shown> {
+  checkMay(visit.person.scopes);
+  const sealed = visit.fields.get('of') ?? '';
+  const instruction = instructions.open(sealed, visit.actor);
+  if (!instruction)
+    return {
+      status: 404,
+      title: 'Not found',
+      content: refusedBatch([], 'This page is not yours, or can no longer be read.'),
+    };
+  const { file, mode, payments, idempotency_key } = instruction;
+  try {
+    const items = payments.map((payment) => itemOf(payment, file));
+    const { data } = await visit.api.post<Batch>('/batches', { mode, items }, idempotency_key);
+    return { goTo: `${batchesUrl}/${data.batch_id}` };
+  } catch (error) {
+    if (!(error instanceof ApiRefused) || error.status === 401) throw error;
+    if (error.status >= 500 || error.status === 408 || error.status === 429)
+      return { title: 'Not known yet', content: unknownBatch(visit.person, file, sealed) };
+    const rows = refusedLines(error, payments);
+    const text = rows.length > 0 ? 'Correct these lines, and upload it again.' : reasonOf(error.problem.code);
+    return { status: error.status, title: 'The file was refused', content: refusedBatch(rows, text) };
+  }
+}
+
+/** Of a batch that was refused as a whole, the lines that it was refused for. */
+function refusedLines({ problem }: ApiRefused, payments: Instruction['payments']): RefusedLine[] {
+  return (problem.errors ?? []).flatMap(({ field, code }) => {
+    const line = payments[Number(/^items\[(\d+)\]/.exec(field)?.[1])]?.line;
+    return line ? [{ line, reason: reasonOf(code) }] : [];
+  });
+}
+
+const pageSize = 50;
+
+function addResults(app: FastifyInstance): void {
+  const page = { title: 'Batch', scope: 'transactions:read' } as const;
+  const batchOf = async ({ api, params }: Visit) =>
+    (await api.get<Batch>(`/batches/${encodeURIComponent(params['batch_id'] ?? '')}`)).data;
+  addPage(app, `${batchesUrl}/:batch_id`, page, async (visit) => {
+    const batch = await wholeOrRefused(() => batchOf(visit));
+    if ('content' in batch) return batch;
+    const isRefusedOnly = visit.query.get('only') === 'refused';
+    const shown = isRefusedOnly ? batch.results.filter(({ status }) => status === 'Failed') : batch.results;
+    const at = Math.max(0, Number.parseInt(visit.query.get('at') ?? '0', 10) || 0);
+    const rows = shown.slice(at, at + pageSize).map(resultRow);
+    const address = (from: number) =>
+      `${batchesUrl}/${batch.batch_id}?${new URLSearchParams({ ...(isRefusedOnly && { only: 'refused' }), at: String(from) })}`;
+    return {
+      title: 'Batch of payments',
+      content: batchPage({
+        batch,
+        rows,
+        numbers: await numbersOf(visit, placesOf(rows)),
+        isRefusedOnly,
+        here: address(at),
+        before: at > 0 ? address(Math.max(0, at - pageSize)) : undefined,
+        behind: at + pageSize < shown.length ? address(at + pageSize) : undefined,
+      }),
+    };
+  });
+  addDownload(app, `${batchesUrl}/:batch_id/results.csv`, { ...page, title: 'Batch results' }, async (visit) => {
+    const rows = (await batchOf(visit)).results.map(resultRow);
+    const numbers = await numbersOf(visit, placesOf(rows));
+    return (async function* () {
+      yield `\ufeffsep=,\r\n${csvLine(resultColumns)}`;
+      for (const row of rows) yield csvLine(cellsOf(row, numbers));
+    })();
+  });
+}
+
+const placesOf = (rows: readonly ResultRow[]) => rows.flatMap(({ from, to }) => [from, to]);
+
+/** A batch in which nothing was booked because an item was refused is answered as its request was. */
+async function wholeOrRefused(read: () => Promise<Batch>): Promise<Batch | (Shown & { content: unknown })> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof ApiRefused) || ![400, 409, 422].includes(error.status)) throw error;
+    const items = (error.problem.errors ?? []).map(({ field, code }) => {
+      const index = Number(/\d+/.exec(field)?.[0]);
+      return html`<li>Payment ${String(index + 1)}: ${reasonOf(code)}</li>`;
+    });
+    return {
+      title: 'The batch was refused',
+      content: html`${refusedBatch([], items.length > 0 ? 'One refused payment is enough for that.' : reasonOf(error.problem.code))}<ul>${items}</ul>`,
+    };
+  }
+}
+
+const resultColumns = [
+  'line',
+  'status',
+  'why',
+  'type',
+  'from',
+  'to',
+  'amount',
+  'currency',
+  'reference',
+  'description',
+  'id',
+];
+
+function cellsOf(row: ResultRow, numbers: ReadonlyMap<string, string>): (string | null | undefined)[] {
+  const place = (id: string | undefined) => (id === undefined ? '' : (numbers.get(id) ?? id));
+  const { line, status, reason, kind, from, to, amount, currency, reference, description, id } = row;
+  return [
+    line,
+    status,
+    reason,
+    kind,
+    place(from),
+    place(to),
+    amount === '' ? '' : plainMoney(amount, currency),
+    currency,
+    reference,
+    description,
+    id,
+  ];
+}

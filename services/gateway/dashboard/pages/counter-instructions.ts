@@ -1,0 +1,138 @@
+import { z } from 'zod';
+import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { Scope } from '#libs/contracts/scopes.ts';
+import { jsonNumber } from '../html/amounts.ts';
+import { moneyText } from '../html/show.ts';
+import type { SealedInstructions } from './sealed-instructions.ts';
+import { createSealedInstructions } from './sealed-instructions.ts';
+
+/** What is done at the counter: what it is, with whom, what the API is asked, and what a refusal means. */
+
+export const counterKinds = ['deposit', 'withdrawal', 'transfer', 'repayment'] as const;
+export type CounterKind = (typeof counterKinds)[number];
+
+/** `verb`: on buttons that lead there. */
+export const kinds: Record<CounterKind, { title: string; verb: string; scope: Scope }> = {
+  deposit: { title: 'Deposit', verb: 'Deposit', scope: 'transactions:write' },
+  withdrawal: { title: 'Withdrawal', verb: 'Withdraw', scope: 'transactions:write' },
+  transfer: { title: 'Transfer', verb: 'Transfer', scope: 'transfers:write' },
+  repayment: { title: 'Loan repayment', verb: 'Repay a loan', scope: 'transfers:write' },
+};
+
+/** PURE: what this person can do at the counter with this account. A loan takes repayments, and no cash. */
+export function kindsFor(
+  { account_type, status }: Pick<Account, 'account_type' | 'status'>,
+  scopes: ReadonlySet<string>,
+): CounterKind[] {
+  if (status !== 'Active') return [];
+  return counterKinds.filter(
+    (kind) => scopes.has(kinds[kind].scope) && (account_type !== 'Loan' || kind === 'repayment'),
+  );
+}
+
+export const hasOther = (kind: CounterKind): boolean => kind === 'transfer' || kind === 'repayment';
+
+const instructionSchema = z.object({
+  /** Whose it is: nobody else can confirm it. */
+  actor: z.string(),
+  kind: z.enum(counterKinds),
+  account_id: z.string(),
+  /** Numbers are told where the bank does not answer. */
+  account_number: z.string(),
+  /** The other account of a transfer or repayment. */
+  other_id: z.string().optional(),
+  other_number: z.string().optional(),
+  /** The money comes from the other account: the repayment of the loan that the counter was opened with. */
+  from_other: z.boolean().optional(),
+  amount: z.string(),
+  currency: z.string(),
+  reference: z.string(),
+  description: z.string(),
+  /** Made with the form: however often it is confirmed, it is done once. */
+  idempotency_key: z.string(),
+});
+export type Instruction = z.infer<typeof instructionSchema>;
+
+export type Instructions = SealedInstructions<Instruction>;
+
+export const createInstructions = (secrets: readonly string[]): Instructions =>
+  createSealedInstructions(instructionSchema, 'counter', secrets);
+
+/** PURE: the request of the API. */
+export function requestOf(instruction: Instruction): { path: string; body: object } {
+  const { kind, account_id, other_id = '', from_other = false, currency } = instruction;
+  const amount = jsonNumber(instruction.amount);
+  const texts = (names: readonly ('reference' | 'description')[]) =>
+    Object.fromEntries(names.flatMap((name) => (instruction[name] === '' ? [] : [[name, instruction[name]]])));
+  if (!hasOther(kind)) {
+    const transaction_type = kind === 'deposit' ? 'Deposit' : 'Withdrawal';
+    return {
+      path: '/transactions',
+      body: { account_id, transaction_type, amount, currency, ...texts(['reference', 'description']) },
+    };
+  }
+  const [from_account_id, to_account_id] = from_other ? [other_id, account_id] : [account_id, other_id];
+  return { path: '/transfers', body: { from_account_id, to_account_id, amount, currency, ...texts(['description']) } };
+}
+
+export const idOfPosting = (posting: Transaction | Transfer): string =>
+  'transfer_id' in posting && !('transaction_id' in posting)
+    ? posting.transfer_id
+    : (posting as Transaction).transaction_id;
+
+/** The accounts of an instruction as they are now. */
+export interface Parties {
+  account: Account;
+  other?: Account | undefined;
+}
+
+/** PURE: where the money comes from and where it goes; undefined: cash. */
+export function directionOf(
+  { kind, from_other = false }: Pick<Instruction, 'kind' | 'from_other'>,
+  { account, other }: Parties,
+): { from: Account | undefined; to: Account | undefined } {
+  if (kind === 'deposit') return { from: undefined, to: account };
+  if (kind === 'withdrawal') return { from: account, to: undefined };
+  return from_other ? { from: other, to: account } : { from: account, to: other };
+}
+
+/** What can be taken from an account. */
+export const availableOf = ({ available_balance, balance }: Account): string => available_balance ?? balance;
+const availableText = (account: Account): string =>
+  `${moneyText(availableOf(account), account.currency)} ${account.currency}`;
+
+/** PURE: why it was refused, for a clerk. */
+export function refusalText(
+  code: string,
+  { from, to }: { from?: Account | undefined; to?: Account | undefined },
+): string {
+  const notActive = [from, to].flatMap((account) =>
+    account && account.status !== 'Active' ? [`Account ${account.account_number} is ${account.status}`] : [],
+  );
+  const blocked = notActive.join(', and ') || 'An account is not active';
+  const texts: Record<string, string> = {
+    insufficient_funds: from
+      ? `There is not enough money in account ${from.account_number}: ${availableText(from)} can be taken from it.`
+      : 'There is not enough money in the account.',
+    inactive_account: `${blocked}: no money can be moved until it is made active again.`,
+    invalid_account_type:
+      'This cannot be done with an account of this type. A loan takes repayments from another account, and no cash.',
+    currency_mismatch:
+      from && to
+        ? `The accounts have different currencies: ${from.currency} and ${to.currency}.`
+        : 'The account has another currency.',
+    same_account: 'The money would go to the account that it comes from. Choose another account.',
+    amount_exceeds_outstanding: to
+      ? `This is more than is still owed: ${moneyText(to.balance, to.currency)} ${to.currency}.`
+      : 'This is more than is still owed.',
+    balance_limit_exceeded: 'The account would hold more than an account can.',
+    amount_too_large: 'This is more than the bank takes at once.',
+    account_not_found: 'The account is no longer there.',
+    destination_refused: 'The account that it was to go to cannot take this payment.',
+    insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',
+    deadline_exceeded: 'The bank did not come to it in time, and will not do it later. Enter it again.',
+    idempotency_key_reused:
+      'This form has been used for something else already. Look at the latest transactions, then enter it again.',
+  };
+  return texts[code] ?? 'The bank did not take this. Check what you entered; if it stays, tell operations.';
+}

@@ -1,0 +1,256 @@
+import type { Account, Client, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { sumText } from '../html/amounts.ts';
+import type { Field, Wrong } from '../html/forms.ts';
+import { inputOf, once, problem } from '../html/forms.ts';
+import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
+import { facts, fullTimeOf, idLink, moneyText, statusOf, table } from '../html/show.ts';
+import { nameOf } from './client-views.ts';
+import type { CounterKind, Instruction } from './counter-instructions.ts';
+import { availableOf, directionOf, hasOther, kinds, kindsFor, refusalText } from './counter-instructions.ts';
+
+/** The pages of the counter. */
+
+export const counterUrl = '/admin/ui/counter';
+
+export const moneyOf = (amount: string, currency: string | null): string =>
+  `${moneyText(amount, currency)}${currency === null ? '' : ` ${currency}`}`;
+
+/** An account with its owner, as far as the person may see clients. */
+export interface Owned {
+  account: Account;
+  owner: Client | undefined;
+}
+
+/** What can be done at the counter, from the account's own page. */
+export function counterActions(account: Account, { scopes }: Person): Html {
+  const possible = kindsFor(account, scopes);
+  const url = `${counterUrl}/${account.account_id}`;
+  const link = (kind: CounterKind) => html`<a role="button" href="${url}/${kind}">${kinds[kind].verb}</a> `;
+  return html`${possible.length > 0 && html`<p class="actions">${possible.map(link)}</p>`}`;
+}
+
+export function startForm(q: string): Html {
+  return html`<form class="narrow" method="get" action="${counterUrl}">
+<label>Customer <input type="search" name="q" value="${q}" required autofocus maxlength="255" autocomplete="off">
+<small>Account number, phone number with its country code, or the beginning of a name.</small></label>
+<div class="actions"><button>Show</button></div>
+</form>
+<p><a href="${counterUrl}/batches">Many payments at once, from a file</a></p>`;
+}
+
+export function choiceTable(rows: readonly Owned[], { scopes }: Person): Html {
+  const target = ({ account }: Owned) => {
+    const [kind] = kindsFor(account, scopes);
+    return kind === undefined
+      ? idLink(account.account_id, account.account_number)
+      : html`<a href="${counterUrl}/${account.account_id}/${kind}">${account.account_number}</a>`;
+  };
+  return table<Owned>(
+    'Accounts',
+    [
+      { title: 'Account', show: (row) => html`<strong>${target(row)}</strong>` },
+      { title: 'Customer', show: ({ owner }) => html`<span class="long">${owner && nameOf(owner)}</span>` },
+      { title: 'Phone', show: ({ owner }) => owner?.contact_number ?? '' },
+      { title: 'Type', show: ({ account }) => account.account_type },
+      { title: 'Status', show: ({ account }) => statusOf(account.status) },
+      {
+        title: 'Available',
+        isNumber: true,
+        show: ({ account }) => (account.account_type === 'Loan' ? '' : moneyOf(availableOf(account), account.currency)),
+      },
+    ],
+    rows,
+    '',
+  );
+}
+
+/** Who stands at the counter, and what there is. */
+export function customer({ account, owner }: Owned): Html {
+  return facts([
+    ['Customer', owner && html`<strong class="balance">${idLink(owner.client_id, nameOf(owner))}</strong>`],
+    ['Account', html`${idLink(account.account_id, account.account_number)}, ${account.account_type}`],
+    ['Status', statusOf(account.status)],
+    account.account_type === 'Loan'
+      ? ['Still owed', html`<strong class="balance">${moneyOf(account.balance, account.currency)}</strong>`]
+      : ['Available', html`<strong class="balance">${moneyOf(availableOf(account), account.currency)}</strong>`],
+  ]);
+}
+
+export interface FormParts {
+  kind: CounterKind;
+  owned: Owned;
+  /** Other accounts of the same client. */
+  siblings: readonly Account[];
+  values: URLSearchParams;
+  wrong: Wrong;
+}
+
+/** The ways to the other forms of this account, and who it is. */
+function head({ account, owner }: Owned, here: CounterKind, possible: readonly CounterKind[]): Html {
+  const link = (kind: CounterKind) =>
+    html`<li><a href="${counterUrl}/${account.account_id}/${kind}"${
+      kind === here && html` aria-current="page"`
+    }>${kinds[kind].title}</a></li>`;
+  const nav = html`<nav class="parts" aria-label="Counter"><ul>${possible.map(link)}</ul></nav>`;
+  return html`${possible.length > 0 && nav}${customer({ account, owner })}`;
+}
+
+export function counterForm(person: Person, parts: FormParts): Html {
+  const { kind, owned, wrong } = parts;
+  const { account } = owned;
+  const possible = kindsFor(account, person.scopes);
+  const top = head(owned, kind, possible);
+  if (!possible.includes(kind)) {
+    const code = account.status === 'Active' ? 'invalid_account_type' : 'inactive_account';
+    const reason = refusalText(code, { from: account });
+    return html`${top}<p class="notice wrong" role="status">${reason}</p>${next('Another customer')}`;
+  }
+  return html`${top}
+<form class="narrow" method="post" action="${counterUrl}/${account.account_id}/${kind}">
+${csrfField(person.csrf)}${once()}${problem(wrong)}
+${inputs(parts)}
+<div class="actions"><button>Continue</button> <a href="${counterUrl}">Another customer</a></div>
+</form>`;
+}
+
+function inputs({ kind, owned: { account }, siblings, values, wrong }: FormParts): Html {
+  const isLoan = account.account_type === 'Loan';
+  const first = Object.keys(wrong.fields ?? {})[0] ?? (hasOther(kind) ? 'other_number' : 'amount');
+  const input = (field: Field) => inputOf({ ...field, isFocused: field.name === first }, values, wrong);
+  const likely = siblings.filter(
+    (one) => one.currency === account.currency && (kind === 'transfer' || (one.account_type === 'Loan') !== isLoan),
+  );
+  const other = {
+    name: 'other_number',
+    isRequired: true,
+    maxLength: 40,
+    label: isLoan ? 'From account' : kind === 'repayment' ? 'Loan' : 'To account',
+    suggestions: 'siblings',
+    hint: 'Its number. Other accounts of this customer are offered.',
+  };
+  const amount = {
+    name: 'amount',
+    label: `Amount in ${account.currency}`,
+    isRequired: true,
+    inputMode: 'decimal',
+    maxLength: 40,
+    hint: 'As you write it: 1500, 1,500 or 1 500,50.',
+  } as const;
+  const reference = {
+    name: 'reference',
+    label: 'Reference',
+    maxLength: 100,
+    hint: 'Your slip or voucher number, if there is one.',
+  };
+  const description = { name: 'description', label: 'Description', maxLength: 255, hint: 'Stands on the statement.' };
+  const option = ({ account_number, account_type, currency }: Account) =>
+    html`<option value="${account_number}">${account_type}, ${currency}</option>`;
+  return html`${hasOther(kind) && html`${input(other)}<datalist id="siblings">${likely.map(option)}</datalist>`}
+${input(amount)}
+${!hasOther(kind) && input(reference)}
+${input(description)}`;
+}
+
+/** What is about to be done, before it is confirmed. */
+export function summary(person: Person, sealed: string, instruction: Instruction, own: Owned, other?: Owned): Html {
+  const { kind, amount, currency, reference, description, account_id } = instruction;
+  const { from, to } = directionOf(instruction, { account: own.account, other: other?.account });
+  const place = (account: Account | undefined) => {
+    const owner = account === own.account ? own.owner : other?.owner;
+    if (account === undefined) return 'Cash';
+    const name = owner && html`, <strong>${nameOf(owner)}</strong>`;
+    return html`${account.account_number}, ${account.account_type}${name}`;
+  };
+  // Of the account that pays; of cash, of the one that is paid.
+  const counted = from ?? own.account;
+  const after = sumText(availableOf(counted), amount, currency, from ? -1n : 1n);
+  const isShort = after.startsWith('-');
+  return html`${facts([
+    ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
+    ['From', place(from)],
+    ['To', place(to)],
+    ['Available now', moneyOf(availableOf(counted), currency)],
+    ['Available then', !isShort && moneyOf(after, currency)],
+    ['Still owed now', to?.account_type === 'Loan' && moneyOf(to.balance, to.currency)],
+    ['Reference', reference],
+    ['Description', description],
+  ])}
+${isShort && html`<p class="notice wrong" role="alert">${refusalText('insufficient_funds', { from: counted })}</p>`}
+<form method="post" action="${counterUrl}/summary">
+${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
+<div class="actions"><button autofocus>${confirmText(kind, amount, currency)}</button>
+<a href="${counterUrl}/${account_id}/${kind}">Begin again</a></div>
+</form>`;
+}
+
+const confirms = { deposit: 'Deposit', withdrawal: 'Pay out', transfer: 'Transfer', repayment: 'Repay' } as const;
+const confirmText = (kind: CounterKind, amount: string, currency: string) =>
+  `${confirms[kind]} ${moneyOf(amount, currency)}`;
+
+/** Neither done nor refused as far as is known. */
+export function unknownOutcome(
+  person: Person,
+  sealed: string,
+  { kind, amount, currency, account_number, other_number }: Instruction,
+): Html {
+  return html`<p class="notice" role="alert">The bank has not said yet whether it was done.
+<strong>Do not enter it a second time</strong>, and hand out no money: ask again here.
+However often you ask, it is done once at most.</p>
+${facts([
+  ['What', kinds[kind].title],
+  ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
+  ['Account', account_number],
+  ['Other account', other_number],
+])}
+<form method="post" action="${counterUrl}/summary">
+${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
+<div class="actions"><button autofocus>Ask again</button> <a href="${counterUrl}">Next customer</a></div>
+</form>`;
+}
+
+/** What a receipt tells. */
+export interface ReceiptParts {
+  posting: Transaction | Transfer;
+  id: string;
+  title: string;
+  owner: Client | undefined;
+  account: Account | undefined;
+  other: Account | undefined;
+  /** Behind this posting, of the account that the receipt is for. */
+  balance: string | undefined;
+  /** Of the same client's loan that it repays. */
+  owed: string | undefined;
+}
+
+/** Twice on the printed page: one for the customer, one for the bank. */
+export function receipt(parts: ReceiptParts): Html {
+  return html`${receiptOnce(parts)}<div class="copy" aria-hidden="true">${receiptOnce(parts)}</div>
+<p class="actions">${next('Next customer')}
+<button type="button" class="secondary" data-print hidden>Print</button>
+${parts.account && html`<a href="/admin/ui/accounts/${parts.account.account_id}">To the account</a>`}</p>`;
+}
+
+function receiptOnce({ posting, id, title, owner, account, other, balance, owed }: ReceiptParts): Html {
+  const { amount, currency, description, created_at } = posting;
+  const isTransfer = id.startsWith('trf_');
+  return html`<article class="receipt"><p class="receipt-title">${title}</p>${facts([
+    ['Amount', html`<strong class="balance">${moneyOf(amount, currency)}</strong>`],
+    ['Customer', owner && nameOf(owner)],
+    [isTransfer ? 'From account' : 'Account', account?.account_number],
+    ['To account', isTransfer && other?.account_number],
+    ['Balance after', balance !== undefined && html`<strong>${moneyOf(balance, currency)}</strong>`],
+    ['Still owed after', owed !== undefined && moneyOf(owed, currency)],
+    ['Reference', 'reference' in posting && posting.reference],
+    ['Description', description],
+    ['Accepted', fullTimeOf(created_at)],
+    ['Receipt number', html`<code>${id}</code>`],
+  ])}</article>`;
+}
+
+/** One key goes on: the link has the focus. */
+export function next(text: string): Html {
+  return html`<a role="button" autofocus href="${counterUrl}">${text}</a>`;
+}

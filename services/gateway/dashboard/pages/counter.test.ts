@@ -1,0 +1,268 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Answer } from '../../test/test-app.ts';
+import { ids, ok, refused, samples } from '../../test/test-app.ts';
+import { testDashboard } from '../test/test-dashboard.ts';
+
+/** The counter without a browser: who sees a form, what is sent under which key, and what is said of every outcome. */
+let made: Awaited<ReturnType<typeof testDashboard>>;
+let answers: Record<string, Answer | ((data: Record<string, unknown>) => Answer)>;
+
+const url = '/admin/ui/counter';
+const teller = 'clients:read accounts:read transactions:read transactions:write transfers:write';
+const masters: Record<string, object> = {
+  [ids.account]: samples.master,
+  [ids.other]: { ...samples.master, account_id: ids.other, account_number: 'LOA-2', account_type: 'Loan' },
+};
+const ledgers: Record<string, object> = {
+  [ids.account]: { ...samples.ledger, status: 'Active', balance: '1000.00', available_balance: '900.50' },
+  [ids.other]: {
+    ...samples.ledger,
+    account_id: ids.other,
+    account_number: 'LOA-2',
+    status: 'Active',
+    balance: '300.00',
+    available_balance: '300.00',
+  },
+};
+const frozen = { ...ledgers[ids.account], status: 'Frozen' };
+
+beforeAll(async () => {
+  made = await testDashboard(({ name, data }) => {
+    const answer = answers[name] ?? 'no_reply';
+    return typeof answer === 'function' ? answer(data) : answer;
+  });
+});
+beforeEach(() => {
+  made.sent.length = 0;
+  answers = {
+    get_client: ok(samples.client),
+    get_account: ({ account_id }) => ok(masters[String(account_id)]),
+    get_ledger_accounts: ({ account_ids }) => ok((account_ids as string[]).map((id) => ledgers[id])),
+    get_balance_by_number: refused('account_not_found'),
+    list_accounts: ok({ items: Object.values(masters) }),
+    search_records: ok([]),
+    search_postings: ok([]),
+    create_transaction: ok({ ...samples.transaction, amount: '1500.50' }),
+    get_transaction: ok({ ...samples.transaction, amount: '1500.50' }),
+  };
+});
+afterAll(() => made.app.close());
+
+const textOf = (page: string) =>
+  page
+    .replaceAll('\u00a0', '')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ');
+const hidden = (page: string, name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(page)?.[1] ?? '';
+const commands = () =>
+  made.sent.filter(({ headers }) => /command\.create_(transaction|transfer)\./.test(headers['ce_type'] ?? ''));
+
+/** From the form to its summary. */
+async function entered(kind: string, typed: Record<string, string>) {
+  const person = made.signedIn(teller);
+  const form = (await person.get(`${url}/${ids.account}/${kind}`)).body;
+  const key = hidden(form, 'idempotency_key');
+  const answer = await person.post(`${url}/${ids.account}/${kind}`, {
+    csrf_token: person.session.csrf,
+    idempotency_key: key,
+    ...typed,
+  });
+  const of = new URL(answer.headers.location ?? '/', 'http://bank.example').searchParams.get('of') ?? '';
+  const confirm = () => person.post(`${url}/summary`, { csrf_token: person.session.csrf, of });
+  return { ...person, key, of, answer, confirm };
+}
+
+describe('the form', () => {
+  it('shows name, status and what is available before, and only what the person may do', async () => {
+    const { body } = await made.signedIn(teller).get(`${url}/${ids.account}/deposit`);
+    expect(textOf(body)).toContain('Customer x Account SAV-1 , Savings Status Active Available 900.50 USD');
+    for (const kind of ['deposit', 'withdrawal', 'transfer', 'repayment'])
+      expect(body).toContain(`href="${url}/${ids.account}/${kind}"`);
+    const cash = (await made.signedIn('accounts:read transactions:write').get(`${url}/${ids.account}/deposit`)).body;
+    expect([cash.includes('/withdrawal"'), cash.includes('/transfer"')]).toEqual([true, false]);
+  });
+
+  it('is not there for whoever lacks the scope, nor a way to it', async () => {
+    const reader = made.signedIn('clients:read accounts:read transactions:read');
+    for (const path of ['', `/${ids.account}/deposit`, `/${ids.account}/transfer`])
+      expect((await reader.get(`${url}${path}`)).statusCode, path).toBe(403);
+    answers['list_status_transitions'] = ok({ items: [] });
+    answers['list_entries'] = answers['list_holds'] = ok({ items: [] });
+    expect((await reader.get(`/admin/ui/accounts/${ids.account}`)).body).not.toContain(url);
+    expect((await made.signedIn(teller).get(`/admin/ui/accounts/${ids.account}`)).body).toContain(
+      `href="${url}/${ids.account}/deposit"`,
+    );
+    const posted = await made.signedIn('accounts:read transfers:write');
+    expect((await posted.post(`${url}/${ids.account}/deposit`, { csrf_token: posted.session.csrf })).statusCode).toBe(
+      403,
+    );
+  });
+
+  it('is not there for an account that is not Active, nor for cash on a loan', async () => {
+    answers['get_ledger_accounts'] = ok([frozen]);
+    const { body } = await made.signedIn(teller).get(`${url}/${ids.account}/deposit`);
+    expect(body).toContain('Account SAV-1 is Frozen');
+    expect(body).not.toContain('name="amount"');
+    answers['get_ledger_accounts'] = ok([ledgers[ids.other]]);
+    expect((await made.signedIn(teller).get(`${url}/${ids.other}/deposit`)).body).not.toContain('name="amount"');
+  });
+
+  it.each([
+    ['deposit', { amount: '1.500' }, 'Is this 1500, or 1.50?'],
+    ['transfer', { amount: '5', other_number: 'SAV-404' }, 'There is no account SAV-404'],
+    ['transfer', { amount: '5', other_number: 'sav-1' }, 'Choose another account'],
+  ])('%s says what is wrong with %j, and keeps what was entered', async (kind, typed, words) => {
+    const { answer } = await entered(kind, typed);
+    expect(answer.statusCode).toBe(400);
+    expect(textOf(answer.body)).toContain(words);
+    for (const value of Object.values(typed)) expect(answer.body).toContain(`value="${value}"`);
+    expect(commands()).toEqual([]);
+  });
+});
+
+describe('a deposit', () => {
+  it('is shown first, then done under the key of the form, and ends on a page that can be read again', async () => {
+    const { key, of, get, confirm } = await entered('deposit', {
+      amount: '1 500,50',
+      reference: ' slip 7 ',
+      description: '<b>',
+    });
+    const page = (await get(`${url}/summary?of=${of}`)).body;
+    expect(textOf(page)).toContain(
+      'Amount 1500.50 USD From Cash To SAV-1, Savings, x Available now 900.50 USD Available then 2401.00 USD Reference slip 7 Description &lt;b&gt;',
+    );
+    expect(commands()).toEqual([]);
+    const [first, second] = await Promise.all([confirm(), confirm()]);
+    expect([first.statusCode, first.headers.location, second.headers.location]).toEqual([
+      303,
+      `${url}/receipts/${ids.transaction}`,
+      `${url}/receipts/${ids.transaction}`,
+    ]);
+    const sent = commands();
+    expect(sent).toHaveLength(2);
+    // One id: the ledger does it once.
+    expect(new Set(sent.map(({ headers }) => headers['ce_id'])).size).toBe(1);
+    expect(sent[0]?.headers['idempotency-key']).toBe(key);
+    expect(JSON.parse(String(sent[0]?.value))).toMatchObject({
+      account_id: ids.account,
+      transaction_type: 'Deposit',
+      amount: '1500.5',
+      currency: 'USD',
+      reference: 'slip 7',
+      description: '<b>',
+    });
+  });
+
+  it('cannot be confirmed by a link or a form of anybody else', async () => {
+    const { of, session, post } = await entered('deposit', { amount: '5' });
+    expect((await post(`${url}/summary`, { of })).statusCode).toBe(403);
+    expect((await post(`${url}/summary`, { csrf_token: session.csrf, of: `${of.slice(0, -4)}AAAA` })).statusCode).toBe(
+      404,
+    );
+    expect((await made.signedIn(teller).get(`${url}/summary?of=made-up`)).statusCode).toBe(404);
+    expect(commands()).toEqual([]);
+  });
+});
+
+describe('what is not known', () => {
+  it.each([
+    ['accepted, without a reply', 'no_reply'],
+    ['perhaps never accepted', 'unacknowledged'],
+    ['not sent, where an earlier click may have been', 'not_sent'],
+    ['answered with what cannot be read', 'malformed'],
+  ] as const)('%s: the page says so, and asks again under the same key', async (_case, answer) => {
+    answers['create_transaction'] = answer;
+    const { of, get, confirm } = await entered('deposit', { amount: '5' });
+    const unknown = await confirm();
+    expect(unknown.headers.location).toBe(`${url}/outcome?of=${of}`);
+    // Readable while nothing of the bank answers.
+    answers['get_account'] = 'not_sent';
+    const page = (await get(`${url}/outcome?of=${of}`)).body;
+    for (const text of ['Not known yet', 'Do not enter it a second time', '5.00 USD', 'SAV-1', 'Ask again'])
+      expect(textOf(page)).toContain(text);
+    expect(hidden(page, 'of')).toBe(of);
+    answers['create_transaction'] = ok(samples.transaction);
+    expect((await confirm()).headers.location).toBe(`${url}/receipts/${ids.transaction}`);
+    expect(new Set(commands().map(({ headers }) => headers['ce_id'])).size).toBe(1);
+  });
+});
+
+describe('a refusal', () => {
+  it.each([
+    ['insufficient_funds', 'There is not enough money in account SAV-1: 900.50 USD can be taken from it.'],
+    ['inactive_account', 'Account SAV-1 is Frozen: no money can be moved'],
+    ['balance_limit_exceeded', 'would hold more than an account can'],
+    ['deadline_exceeded', 'will not do it later. Enter it again.'],
+    ['idempotency_key_reused', 'has been used for something else already'],
+  ] as const)('%s is told in words, on a form with a new key', async (code, words) => {
+    answers['create_transaction'] = refused(code, 'words of the API');
+    const { key, confirm } = await entered('withdrawal', { amount: '5', reference: 'slip 8' });
+    if (code === 'inactive_account') answers['get_ledger_accounts'] = ok([frozen]);
+    const { body, statusCode } = await confirm();
+    expect(statusCode).toBeGreaterThanOrEqual(400);
+    expect(textOf(body)).toContain(words);
+    expect(body).not.toContain('words of the API');
+    expect(body).not.toContain(code);
+    if (code === 'inactive_account') return;
+    expect(body).toContain('value="slip 8"');
+    expect(hidden(body, 'idempotency_key')).not.toBe(key);
+  });
+});
+
+describe('a loan repayment', () => {
+  it('goes from the customer’s account to the loan, also where the counter was opened with the loan', async () => {
+    answers['get_balance_by_number'] = ({ account_number }) =>
+      ok({
+        account_id: account_number === 'LOA-2' ? ids.other : ids.account,
+        account_number,
+        balance: '1',
+        currency: 'USD',
+      });
+    answers['create_transfer'] = ok(samples.transfer);
+    const { get, of, confirm } = await entered('repayment', { amount: '100', other_number: 'loa-2' });
+    expect(textOf((await get(`${url}/summary?of=${of}`)).body)).toContain(
+      'From SAV-1, Savings, x To LOA-2, Loan, x Available now 900.50 USD Available then 800.50 USD Still owed now 300.00 USD',
+    );
+    expect((await confirm()).headers.location).toBe(`${url}/receipts/${ids.transfer}`);
+    const { session, post } = made.signedIn(teller);
+    const answer = await post(`${url}/${ids.other}/repayment`, {
+      csrf_token: session.csrf,
+      idempotency_key: 'k',
+      amount: '100',
+      other_number: 'SAV-1',
+    });
+    await post(`${url}/summary`, {
+      csrf_token: session.csrf,
+      of: new URL(answer.headers.location ?? '', 'http://x').searchParams.get('of') ?? '',
+    });
+    for (const { value } of commands())
+      expect(JSON.parse(String(value))).toMatchObject({
+        from_account_id: ids.account,
+        to_account_id: ids.other,
+        amount: '100',
+      });
+    expect(commands()).toHaveLength(2);
+  });
+});
+
+describe('the start', () => {
+  const hit = (kind: 'client' | 'account', id: string) => ({
+    kind,
+    id,
+    title: 't',
+    subtitle: 's',
+    matched: 'name',
+    created_at: samples.client.created_at,
+  });
+
+  it('finds a customer by name and leads from a number to its form', async () => {
+    const { get } = made.signedIn(teller);
+    answers['search_records'] = ok([hit('client', ids.client)]);
+    const { body } = await get(`${url}?q=x`);
+    expect(body).toContain(`href="${url}/${ids.account}/deposit"`);
+    expect(body).toContain(`href="${url}/${ids.other}/repayment"`);
+    answers['search_records'] = ({ q }) => ok(q === 'SAV-1' ? [hit('account', ids.account)] : []);
+    expect((await get(`${url}?q=sav-1`)).headers.location).toBe(`${url}/${ids.account}/deposit`);
+    expect((await get(`${url}?q=nobody`)).body).toContain('Nobody and no account was found');
+  });
+});

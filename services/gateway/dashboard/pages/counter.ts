@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import type { Account, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import { ApiRefused } from '../api.ts';
+import { typedAmount } from '../html/amounts.ts';
+import type { Wrong } from '../html/forms.ts';
+import { enteredIn, idempotencyKeyOf } from '../html/forms.ts';
+import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
+import { accountByNumber } from './account-by-number.ts';
+import { waitingFor } from './approval-views.ts';
+import type { CounterKind, Instruction, Instructions } from './counter-instructions.ts';
+import {
+  counterKinds,
+  createInstructions,
+  directionOf,
+  hasOther,
+  idOfPosting,
+  kinds,
+  refusalText,
+  requestOf,
+} from './counter-instructions.ts';
+import { addReceipt } from './counter-receipt.ts';
+import { ownedOf, startCounter } from './counter-start.ts';
+import type { Owned } from './counter-views.ts';
+import { counterForm, counterUrl, next, summary, unknownOutcome } from './counter-views.ts';
+
+export interface CounterOptions extends Pick<FrameOptions, 'origin'> {
+  /** Of the sessions: what one gateway has sealed every other one opens. */
+  secrets: readonly string[];
+}
+
+/**
+ * The counter: from a customer by a form and a summary to a receipt. Every form answers with the address of a page, but
+ * where it is refused; what moves money does it under the key that was made with the form, so that nothing is done
+ * twice.
+ */
+export function addCounter(app: FastifyInstance, { secrets, origin }: CounterOptions): void {
+  const instructions = createInstructions(secrets);
+  addPage(app, counterUrl, { title: 'Counter', scope: null }, startCounter);
+  for (const kind of counterKinds) {
+    const page = { title: kinds[kind].title, scope: kinds[kind].scope } as const;
+    const url = `${counterUrl}/:account_id/${kind}`;
+    addPage(app, url, page, async (visit) =>
+      showForm(visit, kind, await ownedOf(visit, visit.params['account_id'] ?? ''), new URLSearchParams(), {}),
+    );
+    addForm(app, url, page, (visit) => takeForm(visit, kind, instructions), { origin });
+  }
+  addConfirmation(app, instructions, origin);
+  addReceipt(app);
+}
+
+async function showForm(
+  visit: Visit,
+  kind: CounterKind,
+  owned: Owned,
+  values: URLSearchParams,
+  wrong: Wrong,
+): Promise<Shown> {
+  const { client_id, account_id } = owned.account;
+  const siblings = hasOther(kind)
+    ? (await visit.api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, status: 'Active', limit: '50' })}`))
+        .data
+    : [];
+  const content = counterForm(visit.person, {
+    kind,
+    owned,
+    siblings: siblings.filter((one) => one.account_id !== account_id),
+    values,
+    wrong,
+  });
+  return { content };
+}
+
+/** What was entered, as an instruction: to the page that shows it, or the form again with what is wrong. */
+async function takeForm(visit: Visit, kind: CounterKind, instructions: Instructions): Promise<Shown> {
+  const { fields, actor } = visit;
+  const owned = await ownedOf(visit, visit.params['account_id'] ?? '');
+  const { account } = owned;
+  const amount = typedAmount(fields.get('amount') ?? '', account.currency);
+  const other = hasOther(kind) ? await otherOf(visit, kind, account) : undefined;
+  const wrong = {
+    ...(other && 'wrong' in other && { other_number: other.wrong }),
+    ...('wrong' in amount && { amount: amount.wrong }),
+  };
+  if ('wrong' in amount || (other && 'wrong' in other))
+    return { ...(await showForm(visit, kind, owned, fields, { fields: wrong })), status: 400 };
+  const { reference = '', description = '' } = enteredIn(['reference', 'description'], fields);
+  const instruction: Instruction = {
+    actor,
+    kind,
+    account_id: account.account_id,
+    account_number: account.account_number,
+    amount: amount.amount,
+    currency: account.currency,
+    reference,
+    description,
+    idempotency_key: idempotencyKeyOf(fields) ?? randomUUID(),
+    ...(other && {
+      other_id: other.account.account_id,
+      other_number: other.account.account_number,
+      from_other: kind === 'repayment' && account.account_type === 'Loan',
+    }),
+  };
+  return { goTo: `${counterUrl}/summary?${new URLSearchParams({ of: instructions.seal(instruction) })}` };
+}
+
+/** The other account by the number that was entered, or what is wrong with it. */
+async function otherOf(
+  { api, fields }: Visit,
+  kind: CounterKind,
+  account: Account,
+): Promise<{ account: Account } | { wrong: string }> {
+  const number = (fields.get('other_number') ?? '').trim().toUpperCase();
+  if (number === '') return { wrong: 'Enter the number of the account.' };
+  if (number === account.account_number) return { wrong: refusalText('same_account', {}) };
+  const other = await accountByNumber(api, number);
+  if (other === undefined) return { wrong: `There is no account ${number}. Check the number.` };
+  const isLoan = other.account_type === 'Loan';
+  if (kind === 'repayment' && account.account_type !== 'Loan' && !isLoan)
+    return { wrong: `Account ${number} is not a loan: use a transfer.` };
+  if (kind === 'repayment' && account.account_type === 'Loan' && isLoan)
+    return { wrong: `Account ${number} is a loan: no money can be taken from it.` };
+  if (other.currency !== account.currency)
+    return { wrong: refusalText('currency_mismatch', { from: account, to: other }) };
+  return { account: other };
+}
+
+/** Nobody's, or of somebody else. */
+const unreadable: Shown = {
+  status: 404,
+  title: 'Not found',
+  content: html`<p role="alert">This page is not yours, or can no longer be read. Nothing was done by opening it.</p>
+${next('To the counter')}`,
+};
+
+function addConfirmation(app: FastifyInstance, instructions: Instructions, origin: string): void {
+  const url = `${counterUrl}/summary`;
+  addPage(app, url, { title: 'Is this right?', scope: null }, async (visit) => {
+    const sealed = visit.query.get('of') ?? '';
+    const instruction = instructions.open(sealed, visit.actor);
+    if (!instruction) return unreadable;
+    const { own, other } = await partiesOf(visit, instruction);
+    const title = `${kinds[instruction.kind].title}: is this right?`;
+    return { title, content: summary(visit.person, sealed, instruction, own, other) };
+  });
+  addForm(
+    app,
+    url,
+    { title: 'Counter', scope: null },
+    async (visit) => {
+      const sealed = visit.fields.get('of') ?? '';
+      const instruction = instructions.open(sealed, visit.actor);
+      return instruction ? carryOut(visit, sealed, instruction) : unreadable;
+    },
+    { origin },
+  );
+  addPage(app, `${counterUrl}/outcome`, { title: 'Not known yet', scope: null }, (visit) => {
+    const sealed = visit.query.get('of') ?? '';
+    const instruction = instructions.open(sealed, visit.actor);
+    return instruction ? { content: unknownOutcome(visit.person, sealed, instruction) } : unreadable;
+  });
+}
+
+async function partiesOf(
+  visit: Visit,
+  { account_id, other_id }: Instruction,
+): Promise<{ own: Owned; other: Owned | undefined }> {
+  const [own, other] = await Promise.all([
+    ownedOf(visit, account_id),
+    other_id === undefined ? undefined : ownedOf(visit, other_id),
+  ]);
+  return { own, other };
+}
+
+/**
+ * Asks the API, under the key of the form. Whatever is no answer about this posting leaves open what became of it: an
+ * earlier click may have been taken.
+ */
+async function carryOut(visit: Visit, sealed: string, instruction: Instruction): Promise<Shown> {
+  const unknown = { goTo: `${counterUrl}/outcome?${new URLSearchParams({ of: sealed })}` };
+  const { path, body } = requestOf(instruction);
+  try {
+    const { data } = await visit.api.post<Transaction | Transfer>(path, body, instruction.idempotency_key);
+    return (
+      waitingFor(data) ??
+      (data.status === 'Pending' ? unknown : { goTo: `${counterUrl}/receipts/${idOfPosting(data)}` })
+    );
+  } catch (error) {
+    if (!(error instanceof ApiRefused)) throw error;
+    if (error.status >= 500 || error.status === 408 || error.status === 429) return unknown;
+    if (error.status === 401) throw error;
+    return refused(visit, instruction, error);
+  }
+}
+
+/** The form again, with why it was refused; it has a new key, for the refusal is kept under the old one. */
+async function refused(visit: Visit, instruction: Instruction, { status, problem }: ApiRefused): Promise<Shown> {
+  const { kind, amount, reference, description, other_number = '' } = instruction;
+  const { own, other } = await partiesOf(visit, instruction);
+  const fields = Object.fromEntries(
+    (problem.errors ?? [])
+      .filter(({ field }) => field === 'reference' || field === 'description')
+      .map(({ field, message }) => [field, message]),
+  );
+  const direction = directionOf(instruction, { account: own.account, other: other?.account });
+  const wrong: Wrong = {
+    message: `It was refused, and nothing was moved. ${refusalText(problem.code, direction)}`,
+    fields,
+  };
+  const shown = await showForm(
+    visit,
+    kind,
+    own,
+    new URLSearchParams({ amount, reference, description, other_number }),
+    wrong,
+  );
+  return { ...shown, title: kinds[kind].title, status };
+}

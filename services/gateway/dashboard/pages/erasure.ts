@@ -1,0 +1,191 @@
+import type { FastifyInstance } from 'fastify';
+import type { Erasure } from '#libs/contracts/administration.ts';
+import type { Account, Client } from '#libs/contracts/resources.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import type { ApiProblem } from '../api.ts';
+import type { Wrong } from '../html/forms.ts';
+import { confirmation, once, problem, unconfirmed } from '../html/forms.ts';
+import type { Shown, Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
+import { facts, fullTimeOf, idLink, moneyText, statusOf, table, timeOf } from '../html/show.ts';
+import { numbersOf } from './account-numbers.ts';
+import { nameOf } from './client-views.ts';
+import type { TaskOptions } from './tasks.ts';
+import { addTask } from './tasks.ts';
+
+/**
+ * The erasure of a client: what it takes away for good, what stands against it, the summary, and
+ * what it has replaced.
+ */
+
+const clientUrl = (clientId: string) => `/admin/ui/clients/${clientId}`;
+const urlOf = (clientId: string) => `${clientUrl(clientId)}/erasure`;
+
+export function addErasure(app: FastifyInstance, options: TaskOptions): void {
+  const page = { title: 'Erase a client', scope: 'clients:erase' } as const;
+  const task = addTask(
+    app,
+    { name: 'erasure', ...page, isDangerous: true, done: (data) => erased(data as Erasure), refusal: standsAgainst },
+    options,
+  );
+  const url = urlOf(':client_id');
+  addPage(app, url, page, async (visit) => formOf(visit, await clientOf(visit), {}));
+  addForm(
+    app,
+    url,
+    page,
+    async (visit) => {
+      const client = await clientOf(visit);
+      const wrong = unconfirmed(visit.fields);
+      if (wrong) {
+        visit.logRefused();
+        return { status: 400, ...(await formOf(visit, client, wrong)) };
+      }
+      const { client_id } = client;
+      return task.summarise(visit, {
+        path: `/admin/clients/${client_id}/erasure`,
+        body: {},
+        facts: [
+          ['Client', nameOf(client)],
+          ['Phone', client.contact_number],
+          ['E-mail', client.email],
+        ],
+        changes: [
+          { what: 'Names, contacts and texts', before: 'kept', after: 'erased' },
+          { what: 'Amounts, account numbers and dates', before: 'kept', after: 'kept' },
+        ],
+        warning: 'What is erased cannot be brought back by anybody.',
+        button: 'Erase this client for good',
+        form: urlOf(client_id),
+        entered: {},
+      });
+    },
+    options,
+  );
+}
+
+/** On the client's page, at its top. */
+export function erasureNotice({ erased_at }: Client): Html {
+  return html`${erased_at !== undefined && html`<p class="notice" role="status">This client was erased (${fullTimeOf(erased_at)}). Nothing of them can be changed any more.</p>`}`;
+}
+
+/** The way to it, from the client's page. */
+export function erasureAction({ client_id, erased_at }: Client, { scopes }: Person): Html {
+  return html`${erased_at === undefined && scopes.has('clients:erase') && html`<p><a href="${urlOf(client_id)}">Erase this client</a></p>`}`;
+}
+
+const idIn = ({ params }: Visit) => encodeURIComponent(params['client_id'] ?? '');
+const clientOf = async (visit: Visit) => (await visit.api.get<Client>(`/clients/${idIn(visit)}`)).data;
+
+async function accountsOf({ api, person }: Visit, client_id: string): Promise<Account[]> {
+  if (!person.scopes.has('accounts:read')) return [];
+  return (await api.get<Account[]>(`/accounts?${new URLSearchParams({ client_id, limit: '100' })}`)).data;
+}
+
+/** What a clerk can see against it beforehand. When something was booked last, the bank looks up itself. */
+function hindrance({ status, balance, account_type }: Account): string {
+  const isEmpty = !/[1-9]/.test(balance);
+  return [
+    ...(status === 'Inactive' ? [] : [status === 'Frozen' ? 'unfreeze and deactivate it' : 'deactivate it']),
+    ...(isEmpty ? [] : [account_type === 'Loan' ? 'have the loan paid back' : 'pay the money out']),
+  ].join(', ');
+}
+
+async function formOf(visit: Visit, client: Client, wrong: Wrong): Promise<Shown & { content: Html }> {
+  const title = `Erase ${nameOf(client)}`;
+  if (client.erased_at !== undefined) return { title, content: erasureNotice(client) };
+  const accounts = await accountsOf(visit, client.client_id);
+  return {
+    title,
+    content: html`<p>An erasure replaces the names, contacts and texts of a client for good, everywhere in the bank. Amounts, account
+numbers and dates stay, because the books need them. Programs of the client lose their access. Do it only when the client has asked
+for it and no law has the bank keep the data.</p>
+${facts([
+  ['Client', idLink(client.client_id, nameOf(client))],
+  ['Phone', client.contact_number],
+  ['E-mail', client.email],
+])}
+${accounts.length > 0 && html`<h2>Accounts</h2>${accountTable(accounts)}<p class="quiet">Besides, the last booking on each of them must be longer ago than the bank keeps data by law; that is checked when you confirm.</p>`}
+<form class="narrow" method="post" action="${urlOf(client.client_id)}">${csrfField(visit.person.csrf)}${once()}${problem(wrong)}
+${confirmation(`${nameOf(client)} has asked to be erased`, wrong)}
+<div class="actions"><button>Continue</button> <a href="${clientUrl(client.client_id)}">Cancel</a></div>
+</form>`,
+  };
+}
+
+function accountTable(accounts: readonly Account[]): Html {
+  return table<Account>(
+    'Accounts',
+    [
+      { title: 'Account', show: (row) => html`<strong>${idLink(row.account_id, row.account_number)}</strong>` },
+      { title: 'Status', show: (row) => statusOf(row.status) },
+      { title: 'Balance', isNumber: true, show: (row) => `${moneyText(row.balance, row.currency)} ${row.currency}` },
+      { title: 'First', show: (row) => html`<strong>${hindrance(row)}</strong>` },
+    ],
+    accounts,
+    '',
+  );
+}
+
+const reasons: Record<string, string> = {
+  not_inactive: 'deactivate it (a frozen one must be unfrozen first)',
+  has_money: 'pay the money out, or have the loan paid back',
+  within_retention: 'the bank must keep its data for longer',
+};
+
+interface Kept {
+  account_id: string;
+  reasons: string[];
+  kept_until?: string;
+}
+
+/** Each account that must be kept, and what to do about it. */
+async function standsAgainst({ code, details }: ApiProblem, visit: Visit): Promise<Html | undefined> {
+  if (code !== 'erasure_refused') return undefined;
+  const kept = (details?.['accounts'] ?? []) as Kept[];
+  const numbers = await numbersOf(
+    visit,
+    kept.map(({ account_id }) => account_id),
+  );
+  return html`Accounts of this client stand against it:<ul>${kept.map(
+    (one) =>
+      html`<li>${idLink(one.account_id, numbers.get(one.account_id))}: ${one.reasons.map((reason) => reasons[reason] ?? reason).join('; ')}${one.kept_until !== undefined && ` (until ${one.kept_until.slice(0, 10)})`}</li>`,
+  )}</ul>`;
+}
+
+function erased({ client_id, replaced, revoked_keys, remaining }: Erasure): Shown {
+  return {
+    title: 'The client was erased',
+    content: html`<p class="notice" role="status">It was done, and cannot be undone. <a href="${clientUrl(client_id)}">What is left of the client</a></p>
+${facts([
+  ['Texts of transactions', String(replaced.transactions)],
+  ['Notes on accounts', String(replaced.status_notes)],
+  ['Approvals', String(replaced.approvals)],
+  ['Audit records', String(replaced.audit_records)],
+  ['Answers kept for repeats', String(replaced.kept_replies)],
+  ['API keys revoked', String(revoked_keys)],
+])}
+${remaining.length > 0 && keptForAWhile(remaining)}`,
+  };
+}
+
+function keptForAWhile(remaining: Erasure['remaining']): Html {
+  const last = remaining
+    .flatMap(({ gone_at }) => gone_at ?? [])
+    .sort()
+    .at(-1);
+  return html`${last !== undefined && html`<p>Copies that the bank keeps for a while are gone on ${last.slice(0, 10)} at the latest.</p>`}
+<details><summary>Where these copies are</summary>${table<Erasure['remaining'][number]>(
+    'Copies that are kept for a while',
+    [
+      { title: 'Where', show: ({ place }) => place },
+      { title: 'What', show: ({ holds }) => html`<span class="text">${holds}</span>` },
+      { title: 'Gone at the latest', show: ({ gone_at }) => (gone_at === null ? 'ask operations' : timeOf(gone_at)) },
+    ],
+    remaining,
+    '',
+  )}</details>`;
+}

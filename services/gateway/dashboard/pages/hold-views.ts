@@ -1,0 +1,158 @@
+import type { Hold } from '#libs/contracts/holds.ts';
+import type { Account } from '#libs/contracts/resources.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { sumText } from '../html/amounts.ts';
+import type { Field, Wrong } from '../html/forms.ts';
+import { inputOf, once, problem } from '../html/forms.ts';
+import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
+import type { Sorting } from '../html/lists.ts';
+import { facts, fullTimeOf, idLink, idText, moneyText, statusOf, table, timeOf } from '../html/show.ts';
+import { nameOf } from './client-views.ts';
+import { availableOf } from './counter-instructions.ts';
+import type { Owned } from './counter-views.ts';
+import { customer } from './counter-views.ts';
+
+/** The pages of holds: money of an account that is set aside for later. */
+
+export const holdUrl = (holdId: string) => `/admin/ui/holds/${holdId}`;
+export const holdsUrl = (accountId: string) => `/admin/ui/accounts/${accountId}/holds`;
+
+export const moneyOf = (amount: string, currency: string) => `${moneyText(amount, currency)} ${currency}`;
+
+/** What of it is still held, or would be if it were Active. */
+export const leftOf = ({ amount, captured_amount, currency }: Hold): string =>
+  sumText(amount, captured_amount, currency, -1n);
+
+export function holdTable(rows: readonly Hold[], sort?: Sorting): Html {
+  return table<Hold>(
+    'Holds',
+    [
+      {
+        title: 'Placed',
+        ...(sort && { sort }),
+        show: ({ hold_id, created_at }) => idLink(hold_id, timeOf(created_at)),
+      },
+      { title: 'Status', show: ({ status }) => statusOf(status) },
+      { title: 'Amount', isNumber: true, show: ({ amount, currency }) => moneyOf(amount, currency) },
+      { title: 'Captured', isNumber: true, show: (row) => moneyOf(row.captured_amount, row.currency) },
+      { title: 'Until', show: ({ expires_at }) => timeOf(expires_at) },
+      { title: 'Reference', show: ({ reference }) => html`<span class="long">${reference}</span>` },
+      { title: 'Description', show: ({ description }) => html`<span class="text">${description}</span>` },
+    ],
+    rows,
+    'No hold fits.',
+  );
+}
+
+/** What the account can pay, and what of it is held. */
+function availableFacts(account: Account): Html {
+  const held = sumText(account.balance, availableOf(account), account.currency, -1n);
+  return facts([
+    ['Held', moneyOf(held, account.currency)],
+    ['Available', html`<strong>${moneyOf(availableOf(account), account.currency)}</strong>`],
+  ]);
+}
+
+const mayHold = ({ account_type, status }: Account, { scopes }: Person): boolean =>
+  scopes.has('holds:write') && status === 'Active' && account_type !== 'Loan';
+
+export function placeAction(account: Account, person: Person): Html {
+  return html`${mayHold(account, person) && html`<p class="actions"><a role="button" class="secondary" href="${holdsUrl(account.account_id)}/new">Hold money</a></p>`}`;
+}
+
+/** On the account's own page: what is held now, or the way to hold something. */
+export function holdSection(account: Account, holds: readonly Hold[], more: boolean, person: Person): Html {
+  if (holds.length === 0 && !mayHold(account, person)) return html``;
+  return html`<h2>Holds</h2>${holds.length > 0 ? html`${availableFacts(account)}${holdTable(holds)}` : html`<p role="status">Nothing is held.</p>`}
+${more && html`<p><a href="${holdsUrl(account.account_id)}">All holds</a></p>`}${placeAction(account, person)}`;
+}
+
+/** One hold: what there is of it, and what can be done with it. */
+export function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Person): Html {
+  const { hold_id, currency, status } = hold;
+  const mayCapture = scopes.has('transactions:write') || scopes.has('transfers:write');
+  const isOpen = status === 'Active' && scopes.has('holds:write');
+  return html`${facts([
+    ['Status', statusOf(status)],
+    ['Amount', html`<strong class="balance">${moneyOf(hold.amount, currency)}</strong>`],
+    ['Captured', moneyOf(hold.captured_amount, currency)],
+    ['Still held', status === 'Active' && html`<strong>${moneyOf(leftOf(hold), currency)}</strong>`],
+    ['Customer', owner && idLink(owner.client_id, nameOf(owner))],
+    [
+      'Account',
+      html`${idLink(account.account_id, account.account_number)}, ${account.account_type}, ${statusOf(account.status)}`,
+    ],
+    ['Reference', hold.reference],
+    ['Description', hold.description],
+    ['Placed', fullTimeOf(hold.created_at)],
+    [status === 'Active' ? 'Held until' : 'Was held until at most', fullTimeOf(hold.expires_at)],
+    ['Id', idText(hold_id)],
+  ])}
+${
+  isOpen &&
+  html`<p class="actions">${mayCapture && html`<a role="button" href="${holdUrl(hold_id)}/capture">Capture</a> `}<a role="button" class="secondary" href="${holdUrl(hold_id)}/release">Release</a></p>
+<p class="quiet">To capture is to take the money, or a part of it. To release is to let the customer have it again.</p>`
+}
+<p><a href="${holdsUrl(account.account_id)}">All holds of the account</a></p>`;
+}
+
+const texts: readonly Field[] = [
+  { name: 'reference', label: 'Reference', maxLength: 100, hint: 'Your slip or voucher number, if there is one.' },
+  { name: 'description', label: 'Description', maxLength: 255, hint: 'Why it is held.' },
+];
+const amountField = (currency: string, hint = 'As you write it: 1500, 1,500 or 1 500,50.'): Field => ({
+  name: 'amount',
+  label: `Amount in ${currency}`,
+  isRequired: true,
+  inputMode: 'decimal',
+  maxLength: 40,
+  hint,
+});
+
+/** With the keyboard on the first field that was not taken, else on the amount. */
+function inputsOf(fields: readonly Field[], values: URLSearchParams, wrong: Wrong): Html {
+  const first = fields.find(({ name }) => wrong.fields?.[name] !== undefined)?.name ?? 'amount';
+  return html`${fields.map((field) => inputOf({ ...field, isFocused: field.name === first }, values, wrong))}`;
+}
+
+export const mostDays = 30;
+
+export function placeForm(person: Person, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
+  const { account } = owned;
+  if (!mayHold(account, person))
+    return html`${customer(owned)}<p class="notice wrong" role="status">${account.account_type === 'Loan' ? 'Nothing can be held of a loan.' : 'Money can be held of an active account only.'}</p>
+<p><a role="button" href="/admin/ui/accounts/${account.account_id}">To the account</a></p>`;
+  const until = {
+    name: 'until',
+    label: 'Held until the end of (day)',
+    type: 'date',
+    isRequired: true,
+    hint: `Within the next ${mostDays} days. From then on it is not held any more, by itself.`,
+  } as const;
+  return html`${customer(owned)}
+<form class="narrow" method="post" action="${holdsUrl(account.account_id)}/new">${csrfField(person.csrf)}${once()}${problem(wrong)}
+${inputsOf([amountField(account.currency), until, ...texts], values, wrong)}
+<div class="actions"><button>Continue</button> <a href="/admin/ui/accounts/${account.account_id}">Cancel</a></div>
+</form>`;
+}
+
+export function captureForm(person: Person, hold: Hold, owned: Owned, values: URLSearchParams, wrong: Wrong): Html {
+  const { scopes } = person;
+  const to = {
+    name: 'to_number',
+    label: 'To account',
+    maxLength: 40,
+    isRequired: !scopes.has('transactions:write'),
+    hint: scopes.has('transactions:write') ? 'Its number. Empty: paid out in cash.' : 'Its number.',
+  };
+  const keep = html`<label><input type="checkbox" name="keep" value="yes"${values.get('keep') === 'yes' && html` checked`}> If something is left, it stays held</label>`;
+  const left = `${moneyOf(leftOf(hold), hold.currency)} are still held.`;
+  return html`${customer(owned)}
+<form class="narrow" method="post" action="${holdUrl(hold.hold_id)}/capture">${csrfField(person.csrf)}${once()}${problem(wrong)}
+${inputsOf([amountField(hold.currency, left), ...(scopes.has('transfers:write') ? [to] : []), { name: 'description', label: 'Description', maxLength: 255, hint: 'Stands on the statement. Empty: that of the hold.' }], values, wrong)}
+${keep}
+<div class="actions"><button>Continue</button> <a href="${holdUrl(hold.hold_id)}">Cancel</a></div>
+</form>`;
+}

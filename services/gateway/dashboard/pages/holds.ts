@@ -1,0 +1,317 @@
+import type { FastifyInstance } from 'fastify';
+import type { CapturedHold, Hold } from '#libs/contracts/holds.ts';
+import { holdStatus } from '#libs/contracts/holds.ts';
+import type { Account } from '#libs/contracts/resources.ts';
+import { html } from '#libs/service/html.ts';
+import { sumText, typedAmount } from '../html/amounts.ts';
+import type { CsvColumn } from '../html/csv.ts';
+import { csvOf } from '../html/csv.ts';
+import { dayOf, endOf, zoneText } from '../html/formats.ts';
+import type { Wrong } from '../html/forms.ts';
+import { enteredIn } from '../html/forms.ts';
+import type { Visit } from '../html/frame.ts';
+import { addDownload, addForm, addPage } from '../html/frame.ts';
+import type { List } from '../html/lists.ts';
+import { keptFilters, parametersOf, showList } from '../html/lists.ts';
+import { plainMoney } from '../html/show.ts';
+import { accountByNumber } from './account-by-number.ts';
+import { accountParts } from './account-views.ts';
+import { accountOf } from './accounts.ts';
+import { nameOf } from './client-views.ts';
+import { availableOf, idOfPosting, refusalText } from './counter-instructions.ts';
+import { ownedOf } from './counter-start.ts';
+import { counterUrl } from './counter-views.ts';
+import {
+  captureForm,
+  holdPage,
+  holdsUrl,
+  holdTable,
+  holdUrl,
+  leftOf,
+  moneyOf,
+  mostDays,
+  placeAction,
+  placeForm,
+} from './hold-views.ts';
+import type { TaskOptions } from './tasks.ts';
+import { addTask } from './tasks.ts';
+
+/** Holds: the list of an account, one hold, and to place, capture and release one. */
+export function addHolds(app: FastifyInstance, options: HoldOptions): void {
+  addList(app);
+  addPlacing(app, options);
+  addPage(app, holdUrl(':hold_id'), { title: 'Hold', scope: 'transactions:read' }, async (visit) => {
+    const hold = await holdOf(visit);
+    const said = ['placed', 'captured', 'released'].find((name) => visit.query.has(name));
+    return {
+      title: `Hold of ${moneyOf(hold.amount, hold.currency)}`,
+      content: html`${said !== undefined && html`<p class="notice" role="status">The hold was ${said}.</p>`}${holdPage(hold, await ownedOf(visit, hold.account_id), visit.person)}`,
+    };
+  });
+  addCapture(app, options);
+  addRelease(app, options);
+}
+
+export interface HoldOptions extends TaskOptions {
+  now: () => number;
+}
+
+const pathOf = ({ params }: Visit) => `/holds/${encodeURIComponent(params['hold_id'] ?? '')}`;
+const holdOf = async (visit: Visit): Promise<Hold> => (await visit.api.get<Hold>(pathOf(visit))).data;
+
+const columns: CsvColumn<Hold>[] = [
+  { title: 'hold_id', value: (row) => row.hold_id },
+  { title: 'created_at', value: (row) => row.created_at },
+  { title: 'status', value: (row) => row.status },
+  { title: 'amount', value: (row) => plainMoney(row.amount, row.currency) },
+  { title: 'captured_amount', value: (row) => plainMoney(row.captured_amount, row.currency) },
+  { title: 'currency', value: (row) => row.currency },
+  { title: 'expires_at', value: (row) => row.expires_at },
+  { title: 'reference', value: (row) => row.reference },
+  { title: 'description', value: (row) => row.description },
+];
+
+function addList(app: FastifyInstance): void {
+  const listOf = ({ params }: Visit): List<Hold> => {
+    const id = encodeURIComponent(params['account_id'] ?? '');
+    return {
+      url: holdsUrl(id),
+      path: `/accounts/${id}/holds`,
+      filters: [{ name: 'status', label: 'Status', options: holdStatus.options }],
+      hasCsv: true,
+      show: holdTable,
+    };
+  };
+  const page = { title: 'Holds', scope: 'transactions:read' } as const;
+  addPage(app, holdsUrl(':account_id'), page, async (visit) => {
+    const account = await accountOf(visit);
+    const { status = 200, content } = await showList(visit, listOf(visit));
+    return {
+      status,
+      title: `Holds of account ${account.account_number}`,
+      content: html`${accountParts(account.account_id, '/holds', visit.person)}${placeAction(account, visit.person)}${content}<p class="quiet">Times are ${zoneText()}.</p>`,
+    };
+  });
+  addDownload(app, `${holdsUrl(':account_id')}.csv`, page, (visit) => {
+    const list = listOf(visit);
+    return csvOf(visit.api, {
+      path: list.path,
+      parameters: parametersOf(list, keptFilters(list, visit.query)),
+      columns,
+    });
+  });
+}
+
+const dayMs = 86_400_000;
+
+function addPlacing(app: FastifyInstance, options: HoldOptions): void {
+  const page = { title: 'Hold money', scope: 'holds:write' } as const;
+  const task = addTask(
+    app,
+    {
+      name: 'hold',
+      ...page,
+      done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?placed` }),
+    },
+    options,
+  );
+  const url = `${holdsUrl(':account_id')}/new`;
+  const ownedIn = (visit: Visit) => ownedOf(visit, visit.params['account_id'] ?? '');
+  const dayIn = (days: number) => dayOf(options.now() + days * dayMs);
+  addPage(app, url, page, async (visit) => {
+    const before = task.enteredBefore(visit);
+    const values = before.size > 0 ? before : new URLSearchParams({ until: dayIn(7) });
+    return { content: placeForm(visit.person, await ownedIn(visit), values, {}) };
+  });
+  addForm(
+    app,
+    url,
+    page,
+    async (visit) => {
+      const owned = await ownedIn(visit);
+      const { account, owner } = owned;
+      const { account_id, account_number, currency } = account;
+      const amount = typedAmount(visit.fields.get('amount') ?? '', currency);
+      const { until = '', reference, description } = enteredIn(['until', 'reference', 'description'], visit.fields);
+      const isDay = /^\d{4}-\d\d-\d\d$/.test(until) && until >= dayIn(0) && until <= dayIn(mostDays);
+      if ('wrong' in amount || !isDay) {
+        const fields = {
+          ...('wrong' in amount && { amount: amount.wrong }),
+          ...(!isDay && { until: `Choose a day from ${dayIn(0)} to ${dayIn(mostDays)}.` }),
+        };
+        return { status: 400, content: placeForm(visit.person, owned, visit.fields, { fields }) };
+      }
+      const texts = { ...(reference && { reference }), ...(description && { description }) };
+      const after = sumText(availableOf(account), amount.amount, currency, -1n);
+      return task.summarise(visit, {
+        path: `/accounts/${account_id}/holds`,
+        body: { amount: amount.amount, currency, expires_at: endOf(until), ...texts },
+        facts: [
+          ['Amount', moneyOf(amount.amount, currency)],
+          ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+          ['Account', account_number],
+          ['Until the end of', until],
+          ...(reference ? [['Reference', reference] as [string, string]] : []),
+          ...(description ? [['Description', description] as [string, string]] : []),
+        ],
+        changes: [
+          {
+            what: `${account_number}: available`,
+            before: moneyOf(availableOf(account), currency),
+            after: moneyOf(after, currency),
+          },
+        ],
+        ...(after.startsWith('-') && { warning: refusalText('insufficient_funds', { from: account }) }),
+        button: `Hold ${moneyOf(amount.amount, currency)}`,
+        form: `${holdsUrl(account_id)}/new`,
+        entered: { amount: amount.amount, until, ...texts },
+      });
+    },
+    options,
+  );
+}
+
+/** What a capture has posted has a receipt, as everything at the counter. */
+function receiptOf(data: unknown): string {
+  const { transaction, transfer } = data as CapturedHold;
+  const posting = transfer ?? transaction;
+  return posting === undefined ? '/admin/ui' : `${counterUrl}/receipts/${idOfPosting(posting)}`;
+}
+
+function addCapture(app: FastifyInstance, options: HoldOptions): void {
+  const page = { title: 'Capture a hold', scope: 'holds:write' } as const;
+  const task = addTask(app, { name: 'capture', ...page, done: (data) => ({ goTo: receiptOf(data) }) }, options);
+  const url = `${holdUrl(':hold_id')}/capture`;
+  const show = async (visit: Visit, hold: Hold, values: URLSearchParams, wrong: Wrong) =>
+    captureForm(visit.person, hold, await ownedOf(visit, hold.account_id), values, wrong);
+  addPage(app, url, page, async (visit) => {
+    const hold = await holdOf(visit);
+    if (hold.status !== 'Active') return { goTo: holdUrl(hold.hold_id) };
+    const before = task.enteredBefore(visit);
+    const values = before.size > 0 ? before : new URLSearchParams({ amount: leftOf(hold) });
+    return { content: await show(visit, hold, values, {}) };
+  });
+  addForm(
+    app,
+    url,
+    page,
+    async (visit) => {
+      const { fields } = visit;
+      const hold = await holdOf(visit);
+      const { currency, hold_id } = hold;
+      const left = leftOf(hold);
+      const amount = typedAmount(fields.get('amount') ?? '', currency);
+      const isMore = 'amount' in amount && sumText(left, amount.amount, currency, -1n).startsWith('-');
+      const { to_number, description } = enteredIn(['to_number', 'description'], fields);
+      const { account, owner } = await ownedOf(visit, hold.account_id);
+      const to = to_number === undefined ? undefined : await destinationOf(visit, to_number, account);
+      const wrong = {
+        ...('wrong' in amount && { amount: amount.wrong }),
+        ...(isMore && { amount: `Only ${moneyOf(left, currency)} are still held.` }),
+        ...(to && 'wrong' in to && { to_number: to.wrong }),
+      };
+      if ('wrong' in amount || isMore || (to && 'wrong' in to))
+        return { status: 400, content: await show(visit, hold, fields, { fields: wrong }) };
+      const rest = sumText(left, amount.amount, currency, -1n);
+      const keeps = fields.get('keep') === 'yes' && /[1-9]/.test(rest);
+      const money = moneyOf(amount.amount, currency);
+      return task.summarise(visit, {
+        path: `/holds/${hold_id}/capture`,
+        body: {
+          amount: amount.amount,
+          final: !keeps,
+          ...(to && { to_account_id: to.account.account_id }),
+          ...(description && { description }),
+        },
+        facts: [
+          ['Amount', money],
+          ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+          ['From account', account.account_number],
+          ['To', to ? toText(to) : 'Cash'],
+          ['What is left then', `${moneyOf(rest, currency)}, ${keeps ? 'stays held' : 'is released'}`],
+          ...(description ? [['Description', description] as [string, string]] : []),
+        ],
+        changes: [
+          {
+            what: `${account.account_number}: balance`,
+            before: moneyOf(account.balance, currency),
+            after: moneyOf(sumText(account.balance, amount.amount, currency, -1n), currency),
+          },
+          {
+            what: `${account.account_number}: held by this hold`,
+            before: moneyOf(left, currency),
+            after: moneyOf(keeps ? rest : '0', currency),
+          },
+        ],
+        button: to ? `Capture ${money}` : `Pay out ${money}`,
+        form: `${holdUrl(hold_id)}/capture`,
+        entered: {
+          amount: amount.amount,
+          ...(fields.get('keep') === 'yes' && { keep: 'yes' }),
+          ...(to_number && { to_number }),
+          ...(description && { description }),
+        },
+      });
+    },
+    options,
+  );
+}
+
+interface Destination {
+  account: Account;
+  name: string | undefined;
+}
+
+const toText = ({ account: { account_number, account_type }, name }: Destination): string =>
+  `${account_number}, ${account_type}${name === undefined ? '' : `, ${name}`}`;
+
+/** The account that the money goes to, or what is wrong with it. */
+async function destinationOf(visit: Visit, typed: string, from: Account): Promise<Destination | { wrong: string }> {
+  const number = typed.toUpperCase();
+  if (number === from.account_number) return { wrong: refusalText('same_account', {}) };
+  const account = await accountByNumber(visit.api, number);
+  if (account === undefined) return { wrong: `There is no account ${number}. Check the number.` };
+  if (account.currency !== from.currency) return { wrong: refusalText('currency_mismatch', { from, to: account }) };
+  const { owner } = await ownedOf(visit, account.account_id);
+  return { account, name: owner && nameOf(owner) };
+}
+
+/** Nothing is entered: the way to it leads to the summary at once. */
+function addRelease(app: FastifyInstance, options: HoldOptions): void {
+  const page = { title: 'Release a hold', scope: 'holds:write' } as const;
+  const task = addTask(
+    app,
+    {
+      name: 'release',
+      ...page,
+      done: (data) => ({ goTo: `${holdUrl((data as Hold).hold_id)}?released` }),
+    },
+    options,
+  );
+  addPage(app, `${holdUrl(':hold_id')}/release`, page, async (visit) => {
+    const hold = await holdOf(visit);
+    const { account, owner } = await ownedOf(visit, hold.account_id);
+    const { hold_id, currency } = hold;
+    const left = leftOf(hold);
+    if (hold.status !== 'Active') return { goTo: holdUrl(hold_id) };
+    return task.summarise(visit, {
+      path: `/holds/${hold_id}/release`,
+      body: {},
+      facts: [
+        ['Amount', moneyOf(left, currency)],
+        ...(owner ? [['Customer', nameOf(owner)] as [string, string]] : []),
+        ['Account', account.account_number],
+      ],
+      changes: [
+        {
+          what: `${account.account_number}: available`,
+          before: moneyOf(availableOf(account), currency),
+          after: moneyOf(sumText(availableOf(account), left, currency, 1n), currency),
+        },
+      ],
+      button: `Release ${moneyOf(left, currency)}`,
+      form: holdUrl(hold_id),
+      entered: {},
+    });
+  });
+}

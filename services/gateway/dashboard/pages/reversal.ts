@@ -1,0 +1,189 @@
+import type { FastifyInstance } from 'fastify';
+import type { Account, Client, Transaction, Transfer } from '#libs/contracts/resources.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { sumText } from '../html/amounts.ts';
+import { timeText, zoneAt } from '../html/formats.ts';
+import type { Wrong } from '../html/forms.ts';
+import { enteredIn, inputOf, once, problem } from '../html/forms.ts';
+import type { Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
+import { idLink, moneyText } from '../html/show.ts';
+import { nameOf } from './client-views.ts';
+import { availableOf, refusalText } from './counter-instructions.ts';
+import { ownedOf } from './counter-start.ts';
+import type { Change, Entered, TaskOptions } from './tasks.ts';
+import { addTask, consequences } from './tasks.ts';
+
+/** The reversal of a transaction: what it will do, why, the summary, and the transaction that turns it around. */
+
+const urlOf = (transactionId: string) => `/admin/ui/transactions/${transactionId}/reversal`;
+
+export function addReversal(app: FastifyInstance, options: TaskOptions): void {
+  const page = { title: 'Reverse a transaction', scope: 'transactions:reverse' } as const;
+  const task = addTask(
+    app,
+    {
+      name: 'reversal',
+      title: 'Reversal',
+      scope: page.scope,
+      isDangerous: true,
+      done: (data) => ({ goTo: `/admin/ui/transactions/${(data as Transaction).transaction_id}?reversed` }),
+      refusal: ({ code, details }) =>
+        code === 'already_reversed' &&
+        html`It was reversed already${typeof details?.['reversal_transaction_id'] === 'string' && html`: ${idLink(details['reversal_transaction_id'], 'to its reversal')}`}.`,
+    },
+    options,
+  );
+  const path = urlOf(':transaction_id');
+  addPage(app, path, page, async (visit) => formOf(visit, await plannedOf(visit), task.enteredBefore(visit), {}));
+  addForm(
+    app,
+    path,
+    page,
+    async (visit) => {
+      const planned = await plannedOf(visit);
+      const { reason } = enteredIn(['reason'], visit.fields);
+      if (reason === undefined)
+        return { status: 400, ...formOf(visit, planned, visit.fields, { fields: { reason: 'Say why.' } }) };
+      if (planned.impossible !== undefined) return { status: 400, ...formOf(visit, planned, visit.fields, {}) };
+      const { transaction_id } = planned.original;
+      return task.summarise(visit, {
+        path: `/transactions/${transaction_id}/reversal`,
+        body: { reason },
+        facts: [...planned.facts, ['Reason', reason]],
+        changes: planned.changes,
+        warning: planned.warning,
+        button: `Reverse this ${planned.original.transaction_type}`,
+        form: urlOf(transaction_id),
+        entered: { reason },
+      });
+    },
+    options,
+  );
+}
+
+/** What can be reversed, as far as the posting itself says it. */
+const isReversible = (posting: Transaction | Transfer): boolean =>
+  posting.status === 'Completed' &&
+  !('reverses_transaction_id' in posting || 'reversed_by_transaction_id' in posting) &&
+  !('reverses_transfer_id' in posting || 'reversed_by_transfer_id' in posting);
+
+/** The way to it, from the page of the posting. `transactionId`: of a transfer, one of its two. */
+export function reversalAction(posting: Transaction | Transfer, transactionId: string, { scopes }: Person): Html {
+  return html`${scopes.has('transactions:reverse') && isReversible(posting) && html`<p class="actions"><a role="button" class="secondary" href="${urlOf(transactionId)}">Reverse</a></p>`}`;
+}
+
+interface Planned extends Pick<Entered, 'facts' | 'changes' | 'warning'> {
+  original: Transaction;
+  /** Why there is nothing to reverse. */
+  impossible?: string;
+}
+
+async function plannedOf(visit: Visit): Promise<Planned> {
+  const { data: original } = await visit.api.get<Transaction>(
+    `/transactions/${encodeURIComponent(visit.params['transaction_id'] ?? '')}`,
+  );
+  const parties = visit.person.scopes.has('accounts:read')
+    ? await Promise.all(
+        [original.account_id, original.counterparty_account_id].flatMap((id) =>
+          id === undefined ? [] : [ownedOf(visit, id)],
+        ),
+      )
+    : [];
+  const [own, other] = parties.map(({ account, owner }) => ({ ...account, owner }));
+  const facts: Entered['facts'] = [
+    ['What is reversed', `${original.transaction_type} of ${moneyOf(original)}`],
+    ['Accepted', `${timeText(original.created_at)} ${zoneAt(original.created_at)}`],
+    ...(original.description === null ? [] : [['Description', original.description] as [string, string]]),
+    ...(original.reference === null ? [] : [['Reference', original.reference] as [string, string]]),
+  ];
+  if (!isReversible(original)) return { original, facts, changes: [], impossible: impossibleBecause(original) };
+  const isLoanPayment = original.transaction_type === 'Loan Payment';
+  const gains = original.direction === 'debit';
+  const otherGains = original.direction === (isLoanPayment ? 'debit' : 'credit');
+  const rows = [
+    ...(own ? [changeOf(own, original, gains)] : []),
+    ...(other ? [changeOf(other, original, otherGains)] : []),
+  ];
+  const isCash = ['Deposit', 'Withdrawal'].includes(original.transaction_type);
+  // Of a Loan that was paid out the cash comes back with the debt.
+  const cash =
+    own && isCash
+      ? [
+          {
+            what: 'Cash of the bank',
+            before: '–',
+            after: `${moneyOf(original)} ${gains === isLoan(own) ? 'less' : 'more'}`,
+          },
+        ]
+      : [];
+  const warning = warningOf(rows);
+  return { original, facts, changes: [...rows.map(({ change }) => change), ...cash], ...(warning && { warning }) };
+}
+
+type Party = Account & { owner: Client | undefined };
+
+const isLoan = (account: Party | undefined): boolean => account?.account_type === 'Loan';
+const moneyOf = ({ amount, currency }: Pick<Transaction, 'amount' | 'currency'>): string =>
+  `${moneyText(amount, currency)} ${currency ?? ''}`.trim();
+
+function changeOf(account: Party, { amount }: Transaction, gains: boolean): { change: Change; account: Party } {
+  const { currency, account_number, owner } = account;
+  const before = isLoan(account) ? account.balance : availableOf(account);
+  const after = sumText(before, amount, currency, gains ? 1n : -1n);
+  const name = owner ? `, ${nameOf(owner)}` : '';
+  const what = `${account_number}${name}: ${isLoan(account) ? 'still owed' : 'available'}`;
+  const text = (value: string) => moneyOf({ amount: value, currency });
+  return { account, change: { what, before: text(before), after: text(after) } };
+}
+
+/** What the bank would refuse it for, as the accounts are now. */
+function warningOf(rows: readonly { change: Change; account: Party }[]): string | undefined {
+  const [from, to] = rows.map(({ account }) => account);
+  if (rows.some(({ account }) => account.status !== 'Active')) return refusalText('inactive_account', { from, to });
+  const short = rows.find(({ change }) => change.after.startsWith('−'));
+  if (!short) return undefined;
+  return isLoan(short.account)
+    ? 'Less than this is owed on the loan by now: it cannot be reversed.'
+    : refusalText('insufficient_funds', { from: short.account });
+}
+
+function impossibleBecause(original: Transaction): string {
+  if (original.status === 'Pending') return 'It is not decided yet. Open the page again in a moment.';
+  if (original.status === 'Failed') return 'It was refused and moved no money: there is nothing to reverse.';
+  if (original.reverses_transaction_id !== undefined) return 'It is a reversal itself, which cannot be reversed.';
+  return 'It was reversed already.';
+}
+
+function formOf({ person }: Visit, planned: Planned, values: URLSearchParams, wrong: Wrong) {
+  const { original, impossible } = planned;
+  const back = `/admin/ui/transactions/${original.transaction_id}`;
+  const title = `Reverse a ${original.transaction_type}`;
+  if (impossible !== undefined)
+    return {
+      title,
+      content: html`${consequences(planned)}<p class="notice wrong" role="status">${impossible}</p>
+<p><a href="${back}" role="button">To the transaction</a></p>`,
+    };
+  const reason = {
+    name: 'reason',
+    label: 'Reason',
+    isRequired: true,
+    isFocused: true,
+    maxLength: 255,
+    hint: 'Stands as the description of the reversal, also on the statement.',
+  };
+  return {
+    title,
+    content: html`<p>A reversal books the same money the other way. Both stay in the books and on the statement, linked to each other.</p>
+${consequences(planned)}
+<form class="narrow" method="post" action="${urlOf(original.transaction_id)}">${csrfField(person.csrf)}${once()}
+${problem(wrong)}
+${inputOf(reason, values, wrong)}
+<div class="actions"><button>Continue</button> <a href="${back}">Cancel</a></div>
+</form>`,
+  };
+}

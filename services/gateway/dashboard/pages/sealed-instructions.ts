@@ -1,0 +1,28 @@
+import type { z } from 'zod';
+import { createSealer } from '../session/seal.ts';
+
+/**
+ * An instruction travels from page to page in their addresses, so that each can be read again. Sealed: what is
+ * confirmed is what was shown, and nobody can send a clerk a link with an instruction of their own.
+ */
+export interface SealedInstructions<T extends { actor: string }> {
+  seal(instruction: T): string;
+  /** Undefined for what was not sealed by a gateway of this bank for this purpose, or for somebody else. */
+  open(sealed: string | null, actor: string): T | undefined;
+}
+
+export function createSealedInstructions<T extends { actor: string }>(
+  schema: z.ZodType<T>,
+  purpose: string,
+  secrets: readonly string[],
+): SealedInstructions<T> {
+  const sealer = createSealer(secrets, purpose);
+  return {
+    seal: (instruction) => sealer.seal(JSON.stringify(instruction)),
+    open(sealed, actor) {
+      const text = sealer.open(sealed ?? '');
+      const instruction = text === undefined ? undefined : schema.parse(JSON.parse(text));
+      return instruction?.actor === actor ? instruction : undefined;
+    },
+  };
+}

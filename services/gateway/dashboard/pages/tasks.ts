@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import type { Scope } from '#libs/contracts/scopes.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import type { ApiProblem } from '../api.ts';
+import { ApiRefused } from '../api.ts';
+import { jsonNumber } from '../html/amounts.ts';
+import { idempotencyKeyOf } from '../html/forms.ts';
+import type { FrameOptions, Shown, Visit } from '../html/frame.ts';
+import { addForm, addPage } from '../html/frame.ts';
+import type { Person } from '../html/layout.ts';
+import { csrfField } from '../html/layout.ts';
+import { facts, table } from '../html/show.ts';
+import { waitingFor } from './approval-views.ts';
+import { createSealedInstructions } from './sealed-instructions.ts';
+
+/**
+ * What staff do besides the counter and what cannot be taken back by another click: from a form by
+ * a summary to what was made. As at the counter, every form answers with the address of a page, but
+ * where it is refused, and what is confirmed is done under the key that was made with the form, so
+ * that nothing is done twice.
+ */
+
+const url = '/admin/ui/summary';
+
+const changeSchema = z.object({ what: z.string(), before: z.string(), after: z.string() });
+export type Change = z.infer<typeof changeSchema>;
+
+const instructionSchema = z.object({
+  /** Whose it is: nobody else can confirm it. */
+  actor: z.string(),
+  /** Of the API. Amounts are decimal strings. */
+  path: z.string(),
+  body: z.record(z.string(), z.union([z.string(), z.boolean()])),
+  idempotency_key: z.string(),
+  /** What the summary says. */
+  facts: z.array(z.tuple([z.string(), z.string()])),
+  changes: z.array(changeSchema),
+  warning: z.string().optional(),
+  /** On the button that does it. */
+  button: z.string(),
+  /** The page of the form, and what was entered in it. */
+  form: z.string(),
+  entered: z.record(z.string(), z.string()),
+});
+type Instruction = z.infer<typeof instructionSchema>;
+
+/** An instruction as the form's page makes it. */
+export type Entered = Omit<Instruction, 'actor' | 'idempotency_key'>;
+
+type Said = Html | string | false | undefined;
+
+export interface Task {
+  /** Its part of addresses. */
+  name: string;
+  title: string;
+  scope: Scope;
+  isDangerous?: boolean;
+  /** Where the answer of the API leads. */
+  done(data: unknown): Shown;
+  /** Why it was refused, for a clerk; undefined where it is a reason that other tasks have too. */
+  refusal?(problem: ApiProblem, visit: Visit): Said | Promise<Said>;
+}
+
+export interface AddedTask {
+  /** To the summary of what was entered, under the key of the form. */
+  summarise(visit: Visit, entered: Entered): Shown;
+  /** What was entered before, where the form is opened again to change it. */
+  enteredBefore(visit: Visit): URLSearchParams;
+}
+
+export interface TaskOptions extends Pick<FrameOptions, 'origin'> {
+  /** Of the sessions: what one gateway has sealed every other one opens. */
+  secrets: readonly string[];
+}
+
+export function addTask(app: FastifyInstance, task: Task, { secrets, origin }: TaskOptions): AddedTask {
+  const { name, title, scope } = task;
+  const sealed = createSealedInstructions(instructionSchema, `task ${name}`, secrets);
+  const address = `${url}/${name}`;
+  const of = (text: string) => new URLSearchParams({ of: text });
+  addPage(app, address, { title, scope }, ({ query, actor, person }) => {
+    const text = query.get('of') ?? '';
+    const instruction = sealed.open(text, actor);
+    return instruction
+      ? { title: `${title}: is this right?`, content: summary(person, task, address, text, instruction) }
+      : unreadable;
+  });
+  addPage(app, `${address}/outcome`, { title: 'Not known yet', scope }, ({ query, actor, person }) => {
+    const text = query.get('of') ?? '';
+    const instruction = sealed.open(text, actor);
+    return instruction ? { content: unknownOutcome(person, address, text, instruction) } : unreadable;
+  });
+  addForm(
+    app,
+    address,
+    { title, scope },
+    async (visit) => {
+      const text = visit.fields.get('of') ?? '';
+      const instruction = sealed.open(text, visit.actor);
+      if (!instruction) return unreadable;
+      return carryOut(visit, task, instruction, {
+        unknown: `${address}/outcome?${of(text)}`,
+        again: `${instruction.form}?${of(text)}`,
+      });
+    },
+    { origin },
+  );
+  return {
+    summarise: ({ fields, actor }, entered) => {
+      const idempotency_key = idempotencyKeyOf(fields) ?? randomUUID();
+      return { goTo: `${address}?${of(sealed.seal({ ...entered, actor, idempotency_key }))}` };
+    },
+    enteredBefore: ({ query, actor }) => new URLSearchParams(sealed.open(query.get('of'), actor)?.entered ?? {}),
+  };
+}
+
+/** Nobody's, or of somebody else. */
+const unreadable: Shown = {
+  status: 404,
+  title: 'Not found',
+  content: html`<p role="alert">This page is not yours, or can no longer be read. Nothing was done by opening it.</p>
+<p><a href="/admin/ui" role="button">To the start page</a></p>`,
+};
+
+/**
+ * Asks the API, under the key of the form. Whatever is no answer about this very request leaves open what became of it:
+ * an earlier click may have been taken.
+ */
+async function carryOut(
+  visit: Visit,
+  task: Task,
+  { path, body, idempotency_key }: Instruction,
+  { unknown, again }: { unknown: string; again: string },
+): Promise<Shown> {
+  try {
+    const { amount, ...rest } = body;
+    const sent = amount === undefined ? rest : { ...rest, amount: jsonNumber(String(amount)) };
+    const { data } = await visit.api.post<{ status?: string }>(path, sent, idempotency_key);
+    return waitingFor(data) ?? (data.status === 'Pending' ? { goTo: unknown } : task.done(data));
+  } catch (error) {
+    if (!(error instanceof ApiRefused) || error.status === 401) throw error;
+    if (error.status >= 500 || error.status === 408 || error.status === 429) return { goTo: unknown };
+    const { status, problem } = error;
+    const said = await task.refusal?.(problem, visit);
+    return { status, title: `${task.title}: refused`, content: refused(said || reasons[problem.code], again) };
+  }
+}
+
+function changeTable(changes: readonly Change[]): Html {
+  return table<Change>(
+    'What will change',
+    [
+      { title: 'What', show: ({ what }) => html`<strong>${what}</strong>` },
+      { title: 'Now', isNumber: true, show: ({ before }) => before },
+      { title: 'Then', isNumber: true, show: ({ after }) => html`<strong>${after}</strong>` },
+    ],
+    changes,
+    '',
+  );
+}
+
+/** What will be done, and what it changes; on the form's page too, where that is known before anything is entered. */
+export function consequences({ facts: known, changes, warning }: Pick<Entered, 'facts' | 'changes' | 'warning'>): Html {
+  return html`${facts(known)}${changes.length > 0 && html`<h2>What will change</h2>${changeTable(changes)}`}
+${warning !== undefined && html`<p class="notice wrong" role="alert">${warning}</p>`}`;
+}
+
+function summary(person: Person, task: Task, address: string, sealed: string, instruction: Instruction): Html {
+  return html`${consequences(instruction)}
+<form method="post" action="${address}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
+<div class="actions"><button autofocus${task.isDangerous === true && html` class="danger"`}>${instruction.button}</button>
+<a href="${instruction.form}?${new URLSearchParams({ of: sealed }).toString()}">Change or cancel</a></div>
+</form>`;
+}
+
+/** Neither done nor refused as far as is known. */
+function unknownOutcome(person: Person, address: string, sealed: string, instruction: Instruction): Html {
+  return html`<p class="notice" role="alert">The bank has not said yet whether it was done.
+<strong>Do not enter it a second time</strong>: ask again here. However often you ask, it is done once at most.</p>
+${facts([['What', instruction.button], ...instruction.facts])}
+<form method="post" action="${address}">${csrfField(person.csrf)}<input type="hidden" name="of" value="${sealed}">
+<div class="actions"><button autofocus>Ask again</button> <a href="/admin/ui">To the start page</a></div>
+</form>`;
+}
+
+/** What a refusal means, whatever was to be done. */
+const reasons: Record<string, string> = {
+  insufficient_funds: 'There is not enough money in the account.',
+  inactive_account: 'An account is frozen or inactive: no money can be moved until it is made active again.',
+  invalid_account_type: 'This cannot be done with an account of this type.',
+  currency_mismatch: 'The accounts have different currencies.',
+  same_account: 'The money would go to the account that it comes from. Choose another account.',
+  amount_exceeds_outstanding: 'This is more than is still owed on the loan.',
+  balance_limit_exceeded: 'The account would hold more than an account can.',
+  account_not_found: 'The account is no longer there.',
+  amount_exceeds_hold: 'This is more than is left of the hold.',
+  hold_not_active: 'The hold has ended meanwhile: nothing of it is held any more.',
+  not_reversible: 'It cannot be reversed: it moved no money, or is a reversal itself.',
+  already_reversed: 'It was reversed already.',
+  client_erased: 'The client was erased: nothing of them can be changed any more.',
+  insufficient_scope: 'Your permissions do not allow this. Ask an administrator if you need it.',
+  deadline_exceeded: 'The bank did not come to it in time, and will not do it later. Enter it again.',
+  idempotency_key_reused: 'This form has been used for something else already. Enter it again.',
+};
+
+function refused(said: Html | string | undefined, again: string): Html {
+  const text = said ?? 'The bank did not take this. Check what you entered; if it stays, tell operations.';
+  return html`<div class="notice wrong" role="alert"><strong>It was refused, and nothing was done.</strong> ${text}</div>
+<p class="actions"><a href="${again}" role="button" autofocus>Go back</a></p>`;
+}

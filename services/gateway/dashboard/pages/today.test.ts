@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { ok, samples } from '../../test/test-app.ts';
+import { testDashboard } from '../test/test-dashboard.ts';
+
+/** The first page without a browser: what is told of the day, and that no part holds up the others. */
+let made: Awaited<ReturnType<typeof testDashboard>>;
+let answers: Record<string, ReplyBody | 'no_reply'> = {};
+
+beforeAll(async () => {
+  made = await testDashboard(({ name }) => answers[name] ?? 'no_reply');
+});
+afterAll(() => made.app.close());
+
+const total = {
+  currency: 'KES',
+  operations: 3,
+  refused: 2,
+  money_in: '1500.00',
+  money_out: '20.50',
+  transferred: '0.00',
+};
+const totals = (complete: boolean) =>
+  ok({
+    from: samples.client.created_at,
+    to: samples.client.created_at,
+    complete,
+    counted_from: samples.client.created_at,
+    totals: [total],
+  });
+const textOf = (body: string) => body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
+
+describe('the day', () => {
+  it('is told by currency, each with the way to its postings, for those who may see them', async () => {
+    answers = { get_posting_totals: totals(true) };
+    const { body } = await made.signedIn('books:read transactions:read').get('/admin/ui/today');
+    expect(textOf(body)).toContain('KES 3 1 500.00 20.50 0.00 2');
+    const day = new Date().toISOString().slice(0, 10);
+    expect(body).toContain(`href="/admin/ui/transactions?currency=KES&amp;from_day=${day}&amp;status=Failed"`);
+    expect((await made.signedIn('books:read').get('/admin/ui/today')).body).not.toContain('transactions?currency');
+    expect(body).not.toContain('more postings than are counted');
+    answers = { get_posting_totals: totals(false) };
+    expect((await made.signedIn('books:read').get('/admin/ui/today')).body).toContain('more postings than are counted');
+  });
+
+  it('says of each part that it is not known, where nobody answers', async () => {
+    answers = {};
+    const { statusCode, body } = await made.signedIn('books:read approvals:write').get('/admin/ui/today');
+    expect(statusCode).toBe(200);
+    expect(textOf(body)).toMatch(/Approvals not known .* Services ledger, accounts away/);
+    expect(body).toContain('What was posted is not known now');
+  });
+
+  it('is on the first page of those alone who may read the books', async () => {
+    expect((await made.signedIn('books:read').get('/admin/ui')).body).toContain('hx-get="/admin/ui/today"');
+    expect((await made.signedIn('clients:read').get('/admin/ui')).body).not.toContain('/admin/ui/today');
+    expect((await made.signedIn('clients:read').get('/admin/ui/today')).statusCode).toBe(403);
+  });
+});

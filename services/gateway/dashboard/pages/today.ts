@@ -1,0 +1,159 @@
+import type { FastifyInstance } from 'fastify';
+import type { Operations, PostingTotals, Verification } from '#libs/contracts/administration.ts';
+import type { Html } from '#libs/service/html.ts';
+import { html } from '#libs/service/html.ts';
+import { ApiRefused } from '../api.ts';
+import { dayOf, momentOf, timeText } from '../html/formats.ts';
+import type { Visit } from '../html/frame.ts';
+import { addPage } from '../html/frame.ts';
+import { moneyText, table, timeOf } from '../html/show.ts';
+import { approvalsUrl } from './approval-views.ts';
+import { countWaiting } from './approvals.ts';
+import { deadLettersUrl } from './dead-letter-views.ts';
+import { transactionsUrl } from './transaction-list.ts';
+
+/**
+ * How the day goes: what was posted since it began, and what waits for somebody. Refreshes itself
+ * on the first page.
+ */
+
+const url = '/admin/ui/today';
+
+type Total = PostingTotals['totals'][number];
+
+/** Its place on the first page: with scripts it comes by itself, without there is the way to it. */
+export const todayPlace = html`<div id="today" hx-get="${url}" hx-trigger="load" hx-select="#today" hx-swap="outerHTML"><p><a href="${url}">The day so far</a></p></div>`;
+
+export function addToday(app: FastifyInstance, { now }: { now: () => number }): void {
+  addPage(app, url, { title: 'Today', scope: 'books:read' }, async (visit) => {
+    const { api, person } = visit;
+    const [day, nowIso] = [dayOf(now()), new Date(now()).toISOString()];
+    const [totals, operations, waiting] = await Promise.all([
+      known(api.get<PostingTotals>(`/admin/posting-totals?from=${momentOf(day)}`)),
+      known(api.get<Operations>('/admin/operations')),
+      person.scopes.has('approvals:write') ? known(countWaiting(visit)) : undefined,
+    ]);
+    return {
+      content: html`<div id="today" hx-get="${url}" hx-trigger="every 30s, refresh" hx-select="#today" hx-swap="outerHTML">
+<div class="tiles">${tiles(visit, operations?.data, waiting)}</div>
+<h2>Posted today</h2>${posted(totals?.data, day, person.scopes)}
+<p class="quiet">As of ${timeOf(nowIso)}; looked at again every 30 seconds.</p></div>`,
+    };
+  });
+}
+
+/** What the API gives; a part that it does not give is left out, and the others stay. */
+async function known<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiRefused) return undefined;
+    throw error;
+  }
+}
+
+interface Tile {
+  title: string;
+  value: Html | string;
+  /** In a few words, what it means. */
+  about: string;
+  href: string | false;
+  isBad: boolean;
+}
+
+function tiles({ person }: Visit, operations: Operations | undefined, waiting: string | undefined): Html[] {
+  const operationsUrl = '/admin/ui/operations';
+  const unknown = { value: 'not known', about: 'it does not answer', isBad: true };
+  const list: Tile[] = [
+    { title: 'Postings waiting', href: operationsUrl, ...(operations ? pendingOf(operations) : unknown) },
+    {
+      title: 'Dead letters',
+      href: person.scopes.has('ops:manage') ? `${deadLettersUrl}?state=open` : operationsUrl,
+      ...(operations && operations.dead_letters_open !== null
+        ? {
+            value: String(operations.dead_letters_open),
+            about: 'messages that could not be processed',
+            isBad: Number(operations.dead_letters_open) > 0,
+          }
+        : unknown),
+    },
+    { title: 'The books', href: '/admin/ui/books', ...(operations ? checkOf(operations.last_verification) : unknown) },
+    { title: 'Services', href: operationsUrl, ...(operations ? servicesOf(operations) : unknown) },
+  ];
+  if (person.scopes.has('approvals:write'))
+    list.unshift({
+      title: 'Approvals',
+      href: `${approvalsUrl}?status=Waiting`,
+      ...(waiting === undefined
+        ? unknown
+        : { value: waiting, about: 'wait for your decision', isBad: waiting !== '0' }),
+    });
+  return list.map(
+    ({ title, value, about, href, isBad }) =>
+      html`<a class="tile" href="${href}"><span class="tile-title">${title}</span> <strong class="status ${isBad ? 'refused' : 'active'}">${value}</strong> <span class="quiet">${about}</span></a>`,
+  );
+}
+
+/** Commands that the services have not taken yet. */
+function pendingOf({ consumer_lag }: Operations): Omit<Tile, 'title' | 'href'> {
+  if (consumer_lag === null) return { value: 'not known', about: 'the broker does not tell it', isBad: true };
+  const commands = consumer_lag.filter(({ topic }) => /^ledger\.(commands|batches)$/.test(topic));
+  const waiting = commands.reduce((sum, { lag }) => sum + Number(lag), 0);
+  return { value: String(waiting), about: 'accepted, and not decided yet', isBad: waiting > 1000 };
+}
+
+const checks: Record<Verification['state'], string> = {
+  running: 'are being checked',
+  passed: 'hold',
+  broken: 'do not hold',
+  interrupted: 'not checked',
+};
+
+function checkOf(last: Verification | null): Omit<Tile, 'title' | 'href'> {
+  if (last === null) return { value: 'not checked', about: 'no check of every entry is known', isBad: true };
+  const at = timeText(last.ended_at ?? last.started_at);
+  return {
+    value: checks[last.state],
+    about: `last check ${at}`,
+    isBad: last.state === 'broken' || last.state === 'interrupted',
+  };
+}
+
+function servicesOf({ services }: Operations): Omit<Tile, 'title' | 'href'> {
+  const away = services.filter(({ answers }) => !answers).map(({ service }) => service);
+  return away.length === 0
+    ? { value: 'all answer', about: services.map(({ service }) => service).join(', '), isBad: false }
+    : { value: `${away.join(', ')} away`, about: 'what needs them waits', isBad: true };
+}
+
+function posted(totals: PostingTotals | undefined, day: string, scopes: ReadonlySet<string>): Html {
+  if (!totals)
+    return html`<p class="notice wrong" role="status">What was posted is not known now: the ledger does not answer.</p>`;
+  const list = (currency: string, more: Record<string, string> = {}) =>
+    `${transactionsUrl}?${new URLSearchParams({ currency, from_day: day, ...more }).toString()}`;
+  const link = (href: string, text: string) =>
+    scopes.has('transactions:read') ? html`<a href="${href}">${text}</a>` : text;
+  const money = (title: string, field: 'money_in' | 'money_out' | 'transferred') => ({
+    title,
+    isNumber: true,
+    show: (row: Total) => moneyText(row[field], row.currency),
+  });
+  return html`${!totals.complete && html`<p class="notice" role="status">There were more postings than are counted here: these are those since ${timeOf(totals.counted_from)}.</p>`}${table<Total>(
+    'Posted today',
+    [
+      { title: 'Currency', show: ({ currency }) => html`<strong>${link(list(currency), currency)}</strong>` },
+      { title: 'Postings', isNumber: true, show: ({ operations }) => String(operations) },
+      money('Money in', 'money_in'),
+      money('Money out', 'money_out'),
+      money('Between accounts', 'transferred'),
+      {
+        title: 'Refused',
+        isNumber: true,
+        show: ({ currency, refused }) =>
+          Number(refused) === 0 ? '0' : link(list(currency, { status: 'Failed' }), String(refused)),
+      },
+    ],
+    totals.totals,
+    'Nothing has been posted today yet.',
+  )}`;
+}

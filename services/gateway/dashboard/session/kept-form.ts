@@ -1,0 +1,86 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { html } from '#libs/service/html.ts';
+import { checkOwnForm, ForeignForm, sendPage, toSignIn, visitOf } from '../html/frame.ts';
+import { csrfField, renderPage } from '../html/layout.ts';
+import { facts } from '../html/show.ts';
+import type { Cookies } from './cookies.ts';
+import { createSealer } from './seal.ts';
+import type { Session } from './session.ts';
+
+/**
+ * A form that was sent when its session had ended: nothing is done with it, and its person gets it
+ * back after signing in. The browser keeps it, sealed, for ten minutes.
+ */
+
+const keptSchema = z.object({
+  actor: z.string(),
+  url: z.string(),
+  fields: z.array(z.tuple([z.string(), z.string()])),
+  until_ms: z.number(),
+});
+
+const url = '/admin/ui/kept-form';
+const keptSeconds = 600;
+/** Browsers keep no cookie of more than 4096 bytes. */
+const maxSealedLength = 3_900;
+
+interface KeptFormOptions {
+  secrets: readonly string[];
+  cookie: Cookies;
+  origin: string;
+  now: () => number;
+}
+
+export function addKeptForm(app: FastifyInstance, { secrets, cookie, origin, now }: KeptFormOptions): void {
+  const sealer = createSealer(secrets, 'kept form');
+
+  /** What cannot be kept is lost, and the way leads to the page that it was on. */
+  const keep = (request: FastifyRequest, reply: FastifyReply, session: Session): boolean => {
+    const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+    try {
+      checkOwnForm(request, { session, fields }, origin);
+    } catch (error) {
+      if (error instanceof ForeignForm) return false;
+      throw error;
+    }
+    const entered = [...fields].filter(([name]) => name !== 'csrf_token');
+    const kept = { actor: session.actor, url: request.url, fields: entered, until_ms: now() + keptSeconds * 1000 };
+    const sealed = sealer.seal(JSON.stringify(kept));
+    if (sealed.length > maxSealedLength) return false;
+    cookie.write(reply, sealed, keptSeconds);
+    return true;
+  };
+
+  app.addHook('preHandler', async (request, reply) => {
+    if (!request.lapsed) return undefined;
+    toSignIn(request, reply, keep(request, reply, request.lapsed) ? url : undefined);
+    return reply;
+  });
+
+  app.get(
+    url,
+    { config: { page: { title: 'Your form', scope: null }, action: 'page:kept-form' } },
+    async (request, reply) => {
+      const { person, actor } = visitOf(request);
+      const sealed = cookie.read(request.headers);
+      const text = sealed === undefined ? undefined : sealer.open(sealed);
+      const kept = text === undefined ? undefined : keptSchema.safeParse(JSON.parse(text)).data;
+      if (!kept || kept.actor !== actor || kept.until_ms <= now()) return reply.redirect('/admin/ui', 303);
+      const content = html`<p class="notice" role="status">Your session had ended before this was sent. <strong>Nothing has been done yet.</strong></p>
+${facts(kept.fields.filter(isForPeople).map(([name, value]) => [wordsOf(name), value]))}
+<form method="post" action="${kept.url}">${csrfField(person.csrf)}${kept.fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+<div class="actions"><button autofocus>Send it now</button> <a href="/admin/ui">Leave it</a></div></form>`;
+      return sendPage(reply, 200, renderPage({ title: 'Your form', content, person, path: url }));
+    },
+  );
+}
+
+/** What a person has entered, not what a page has hidden in it. */
+const isForPeople = ([name, value]: [string, string]): boolean =>
+  value !== '' && !/^(idempotency_key|etag|of|made_at|was_.*)$/.test(name);
+
+const wordsOf = (name: string): string => {
+  const words = name.replaceAll('_', ' ');
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+};

@@ -1,0 +1,40 @@
+import { Worker } from 'node:worker_threads';
+import { Refused, unavailable } from '../http/errors.ts';
+import type { PrintedStatement } from './statement-pdf.ts';
+
+/** Entries of one PDF at most: more would take more memory than a gateway has to spare. */
+export const maxPrinted = 2_000;
+const longestMs = 20_000;
+const heap = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
+
+/**
+ * Makes PDFs, each in a thread that ends with it, so that requests of others do not wait for one; a
+ * second one at a time is 503.
+ */
+export function createPdfMaker(): <T extends PrintedStatement>(read: () => Promise<T>) => Promise<Buffer> {
+  let isBusy = false;
+  return async (read) => {
+    if (isBusy) throw new Refused(unavailable);
+    isBusy = true;
+    try {
+      return await inThread(await read());
+    } finally {
+      isBusy = false;
+    }
+  };
+}
+
+async function inThread(printed: PrintedStatement): Promise<Buffer> {
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: printed, resourceLimits: heap });
+  const tooLong = setTimeout(() => void worker.terminate(), longestMs);
+  try {
+    return await new Promise<Buffer>((resolve, reject) => {
+      worker.once('message', (file: Uint8Array) => resolve(Buffer.from(file)));
+      worker.once('error', reject);
+      worker.once('exit', () => reject(new Refused(unavailable)));
+    });
+  } finally {
+    clearTimeout(tooLong);
+    await worker.terminate();
+  }
+}

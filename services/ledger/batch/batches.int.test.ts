@@ -1,0 +1,366 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { source, toHeaders } from '#libs/contracts/envelope.ts';
+import { idOf, inBucket } from '#libs/contracts/ids.ts';
+import { messageType } from '#libs/contracts/messages.ts';
+import type { Batch, ItemResult } from '#libs/contracts/resources.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { silent } from '#libs/postgres/test/test-database.ts';
+import type { Answer } from '#libs/service/replies.ts';
+import { signedForTest, testKeys } from '#libs/service/test/keys.ts';
+import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { verifyBooks } from '../verify/verify-books.ts';
+import { ledgerBatches } from './batches.ts';
+import type { DecidedBatch } from './commands.ts';
+
+let ledger: LedgerHarness;
+let answers: Answer[];
+let dead: ReceivedMessage[];
+let decided: DecidedBatch[];
+let hasSingles: boolean;
+
+beforeAll(async () => {
+  ledger = await startLedger();
+});
+beforeEach(() => {
+  [answers, dead, decided, hasSingles] = [[], [], [], false];
+});
+afterAll(async () => {
+  expect(await verifyBooks(ledger.owner)).toEqual([]);
+  await ledger.stop();
+});
+
+const handler = () =>
+  ledgerBatches({
+    pool: ledger.writes,
+    replies: { send: (sent) => void answers.push(...sent), deadLetter: async (message) => void dead.push(message) },
+    prefix: '',
+    keys: testKeys,
+    logger: silent,
+    wake: () => undefined,
+    partitions: () => [0],
+    observe: (batch) => void decided.push(batch),
+    answerQueries: async () => undefined,
+    hasSingles: () => hasSingles,
+  });
+
+interface Asked {
+  mode?: 'independent' | 'atomic';
+  count?: number;
+  from?: number;
+  fingerprint?: string;
+  bucket?: number;
+}
+const batchIdOf = () => idOf('batch', freshBits());
+
+/** A message of that batch, in partition `bucket`. */
+function message(
+  batch_id: string,
+  items: object[],
+  { mode = 'independent', count = items.length, from = 0, fingerprint = 'f'.repeat(32), bucket = 0 }: Asked = {},
+): ReceivedMessage {
+  const id = `bat_${inBucket(batch_id.slice(4), bucket)}`;
+  const headers = toHeaders({
+    message_id: id,
+    type: messageType('create_batch'),
+    source: source.gateway,
+    time: new Date().toISOString(),
+    subject: 'acc',
+    request_id: 'req-1',
+    actor: 'test',
+    idempotency_key: 'k',
+    fingerprint,
+    reply_topic: 'replies',
+    reply_partition: 0,
+    correlation_id: id,
+  });
+  const value = Buffer.from(
+    JSON.stringify({ batch_id, mode, count, items: items.map((item, i) => ({ index: from + i, ...item })) }),
+  );
+  return signedForTest({
+    topic: 'ledger.batches',
+    partition: bucket,
+    offset: 0n,
+    key: 'acc',
+    value,
+    headers,
+    timestamp_ms: Date.now(),
+  });
+}
+
+const deposit = (account_id: string, amount = '1', description: string | null = null) => ({
+  transaction: { account_id, transaction_type: 'Deposit', amount, currency: null, description, reference: null },
+});
+const times = <T>(count: number, item: () => T) => Array.from({ length: count }, item);
+const resultsOf = ({ body }: Answer) => (body.ok ? (body.data as { results: ItemResult[] }).results : []);
+const codes = (answer: Answer | undefined) =>
+  answer?.body.ok === false
+    ? [answer.body.refusal.code]
+    : resultsOf(answer as Answer).map(({ status, error }) => error?.code ?? status);
+const sizes = () =>
+  decided.map(({ commands }) =>
+    commands.map((command) => (command.name === 'create_batch' ? command.items.length : 1)),
+  );
+
+async function balance(account_id: string): Promise<bigint> {
+  const { rows } = await ledger.owner.query<{ balance_minor: bigint }>(
+    'select balance_minor from v_accounts where account_id = $1',
+    [account_id],
+  );
+  return rows[0]?.balance_minor ?? -1n;
+}
+
+async function read(batch_id: string): Promise<Batch> {
+  const reply = await ledger.ask({ name: 'get_batch', data: { batch_id } });
+  if (!reply.ok) throw new Error(reply.refusal.code);
+  return reply.data as Batch;
+}
+
+/** Entries of this amount are refused with that SQLSTATE while `use` runs. */
+async function refusing<T>(minor: number, state: string, use: () => Promise<T>): Promise<T> {
+  await ledger.owner.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin if new.amount_minor = ${minor} then raise exception 'refused' using errcode = '${state}'; end if; return new; end $$`,
+  );
+  await ledger.owner.query('create trigger refuse before insert on entries for each row execute function refuse()');
+  try {
+    return await use();
+  } finally {
+    await ledger.owner.query('drop trigger refuse on entries');
+    await ledger.owner.query('drop function refuse()');
+  }
+}
+
+describe('how much is decided in one transaction', () => {
+  it('alone: messages together up to 500 items, a larger one in parts', async () => {
+    const account = await ledger.open('Savings', '0');
+    await handler().handle(
+      [400, 60, 40, 1, 700].map((count, i) =>
+        message(
+          batchIdOf(),
+          times(count, () => deposit(account)),
+          { bucket: i },
+        ),
+      ),
+    );
+    expect(sizes()).toEqual([[400, 60, 40], [1], [500], [200]]);
+    expect(answers.map((answer) => resultsOf(answer).length)).toEqual([400, 60, 40, 1, 700]);
+    expect(await balance(account)).toBe(120_100n);
+  });
+
+  it('beside single commands: 100, and a rest after each for as long as it took', async () => {
+    hasSingles = true;
+    const account = await ledger.open('Savings', '0');
+    await handler().handle([
+      message(
+        batchIdOf(),
+        times(250, () => deposit(account)),
+      ),
+      message(
+        batchIdOf(),
+        times(30, () => deposit(account)),
+        { bucket: 1 },
+      ),
+    ]);
+    expect(sizes()).toEqual([[100], [100], [50], [30]]);
+    const begins = decided.map(({ times: { begun } }) => begun);
+    const ends = decided.map(({ times: { committed } }) => committed);
+    for (const i of [1, 2, 3])
+      expect((begins[i] ?? 0) - (ends[i - 1] ?? 0)).toBeGreaterThan(0.9 * ((ends[i - 1] ?? 0) - (begins[i - 1] ?? 0)));
+  });
+
+  it('an atomic one is one transaction, and is alone in it where it is large', async () => {
+    hasSingles = true;
+    const account = await ledger.open('Savings', '0');
+    await handler().handle([
+      message(
+        batchIdOf(),
+        times(500, () => deposit(account)),
+        { mode: 'atomic' },
+      ),
+      message(batchIdOf(), [deposit(account)], { bucket: 1 }),
+    ]);
+    expect(sizes()).toEqual([[500], [1]]);
+  });
+
+  it('in slots of its own, so that no deposit of a single request waits for it', async () => {
+    const account = await ledger.open('Savings', '0', 'KES');
+    await handler().handle([message(batchIdOf(), [deposit(account)])]);
+    const { rows } = await ledger.owner.query(
+      "select account_number from v_accounts where client_id is null and currency = 'KES' and last_sequence > 0 order by 1",
+    );
+    expect(rows.map((row) => row['account_number'])).toEqual(['TLR-KES/12', 'VLT-KES/12']);
+  });
+});
+
+describe('once', () => {
+  it('a message that comes again has the same answer and moves nothing', async () => {
+    const account = await ledger.open('Savings', '0');
+    const sent = message(
+      batchIdOf(),
+      times(3, () => deposit(account)),
+    );
+    await handler().handle([sent]);
+    await handler().handle([{ ...sent }]);
+    expect(answers[1]?.body).toEqual({ ...answers[0]?.body, replayed: true });
+    expect(await balance(account)).toBe(300n);
+  });
+
+  it('a message that a fault has stopped in the middle is finished later: what was decided stays', async () => {
+    hasSingles = true;
+    const account = await ledger.open('Savings', '0');
+    const batch_id = batchIdOf();
+    const sent = message(batch_id, [
+      ...times(100, () => deposit(account)),
+      deposit(account, '7.77'),
+      ...times(10, () => deposit(account)),
+    ]);
+    await refusing(777, '53100', () => expect(handler().handle([sent])).rejects.toThrow('refused'));
+    expect([dead, answers, (await read(batch_id)).counts]).toEqual([
+      [],
+      [],
+      { completed: 100, failed: 0, pending: 11 },
+    ]);
+    await handler().handle([{ ...sent }]);
+    expect((await read(batch_id)).counts).toEqual({ completed: 111, failed: 0, pending: 0 });
+    expect([await balance(account), answers[0]?.body.replayed]).toEqual([11_777n, undefined]);
+  });
+
+  it('two ledgers that take two bodies under one key book one of them, as a whole', async () => {
+    const account = await ledger.open('Savings', '0');
+    for (let round = 0; round < 10; round++) {
+      const batch_id = batchIdOf();
+      const bodies = ['a', 'b'].map((letter) =>
+        [0, 1, 2].map((bucket) =>
+          message(
+            batch_id,
+            times(5, () => deposit(account, letter === 'a' ? '1' : '2')),
+            { fingerprint: letter.repeat(32), bucket, count: 15, from: 5 * bucket },
+          ),
+        ),
+      );
+      answers = [];
+      const before = await balance(account);
+      await Promise.all(bodies.map((messages) => handler().handle(messages)));
+      const done = answers.filter(({ body }) => body.ok).length;
+      expect([done, answers.length - done]).toEqual([3, 3]);
+      expect([1500n, 3000n]).toContain((await balance(account)) - before);
+    }
+  });
+});
+
+describe('poison', () => {
+  it('one item: the others are executed, the message is dead-lettered, and nobody is told that the item is unknown', async () => {
+    const account = await ledger.open('Savings', '0');
+    const batch_id = batchIdOf();
+    const { handle } = handler();
+    await handle([message(batchIdOf(), [deposit(account)])]);
+    const sent = message(batch_id, [
+      ...times(20, () => deposit(account)),
+      deposit(account, '6.66'),
+      ...times(20, () => deposit(account)),
+    ]);
+    await refusing(666, '22003', () => handle([sent, message(batchIdOf(), [deposit(account)], { bucket: 1 })]));
+    expect(dead).toEqual([sent]);
+    expect(await balance(account)).toBe(4200n);
+    const { counts, results } = await read(batch_id);
+    expect([counts, results[20]]).toEqual([
+      { completed: 40, failed: 0, pending: 1 },
+      { index: 20, status: 'Pending' },
+    ]);
+    const { rows } = await ledger.owner.query(
+      "select 'txn_' || replace(command_id::text, '-', '') as id from dead_lettered_commands",
+    );
+    const answered = await Promise.all(
+      rows.map(async ({ id }) => {
+        const reply = await ledger.ask({ name: 'get_transaction', data: { transaction_id: String(id) } });
+        return reply.ok ? (reply.data as { status: string }).status : reply.refusal.code;
+      }),
+    );
+    // The item, and the id of the message itself.
+    expect([
+      answered.filter((one) => one === 'Completed').length,
+      answered.filter((one) => one === 'service_unavailable').length,
+    ]).toEqual([40, 2]);
+    await handler().handle([{ ...sent }]);
+    expect((await read(batch_id)).counts).toEqual({ completed: 41, failed: 0, pending: 0 });
+  });
+
+  it('an atomic one is dead-lettered with nothing booked, and known to be looked into', async () => {
+    const account = await ledger.open('Savings', '0');
+    const batch_id = batchIdOf();
+    const { handle } = handler();
+    await handle([message(batchIdOf(), [deposit(account)])]);
+    const sent = message(batch_id, [deposit(account), deposit(account, '6.66')], { mode: 'atomic' });
+    await refusing(666, '22003', () => handle([sent]));
+    expect([dead, await balance(account)]).toEqual([[sent], 100n]);
+    await expect(read(batch_id)).rejects.toThrow('service_unavailable');
+    await handler().handle([{ ...sent }]);
+    expect((await read(batch_id)).counts.completed).toBe(2);
+  });
+
+  it.each([
+    [
+      'another message',
+      (sent: ReceivedMessage) =>
+        signedForTest({ ...sent, headers: { ...sent.headers, ce_type: messageType('create_transfer') } }),
+    ],
+    [
+      'no items',
+      (sent: ReceivedMessage) =>
+        signedForTest({ ...sent, value: Buffer.from('{"batch_id":"bat_x","mode":"atomic","count":0,"items":[]}') }),
+    ],
+    [
+      'an id that is none',
+      (sent: ReceivedMessage) =>
+        signedForTest({ ...sent, value: Buffer.from(String(sent.value).replace(/bat_[0-9a-f]{32}/, 'bat_x')) }),
+    ],
+    ['one without a MAC', ({ headers: { mac: _, ...headers }, ...sent }: ReceivedMessage) => ({ ...sent, headers })],
+  ])('%s is not executed', async (_, change) => {
+    const account = await ledger.open('Savings', '0');
+    await handler().handle([change(message(batchIdOf(), [deposit(account)]))]);
+    expect([dead.length, await balance(account)]).toEqual([1, 0n]);
+  });
+});
+
+describe('a batch that is read', () => {
+  it('of another client, or with another bucket, is none', async () => {
+    const account = await ledger.open('Savings', '0');
+    const batch_id = batchIdOf();
+    await handler().handle([message(batch_id, [deposit(account)])]);
+    const code = async (id: string, context = {}) => {
+      const reply = await ledger.ask({ name: 'get_batch', data: { batch_id: id } }, context);
+      return reply.ok ? 'done' : reply.refusal.code;
+    };
+    expect(await code(batch_id)).toBe('done');
+    expect(await code(`${batch_id.slice(0, -2)}07`)).toBe('idempotency_key_reused');
+    expect(await code(batch_id, { bound_client_id: idOf('client', freshBits()) })).toBe('batch_not_found');
+    expect([await code('bat_x'), await code(batchIdOf())]).toEqual(['batch_not_found', 'batch_not_found']);
+  });
+
+  it('that was refused as a whole is answered as it was', async () => {
+    const account = await ledger.open('Savings', '0');
+    const batch_id = batchIdOf();
+    await handler().handle([
+      message(
+        batch_id,
+        [
+          deposit(account),
+          {
+            transfer: {
+              from_account_id: account,
+              to_account_id: account,
+              amount: '1',
+              currency: null,
+              description: null,
+            },
+          },
+        ],
+        { mode: 'atomic' },
+      ),
+    ]);
+    expect(codes(answers[0])).toEqual(['batch_refused']);
+    expect(await ledger.ask({ name: 'get_batch', data: { batch_id } })).toEqual({
+      ok: false,
+      refusal: (answers[0]?.body as { refusal: object }).refusal,
+    });
+  });
+});

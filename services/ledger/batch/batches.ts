@@ -1,0 +1,153 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { decodeRequest } from '#libs/contracts/exchange.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
+import { commandPartitions } from '#libs/contracts/topics.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { tookTooLong } from '#libs/postgres/errors.ts';
+import { type CommandConsumer, createCommandConsumer, type Item } from '#libs/service/command-consumer.ts';
+import { isPoison } from '#libs/service/poison.ts';
+import type { Request } from '#libs/service/query-consumer.ts';
+import type { Unreadable } from '#libs/service/replies.ts';
+import { type BatchCommand, batchCommand } from '../domain/batches.ts';
+import { type CommandDependencies, isSound, queriesLast, recording, slotOf, unsound } from './commands.ts';
+import { runBatch } from './engine.ts';
+
+/**
+ * Batches of callers, from a topic of their own: single commands are decided beside them by another
+ * writer, and never stand behind them. They share the machine, and the locks of accounts that both
+ * touch: so while single commands come, batches take smaller steps, and rest after each for as long
+ * as it took.
+ */
+
+type BatchRequest = Request & { data: MessageData<'create_batch'> };
+
+/** Items that are decided and written in one transaction, beside single commands and alone; atomic batches excepted. */
+const step = { beside: 100, alone: 500 };
+
+type BatchDependencies = Omit<CommandDependencies, 'pace'> & {
+  /** Whether single commands come to this process at the moment. */
+  hasSingles: () => boolean;
+};
+
+/** Executes the callers' batches that wait, of all partitions. */
+export function ledgerBatches(deps: BatchDependencies): CommandConsumer {
+  const writer = new Writer(deps);
+  const consumer = createCommandConsumer<BatchRequest>({
+    decode: (message) => decode(message, deps),
+    nextGroups: (lanes) => nextGroup(lanes, writer.step()),
+    execute: (group) => execute(group, writer),
+    replies: recording(deps),
+    logger: deps.logger,
+  });
+  return { ...consumer, handle: queriesLast(consumer.handle, deps) };
+}
+
+function decode(message: ReceivedMessage, deps: BatchDependencies): BatchRequest | Unreadable {
+  const decoded = decodeRequest(message, (name) => name === 'create_batch', deps);
+  if (decoded.kind === 'bad') return decoded;
+  const request = decoded as BatchRequest;
+  return isSound(request.context) && isId('batch', request.data.batch_id) ? request : unsound(request);
+}
+
+/** One message, and those behind it as far as they fit in one transaction with it. */
+function nextGroup(lanes: Item<BatchRequest>[][], most: number): Item<BatchRequest>[][] {
+  const group: Item<BatchRequest>[] = [];
+  let size = 0;
+  for (const lane of lanes) {
+    for (let next = lane[0]; next && (size === 0 || size + next.content.data.items.length <= most); next = lane[0]) {
+      size += next.content.data.items.length;
+      group.push(next);
+      lane.shift();
+    }
+  }
+  return group.length > 0 ? [group] : [];
+}
+
+async function execute(group: Item<BatchRequest>[], writer: Writer) {
+  const commands = group.map(({ content }) => batchCommand(content.data, content.context));
+  const run = (some: BatchCommand[]) => writer.run(some, group);
+  const [first] = commands as [BatchCommand];
+  const replies =
+    commands.length === 1 && first.data.mode === 'independent'
+      ? [await runInParts(first, writer.step(), run)]
+      : await run(commands);
+  return {
+    answers: group.map(({ content: { address, context } }, i) => ({ address, body: replies[i] as ReplyBody, context })),
+    afterwards: () => undefined,
+  };
+}
+
+type Run = (commands: BatchCommand[]) => Promise<ReplyBody[]>;
+
+/** Decides and commits, one transaction after the other. */
+class Writer {
+  readonly #deps: BatchDependencies;
+  #restUntil = 0;
+
+  constructor(deps: BatchDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Items of the next transaction. */
+  step(): number {
+    return this.#deps.hasSingles() ? step.beside : step.alone;
+  }
+
+  async run(commands: BatchCommand[], group: Item<BatchRequest>[]): Promise<ReplyBody[]> {
+    const { pool, wake, observe, hasSingles } = this.#deps;
+    const waitMs = this.#restUntil - performance.now();
+    if (waitMs > 0 && hasSingles()) await sleep(waitMs);
+    // Its own slots of Teller and Vault: this writer and that of single commands do not wait for each other.
+    const { replies, times } = await runBatch(pool, commands, commandPartitions + slotOf(group, this.#deps));
+    this.#restUntil = 2 * times.committed - times.begun;
+    wake();
+    observe?.({ commands, replies, times });
+    return replies;
+  }
+}
+
+/**
+ * An independent message, by as many transactions as it takes. Each item is a command of its own:
+ * one that is poison is found by halves and the others are executed, before the message is
+ * dead-lettered. What of it is decided then, is decided for good.
+ */
+async function runInParts(command: BatchCommand, size: number, run: Run): Promise<ReplyBody> {
+  const replies: ReplyBody[] = [];
+  const poison: unknown[] = [];
+  const runOrHalve = async (part: BatchCommand): Promise<void> => {
+    try {
+      replies.push(...(await run([part])));
+    } catch (error) {
+      if (!isPoison(error) && !tookTooLong(error)) throw error;
+      if (part.items.length > 1)
+        for (const half of partsOf(part, Math.ceil(part.items.length / 2))) await runOrHalve(half);
+      else if (isPoison(error)) poison.push(error);
+      else throw error;
+    }
+  };
+  for (const part of partsOf(command, size)) await runOrHalve(part);
+  if (poison.length > 0) throw poison[0];
+  return together(replies);
+}
+
+function partsOf(command: BatchCommand, size: number): BatchCommand[] {
+  const count = Math.ceil(command.items.length / size);
+  return Array.from({ length: count }, (_, i) => ({
+    ...command,
+    items: command.items.slice(i * size, (i + 1) * size),
+  }));
+}
+
+/**
+ * The reply to a message, of those to its parts. Where one is refused, all are: the key was used
+ * for another request.
+ */
+function together(replies: ReplyBody[]): ReplyBody {
+  const [only] = replies;
+  if (only !== undefined && (replies.length === 1 || !only.ok)) return only;
+  const results = replies.flatMap((reply) => (reply.ok ? (reply.data as MessageResult<'create_batch'>).results : []));
+  const isReplayed = replies.every(({ replayed }) => replayed === true);
+  return { ok: true, data: { results }, ...(isReplayed ? { replayed: true } : {}) };
+}

@@ -1,0 +1,56 @@
+import { type Columns, rowArray, uuidArray } from '#libs/postgres/arrays.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+import type { HoldState } from '../domain/records.ts';
+import { holdColumns, holdOf, prefixed } from '../rows.ts';
+
+/**
+ * The ledger's SQL for writing holds. A batch that neither names a hold nor meets one whose time is
+ * over executes none of it.
+ */
+
+/** The accounts of these holds, which never change: before anything is locked. */
+export async function readHoldAccounts(client: Queries, ids: string[]): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ hold_id: string; account_id: string }>(
+    'select hold_id, account_id from holds where hold_id = any($1::uuid[])',
+    [uuidArray(ids)],
+  );
+  return new Map(rows.map((row) => [prefixed('hld', row.hold_id), prefixed('acc', row.account_id)]));
+}
+
+/** These holds, and every Active one of these accounts. */
+export async function readHolds(client: Queries, ids: string[], accountIds: string[]): Promise<HoldState[]> {
+  const { rows } = await client.query<HoldState>(
+    `select ${holdColumns} from holds where hold_id = any(array(
+       select unnest($1::uuid[]) union select hold_id from holds where account_id = any($2::uuid[]) and status = 'Active'))`,
+    [uuidArray(ids), uuidArray(accountIds)],
+  );
+  return rows.map(holdOf);
+}
+
+/** The columns of `written_hold` (migration 0019). */
+const holdTypes: Columns<HoldState> = [
+  ['hold_id', 'uuid'],
+  ['account_id', 'uuid'],
+  ['amount_minor', 'int8'],
+  ['captured_minor', 'int8'],
+  ['currency', 'text'],
+  ['status', 'text'],
+  ['description', 'text'],
+  ['reference', 'text'],
+  ['actor', 'text'],
+  ['request_id', 'text'],
+  ['external_id', 'text'],
+  ['metadata', 'json'],
+  ['expires_at', 'timestamptz'],
+  ['created_at', 'timestamptz'],
+  ['updated_at', 'timestamptz'],
+];
+
+/** Writes holds as the batch leaves them, new ones and old ones. */
+export async function writeHolds(client: Queries, holds: HoldState[]): Promise<void> {
+  await client.query(
+    `insert into holds (${holdColumns}) select ${holdColumns} from unnest($1::written_hold[])
+     on conflict (hold_id) do update set status = excluded.status, captured_minor = excluded.captured_minor, updated_at = excluded.updated_at`,
+    [rowArray(holds, holdTypes)],
+  );
+}

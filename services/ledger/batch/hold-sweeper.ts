@@ -1,0 +1,63 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { prefixed } from '../rows.ts';
+import { recordExpired } from './hold-books.ts';
+
+export interface HoldSweeperOptions {
+  pool: Pool;
+  /** The outbox relay's wake. */
+  wake: () => void;
+  logger: Logger;
+  /** Holds are to be recorded Expired within 10 s. */
+  sweepMs?: number;
+}
+
+const accountsAtOnce = 200;
+
+/**
+ * Records holds as Expired whose time is over and whose accounts no command has touched since: they
+ * have not counted in any decision from then on. Every ledger sweeps; what another one has recorded
+ * meanwhile is left as it is.
+ */
+export function createHoldSweeper({ pool, wake, logger, sweepMs = 2_000 }: HoldSweeperOptions): {
+  start(): void;
+  stop(): Promise<void>;
+} {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let loop: Promise<void> = Promise.resolve();
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      const found = await sweepHolds(pool).catch((error: unknown) => {
+        logger.warn({ err: error }, 'expired holds could not be recorded; trying again');
+        return 0;
+      });
+      if (found > 0) wake();
+      if (found < accountsAtOnce) await sleep(sweepMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  return {
+    start: () => void (loop = run()),
+    stop: () => {
+      stopping.abort();
+      return loop;
+    },
+  };
+}
+
+/** Returns how many accounts it found. */
+export async function sweepHolds(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ account_id: string }>({
+    name: 'due_holds',
+    text: `select distinct account_id from (select account_id from holds where status = 'Active' and expires_at <= clock_timestamp() order by expires_at limit ${accountsAtOnce}) due`,
+  });
+  if (rows.length > 0)
+    await recordExpired(
+      pool,
+      rows.map(({ account_id }) => prefixed('acc', account_id)),
+    );
+  return rows.length;
+}

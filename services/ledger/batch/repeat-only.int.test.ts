@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { unknownRepeat } from '#libs/contracts/errors.ts';
+import { idBits, idOf, inBucket } from '#libs/contracts/ids.ts';
+import { batchCommand } from '../domain/batches.ts';
+import type { Command } from '../domain/decision.ts';
+import { freshBits, type LedgerHarness, startLedger } from '../test/harness.ts';
+import { verifyBooks } from '../verify/verify-books.ts';
+
+/** While a gateway's secret is rotated it asks for a repeat before it names a request anew (docs/decisions/0047). */
+let ledger: LedgerHarness;
+let from: string;
+let to: string;
+beforeAll(async () => {
+  ledger = await startLedger();
+  [from, to] = [await ledger.open('Savings', '100'), await ledger.open('Checking', '0')];
+});
+afterAll(() => ledger?.stop());
+
+const repeatOnly = (command: Command): Command =>
+  ({ ...command, context: { ...command.context, repeat_only: 'true' } }) as Command;
+const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
+
+function placing(account_id: string, hold_id: string): Command {
+  const data = {
+    hold_id,
+    account_id,
+    amount: '10',
+    currency: null,
+    description: null,
+    reference: null,
+    expires_at: inAnHour(),
+  };
+  return { name: 'place_hold', data, context: ledger.contextOf(idBits(hold_id), { message_id: hold_id }) };
+}
+/** The first takes a part in cash, the second, to an account, the rest. */
+function capture(hold_id: string, to_account_id: string | null = null, bits = freshBits()): Command {
+  const data = {
+    transaction_id: idOf('transaction', bits),
+    hold_id,
+    amount: to_account_id === null ? '4' : null,
+    to_account_id,
+    final: to_account_id !== null,
+    description: null,
+  };
+  return { name: 'capture_hold', data, context: ledger.contextOf(bits) };
+}
+function release(hold_id: string, bits = freshBits()): Command {
+  return { name: 'release_hold', data: { hold_id }, context: ledger.contextOf(bits, { message_id: `cmd_${bits}` }) };
+}
+/** One message of a batch of deposits. */
+function batch(
+  mode: 'independent' | 'atomic',
+  batch_id: string,
+  deposits: [account: string, amount: string][],
+  { count = deposits.length, from: begin = 0, bucket = 0 } = {},
+): Command {
+  const items = deposits.map(([account_id, amount], i) => ({
+    index: begin + i,
+    transaction: {
+      account_id,
+      transaction_type: 'Deposit' as const,
+      amount,
+      currency: null,
+      description: null,
+      reference: null,
+    },
+  }));
+  const context = ledger.contextOf(idBits(batch_id), {
+    message_id: idOf('batch', inBucket(idBits(batch_id), bucket)),
+    fingerprint: 'f'.repeat(32),
+  });
+  return batchCommand({ batch_id, mode, count, items }, context);
+}
+
+const rowsOf = async (): Promise<unknown> =>
+  (
+    await ledger.owner.query(
+      'select (select count(*) from transactions) as transactions, (select count(*) from commands) as commands, (select count(*) from entries) as entries',
+    )
+  ).rows[0];
+
+it('what is kept is answered; what is unknown books nothing, keeps nothing, and can be executed afterwards', async () => {
+  const known = [
+    ledger.cash('Deposit', from, '5'),
+    ledger.transfer(from, to, '1'),
+    ledger.cash('Withdrawal', to, '1000'),
+  ];
+  const replies = await ledger.book(known);
+  expect(replies.map(({ ok }) => ok)).toEqual([true, true, false]);
+  expect(await ledger.book(known.map(repeatOnly))).toEqual(replies.map((reply) => ({ ...reply, replayed: true })));
+  const deposit = known[0]?.name === 'create_transaction' ? known[0].data.transaction_id : '';
+  const unknown = [
+    ledger.cash('Deposit', from, '5'),
+    ledger.transfer(from, to, '1'),
+    ledger.reversal(deposit),
+    ledger.cash('Deposit', `acc_${freshBits()}`, '5'),
+  ];
+  const before = await rowsOf();
+  expect(await ledger.book(unknown.map(repeatOnly))).toEqual(
+    unknown.map(() => ({ ok: false, refusal: unknownRepeat })),
+  );
+  expect(await rowsOf()).toEqual(before);
+  expect((await ledger.book(unknown)).map(({ ok }) => ok)).toEqual([true, true, true, false]);
+});
+
+it('of one batch, a repeat sees what is decided before it', async () => {
+  const command = ledger.cash('Deposit', from, '7');
+  const [none, first, again] = await ledger.book([repeatOnly(command), command, repeatOnly(command)]);
+  expect([none, again]).toEqual([
+    { ok: false, refusal: unknownRepeat },
+    { ...first, replayed: true },
+  ]);
+});
+
+it('of holds: what is kept of each step is answered, and an unknown one holds, takes and lets go of nothing', async () => {
+  const account = await ledger.open('Savings', '100');
+  const [held, released, other] = [idOf('hold', freshBits()), idOf('hold', freshBits()), idOf('hold', freshBits())];
+  const known = [
+    placing(account, held),
+    placing(account, released),
+    capture(held),
+    capture(held, to),
+    capture(held),
+    release(released),
+    release(released),
+  ];
+  const replies = await ledger.book(known);
+  expect(replies.map(({ ok }) => ok)).toEqual([true, true, true, true, false, true, false]);
+  const before = await rowsOf();
+  expect(await ledger.book(known.map(repeatOnly))).toEqual(replies.map((reply) => ({ ...reply, replayed: true })));
+  const [active] = await ledger.book([placing(account, other)]);
+  expect(active).toMatchObject({ ok: true });
+  const unknown = [placing(account, idOf('hold', freshBits())), capture(other), capture(other, to), release(other)];
+  expect(await ledger.book(unknown.map(repeatOnly))).toEqual(
+    unknown.map(() => ({ ok: false, refusal: unknownRepeat })),
+  );
+  expect(await ledger.ask({ name: 'get_hold', data: { hold_id: other } })).toEqual(active);
+  expect(await rowsOf()).toEqual({ ...(before as object), commands: (before as { commands: bigint }).commands + 1n });
+});
+
+it.each(['independent', 'atomic'] as const)(
+  'of a batch, %s: what is decided is answered, and an unknown one books nothing',
+  async (mode) => {
+    const command = batch(mode, idOf('batch', freshBits()), [
+      [from, '5'],
+      [to, '7'],
+    ]);
+    const before = await rowsOf();
+    expect(await ledger.book([repeatOnly(command)])).toEqual([{ ok: false, refusal: unknownRepeat }]);
+    expect(await rowsOf()).toEqual(before);
+    const [decided] = await ledger.book([command]);
+    expect(decided).toMatchObject({ ok: true, data: { results: [{ status: 'Completed' }, { status: 'Completed' }] } });
+    const booked = await rowsOf();
+    expect(await ledger.book([repeatOnly(command)])).toMatchObject([{ ok: true, data: decided?.ok && decided.data }]);
+    expect(await rowsOf()).toEqual(booked);
+  },
+);
+
+it('an atomic batch that was refused is refused again, as it was', async () => {
+  const command = batch('atomic', idOf('batch', freshBits()), [
+    [from, '5'],
+    [`acc_${freshBits()}`, '7'],
+  ]);
+  const [refused] = await ledger.book([command]);
+  expect(refused).toMatchObject({ ok: false, refusal: { code: 'batch_refused' } });
+  expect(await ledger.book([repeatOnly(command)])).toEqual([{ ...refused, replayed: true }]);
+});
+
+it('of a batch of which one message is decided, the others are decided under the same name, once', async () => {
+  const id = idOf('batch', freshBits());
+  const [first, second] = [
+    batch('independent', id, [[from, '5']], { count: 2 }),
+    batch('independent', id, [[to, '7']], { count: 2, from: 1, bucket: 9 }),
+  ];
+  await ledger.book([first]);
+  const [asked] = await ledger.book([repeatOnly(second)]);
+  expect(asked).toMatchObject({ ok: true, data: { results: [{ index: 1, status: 'Completed' }] } });
+  const booked = await rowsOf();
+  expect(await ledger.book([repeatOnly(first), repeatOnly(second), second])).toMatchObject([
+    { ok: true, replayed: true },
+    { ok: true, replayed: true, data: asked?.ok && asked.data },
+    { ok: true, replayed: true },
+  ]);
+  expect(await rowsOf()).toEqual(booked);
+  expect(await verifyBooks(ledger.owner)).toEqual([]);
+});

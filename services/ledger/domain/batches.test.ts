@@ -1,0 +1,263 @@
+import { describe, expect, test } from 'vitest';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { bucketOf, bucketOfId, idKey, idOf } from '#libs/contracts/ids.ts';
+import { messages } from '#libs/contracts/messages.ts';
+import type { ItemResult } from '#libs/contracts/resources.ts';
+import { accountOf, bitsOf, booksOf, contextOf, now } from '../test/test-kit.ts';
+import { batchCommand } from './batches.ts';
+import type { Books, Decision } from './decision.ts';
+import { decide } from './posting.ts';
+import type { AccountState } from './records.ts';
+
+const batchId = (n: number) => `${idOf('batch', bitsOf(n)).slice(0, -2)}07`;
+const cash = (type: 'Deposit' | 'Withdrawal', account: AccountState, amount: string) => ({
+  transaction: {
+    account_id: account.account_id,
+    transaction_type: type,
+    amount,
+    currency: null,
+    description: null,
+    reference: null,
+  },
+});
+const move = (from: AccountState, to: AccountState, amount: string) => ({
+  transfer: {
+    from_account_id: from.account_id,
+    to_account_id: to.account_id,
+    amount,
+    currency: null,
+    description: null,
+  },
+});
+type Item = ReturnType<typeof cash> | ReturnType<typeof move>;
+
+function batch(
+  mode: 'independent' | 'atomic',
+  items: Item[],
+  rest: Partial<MessageContext> = {},
+  id = batchId(1),
+  from = 0,
+) {
+  const data = messages.create_batch.data.parse({
+    batch_id: id,
+    mode,
+    count: items.length,
+    items: items.map((item, i) => ({ index: from + i, ...item })),
+  });
+  return batchCommand(
+    data,
+    contextOf(1, { message_id: id, fingerprint: 'f'.repeat(32), idempotency_key: 'k', ...rest }),
+  );
+}
+
+const resultsOf = ({ reply }: Decision) => (reply.ok ? (reply.data as { results: ItemResult[] }).results : []);
+const outcomes = (decision: Decision) => resultsOf(decision).map(({ status, error }) => error?.code ?? status);
+const codeOf = ({ reply }: Decision) => (reply.ok ? 'done' : reply.refusal.code);
+const balances = (...accounts: AccountState[]) => accounts.map((account) => account.balance_minor);
+/** What a repeat finds. */
+const withKept = (books: Books, decision: Decision): Books => ({
+  ...books,
+  outcomes: new Map([
+    [
+      `${bitsOf(1).slice(0, -2)}00`,
+      { fingerprint: 'f'.repeat(32), outcome: decision.keep ?? { ok: true, data: null } },
+    ],
+  ]),
+});
+
+describe.each(['independent', 'atomic'] as const)('%s', (mode) => {
+  test('items are decided in their order, each seeing the ones before', () => {
+    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
+    const books = booksOf([a, b]);
+    const decision = decide(
+      batch(mode, [cash('Deposit', a, '10'), move(a, b, '10'), cash('Withdrawal', b, '4')]),
+      books,
+    );
+    expect(outcomes(decision)).toEqual(['Completed', 'Completed', 'Completed']);
+    expect(balances(a, b)).toEqual([0n, 600n]);
+    expect(decision.parts?.map(({ entries }) => entries.length)).toEqual([4, 2, 4]);
+    expect([...books.moved]).toEqual(expect.arrayContaining([a, b]));
+    expect(books.system('Vault', 'USD').balance_minor).toBe(600n);
+    expect(books.system('Teller', 'USD').balance_minor).toBe(0n);
+  });
+
+  test('what an item makes has an id that follows from the batch and the index, the bucket of where it waits, the batch, its key and fingerprint', () => {
+    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
+    const decision = decide(batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]), booksOf([a, b]));
+    const records = decision.parts?.flatMap(({ transactions }) => transactions) ?? [];
+    for (const record of records)
+      expect(record).toMatchObject({ batch_id: batchId(1), idempotency_key: 'k', fingerprint: 'f'.repeat(32) });
+    const [first, second] =
+      decide(
+        batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]),
+        booksOf([accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')]),
+      ).parts ?? [];
+    expect([first?.transactions[0]?.transaction_id, second?.transactions[0]?.transaction_id]).toEqual([
+      records[0]?.transaction_id,
+      records[2]?.transaction_id,
+    ]);
+    expect(new Set(records.map(({ transaction_id }) => idKey(transaction_id))).size).toBe(3);
+    const bucket = (account: AccountState) => (mode === 'atomic' ? 7 : bucketOf(account.account_id));
+    expect([bucketOfId(records[0]?.transaction_id ?? ''), bucketOfId(records[2]?.transaction_id ?? '')]).toEqual([
+      bucket(a),
+      bucket(b),
+    ]);
+    expect(resultsOf(decision)[0]?.transfer).toMatchObject({ batch_id: batchId(1) });
+  });
+
+  test('a repeat has the same results and moves nothing', () => {
+    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
+    const books = booksOf([a, b]);
+    const command = batch(mode, [move(a, b, '1'), cash('Deposit', b, '1')]);
+    const first = decide(command, books);
+    const second = decide(command, books);
+    expect(second.reply).toEqual({ ...first.reply, replayed: true });
+    expect([second.keep, second.parts?.flatMap(({ entries }) => entries)]).toEqual([undefined, []]);
+    expect(balances(a, b)).toEqual([0n, 200n]);
+  });
+
+  test('another body under its key moves nothing', () => {
+    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 100n), accountOf(2, 'Checking')];
+    const books = booksOf([a, b]);
+    decide(batch(mode, [move(a, b, '0.5')]), books);
+    const other = decide(batch(mode, [move(a, b, '0.1'), move(a, b, '0.2')], { fingerprint: 'e'.repeat(32) }), books);
+    expect([codeOf(other), other.parts, other.keep]).toEqual(['idempotency_key_reused', undefined, undefined]);
+    expect(balances(a, b)).toEqual([50n, 50n]);
+  });
+});
+
+describe('independent', () => {
+  test('what is refused leaves the others as they are, with what it would have been answered alone', () => {
+    const [a, b, frozen] = [
+      accountOf(1, 'Savings', 'USD', 'Active', 100n),
+      accountOf(2, 'Checking'),
+      accountOf(3, 'Savings', 'USD', 'Frozen'),
+    ];
+    const decision = decide(
+      batch('independent', [
+        move(a, b, '2'),
+        move(a, a, '1'),
+        cash('Deposit', frozen, '1'),
+        cash('Deposit', accountOf(9, 'Savings'), '1'),
+        move(a, b, '1'),
+      ]),
+      booksOf([a, b, frozen]),
+    );
+    expect(outcomes(decision)).toEqual([
+      'insufficient_funds',
+      'same_account',
+      'inactive_account',
+      'account_not_found',
+      'Completed',
+    ]);
+    expect(decision.parts?.map(({ transactions }) => transactions.map(({ status }) => status))).toEqual([
+      ['Failed'],
+      ['Failed'],
+      ['Failed'],
+      ['Failed'],
+      ['Completed', 'Completed'],
+    ]);
+    expect(resultsOf(decision)[3]?.error).toMatchObject({
+      details: { account_id: accountOf(9, 'Savings').account_id },
+    });
+  });
+
+  test('what is picked up after the deadline is recorded item by item, and never executed', () => {
+    const a = accountOf(1, 'Savings');
+    const decision = decide(
+      batch('independent', [cash('Deposit', a, '1'), cash('Deposit', a, '1')], {
+        deadline: '2026-01-02T03:04:05.677Z',
+      }),
+      booksOf([a]),
+    );
+    expect([outcomes(decision), balances(a)]).toEqual([['deadline_exceeded', 'deadline_exceeded'], [0n]]);
+  });
+
+  test('messages of one batch are decided one by one: the first keeps what the batch is, whatever it holds of it', () => {
+    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
+    const books = booksOf([a, b]);
+    const second = {
+      ...batch('independent', [cash('Deposit', b, '1')], { bound_client_id: b.client_id as string }, batchId(1), 1),
+      data: { batch_id: batchId(1), mode: 'independent' as const, count: 2 },
+    };
+    expect(decide(second, books).keep).toMatchObject({
+      ok: true,
+      batch: { batch_id: batchId(1), mode: 'independent', count: 2, bound_client_id: b.client_id },
+    });
+    const first = decide(batch('independent', [cash('Deposit', a, '1')]), books);
+    expect([first.keep, outcomes(first), balances(a, b)]).toEqual([undefined, ['Completed'], [100n, 100n]]);
+  });
+});
+
+describe('atomic', () => {
+  test('one refusal books nothing, and every refused item is named; those behind it are decided as if it was not there', () => {
+    const [a, b] = [accountOf(1, 'Savings', 'USD', 'Active', 1000n), accountOf(2, 'Checking')];
+    const books = booksOf([a, b]);
+    const decision = decide(
+      batch('atomic', [
+        move(a, b, '4'),
+        move(a, b, '7'),
+        cash('Deposit', accountOf(9, 'Savings'), '1'),
+        move(a, b, '6'),
+      ]),
+      books,
+    );
+    expect(decision.reply).toMatchObject({
+      ok: false,
+      refusal: {
+        code: 'batch_refused',
+        message: expect.stringContaining('2 of 4 items were refused, and nothing was booked'),
+        errors: [
+          { field: 'items[1].transfer', code: 'insufficient_funds' },
+          { field: 'items[2].transaction', code: 'account_not_found' },
+        ],
+        details: { batch_id: batchId(1) },
+      },
+    });
+    expect([balances(a, b), a.last_sequence, books.moved.size, books.transactions.size, decision.parts]).toEqual([
+      [1000n, 0n],
+      0n,
+      0,
+      0,
+      undefined,
+    ]);
+    expect(books.system('Vault', 'USD').balance_minor).toBe(0n);
+  });
+
+  test('the refusal is kept, and is the answer whatever has changed', () => {
+    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
+    const first = decide(batch('atomic', [move(a, b, '1')]), booksOf([a, b]));
+    a.balance_minor = 100n;
+    const second = decide(batch('atomic', [move(a, b, '1')]), withKept(booksOf([a, b]), first));
+    expect(second.reply).toEqual({ ...first.reply, replayed: true });
+    expect(balances(a, b)).toEqual([100n, 0n]);
+  });
+
+  test('what is picked up after the deadline is refused as a whole, and kept', () => {
+    const a = accountOf(1, 'Savings');
+    const decision = decide(
+      batch('atomic', [cash('Deposit', a, '1')], { deadline: '2026-01-02T03:04:05.677Z' }),
+      booksOf([a]),
+    );
+    expect([codeOf(decision), decision.keep?.ok, decision.parts, balances(a)]).toEqual([
+      'deadline_exceeded',
+      false,
+      undefined,
+      [0n],
+    ]);
+  });
+
+  test('single commands before and behind it in the same transaction see what it did, and it what they did', () => {
+    const [a, b] = [accountOf(1, 'Savings'), accountOf(2, 'Checking')];
+    const books = booksOf([a, b]);
+    decide(batch('independent', [cash('Deposit', a, '5')], {}, batchId(2)), books);
+    expect(codeOf(decide(batch('atomic', [move(a, b, '5')]), books))).toBe('done');
+    expect(
+      outcomes(
+        decide(batch('independent', [cash('Withdrawal', b, '5'), cash('Withdrawal', a, '1')], {}, batchId(3)), books),
+      ),
+    ).toEqual(['Completed', 'insufficient_funds']);
+    expect([balances(a, b), a.last_sequence, b.last_sequence]).toEqual([[0n, 0n], 2n, 2n]);
+    expect(books.now).toBe(now);
+  });
+});

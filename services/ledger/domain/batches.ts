@@ -1,0 +1,183 @@
+import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { bucketOf, bucketOfId, commandKey, idKey, idOf, itemBits } from '#libs/contracts/ids.ts';
+import type { MessageData } from '#libs/contracts/messages.ts';
+import type { BatchMode, ItemResult } from '#libs/contracts/resources.ts';
+import { deadlineExceeded, pastDeadline } from './checks.ts';
+import { type Books, type CommandOf, type Decision, only, outcomeOf } from './decision.ts';
+import { type AccountState, type TransactionRecord, toTransaction, toTransfer } from './records.ts';
+
+/**
+ * Batches of callers: what one request asks for as a whole. Its items are the commands that the
+ * ledger knows, each with an id that follows from the batch's, so that exactly once holds for each
+ * of them. Pure.
+ */
+
+export type Posting = CommandOf<'create_transaction' | 'create_transfer'>;
+
+/** Items of a batch, as one message brings them. */
+export interface BatchCommand {
+  name: 'create_batch';
+  data: { batch_id: string; mode: BatchMode; count: number };
+  items: Item[];
+  context: MessageContext;
+}
+
+interface Item {
+  index: number;
+  command: Posting;
+}
+
+/** What is kept of a batch, whatever became of its items: by the first of its messages that is decided. */
+export interface KeptBatch {
+  batch_id: string;
+  mode: BatchMode;
+  count: number;
+  bound_client_id: string | null;
+}
+
+type Decide = (command: Posting, books: Books) => Decision;
+
+/** The commands that a message stands for. */
+export function batchCommand({ items, ...data }: MessageData<'create_batch'>, context: MessageContext): BatchCommand {
+  const { batch_id, mode } = data;
+  const itemOf = (item: (typeof items)[number]): Posting => {
+    const posting = 'transaction' in item ? item.transaction : item.transfer;
+    const account = 'account_id' in posting ? posting.account_id : posting.from_account_id;
+    // In atomic mode all of them wait where the batch does.
+    const bits = itemBits(batch_id, item.index, mode === 'atomic' ? bucketOfId(batch_id) : bucketOf(account));
+    const own = { ...context, batch_id };
+    if ('account_id' in posting) {
+      const transaction_id = idOf('transaction', bits);
+      return {
+        name: 'create_transaction',
+        data: { ...posting, transaction_id },
+        context: { ...own, message_id: transaction_id },
+      };
+    }
+    const transfer_id = idOf('transfer', bits);
+    return { name: 'create_transfer', data: { ...posting, transfer_id }, context: { ...own, message_id: transfer_id } };
+  };
+  return {
+    name: 'create_batch',
+    data,
+    items: items.map((item) => ({ index: item.index, command: itemOf(item) })),
+    context,
+  };
+}
+
+/** Decides the items of a message in their order, each seeing the ones before. In atomic mode all of them, or none. */
+export function decideBatch(command: BatchCommand, books: Books, decideItem: Decide): Decision {
+  const { data, context } = command;
+  const known = books.outcomes.get(commandKey(context.message_id));
+  if (known && known.fingerprint !== context.fingerprint)
+    return only({
+      ok: false,
+      refusal: refusal('idempotency_key_reused', 'this Idempotency-Key was used for another request'),
+    });
+  if (known && !known.outcome.ok) return only({ ok: false, refusal: known.outcome.refusal, replayed: true });
+  return data.mode === 'atomic' && !known
+    ? decideAtomic(command, books, decideItem)
+    : decideEach(command, books, decideItem, known !== undefined);
+}
+
+function decideEach(command: BatchCommand, books: Books, decideItem: Decide, isKnown: boolean): Decision {
+  const parts = command.items.map((item) => decideItem(item.command, books));
+  const isReplayed = parts.every(({ reply }) => reply.replayed === true);
+  const reply: ReplyBody = { ok: true, data: resultsOf(command, books), ...(isReplayed ? { replayed: true } : {}) };
+  return { ...only(reply), parts, ...(isKnown ? {} : { keep: kept(command, { ok: true, data: null }) }) };
+}
+
+function decideAtomic(command: BatchCommand, books: Books, decideItem: Decide): Decision {
+  if (pastDeadline(command.context, books)) return refuse(command, deadlineExceeded());
+  const draft = draftOf(command, books);
+  const parts = command.items.map((item) => decideItem(item.command, draft.books));
+  const errors = parts.flatMap(({ reply }, i) =>
+    reply.ok ? [] : [violationOf(command.items[i] as Item, reply.refusal)],
+  );
+  const [first] = errors;
+  if (first) {
+    const message = `${errors.length} of ${command.data.count} items were refused, and nothing was booked; ${first.field}: ${first.message}`;
+    return refuse(command, refusal('batch_refused', message, { errors, details: { batch_id: command.data.batch_id } }));
+  }
+  draft.apply();
+  return {
+    ...only({ ok: true, data: resultsOf(command, books) }),
+    parts,
+    keep: kept(command, { ok: true, data: null }),
+  };
+}
+
+function refuse(command: BatchCommand, reason: Refusal): Decision {
+  const reply: ReplyBody = { ok: false, refusal: reason };
+  return { ...only(reply), keep: kept(command, reply) };
+}
+
+function violationOf({ index, command }: Item, { code, message }: Refusal) {
+  return { field: `items[${index}].${command.name === 'create_transfer' ? 'transfer' : 'transaction'}`, code, message };
+}
+
+function kept({ data, context }: BatchCommand, outcome: ReplyBody): ReplyBody & { batch: KeptBatch } {
+  return { ...outcome, batch: { ...data, bound_client_id: context.bound_client_id ?? null } };
+}
+
+/** Books on which items can be decided without a trace: what they change shows in the given ones once it is applied. */
+function draftOf({ items }: BatchCommand, books: Books): { books: Books; apply(): void } {
+  const originals = new Map<AccountState, AccountState>();
+  const copy = (account: AccountState): AccountState => {
+    const made = { ...account };
+    originals.set(made, account);
+    return made;
+  };
+  const accounts = new Map<string, AccountState>();
+  for (const {
+    command: { name, data },
+  } of items) {
+    for (const id of name === 'create_transfer' ? [data.from_account_id, data.to_account_id] : [data.account_id]) {
+      const account = books.accounts.get(id);
+      if (account && !accounts.has(id)) accounts.set(id, copy(account));
+    }
+  }
+  const slots = new Map<AccountState, AccountState>();
+  const draft: Books = {
+    ...books,
+    accounts,
+    moved: new Set(),
+    transactions: new Map(),
+    system(kind, currency) {
+      const original = books.system(kind, currency);
+      const slot = slots.get(original) ?? copy(original);
+      slots.set(original, slot);
+      return slot;
+    },
+  };
+  const apply = (): void => {
+    for (const account of draft.moved) {
+      const original = originals.get(account);
+      if (original === undefined) throw new Error(`account ${account.account_id} was moved without having been locked`);
+      books.moved.add(Object.assign(original, account));
+    }
+    for (const [key, record] of draft.transactions) books.transactions.set(key, record);
+  };
+  return { books: draft, apply };
+}
+
+function resultsOf({ items }: BatchCommand, { transactions }: Books): { results: ItemResult[] } {
+  const results = items.map(({ index, command: { name, context } }) => {
+    const record = transactions.get(idKey(idOf('transaction', context.message_id.slice(-32))));
+    if (record === undefined) throw new Error(`item ${index} has left no record`);
+    return resultOf(index, name, record);
+  });
+  return { results };
+}
+
+/** An item that is decided, from its record: the first time, on every repeat, and when it is read. */
+export function resultOf(index: number, name: Posting['name'], record: TransactionRecord): ItemResult {
+  const reply = outcomeOf(name, record);
+  return {
+    index,
+    status: record.status,
+    ...(name === 'create_transfer' ? { transfer: toTransfer(record) } : { transaction: toTransaction(record) }),
+    ...(reply.ok ? {} : { error: reply.refusal }),
+  };
+}

@@ -1,0 +1,230 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { type Refusal, refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { holdLifetimeMs, maxHoldLifetimeMs } from '#libs/contracts/holds.ts';
+import { fromMinor, toMinor } from '#libs/contracts/money.ts';
+import {
+  accountNotFound,
+  badAmount,
+  customer,
+  deadlineExceeded,
+  inactive,
+  otherCurrency,
+  pastDeadline,
+  withoutFunds,
+} from './checks.ts';
+import {
+  type Books,
+  type CommandOf,
+  type Decision,
+  draftOf,
+  fail,
+  type HoldChange,
+  keeping,
+  only,
+} from './decision.ts';
+import { moveBetween, moveCash } from './movement.ts';
+import { type AccountState, type HoldState, toHold, toTransaction, toTransfer } from './records.ts';
+
+/**
+ * Holds: placing, capturing, releasing, and those whose time is over. An account carries the sum of
+ * what is held, so that no posting needs to look at holds. Pure.
+ */
+
+/** What the hold still holds. */
+function leftOf(hold: HoldState): bigint {
+  return hold.amount_minor - hold.captured_minor;
+}
+
+function timeAfter(time: string, ms: number): string {
+  return new Date(Date.parse(time) + ms).toISOString();
+}
+
+function badExpiry(): Refusal {
+  return violationsRefusal([
+    {
+      field: 'expires_at',
+      code: 'validation_failed',
+      message: 'expires_at must be in the future, and at most 31 days ahead',
+    },
+  ]);
+}
+
+function holdNotFound(holdId: string): Refusal {
+  return refusal('hold_not_found', `hold ${holdId} not found`);
+}
+
+function notActive(hold: HoldState): Refusal | undefined {
+  return hold.status === 'Active' ? undefined : refusal('hold_not_active', `hold ${hold.hold_id} is ${hold.status}`);
+}
+
+/** What of the books a change of a hold is noted in. */
+export type HoldBooks = Pick<Books, 'now' | 'changedHolds' | 'reheld'>;
+
+/** The change, as it is told; the batch writes the hold and its account. */
+function noteChange(kind: HoldChange['kind'], hold: HoldState, account: AccountState, books: HoldBooks): HoldChange {
+  if (account.held_minor === 0n) account.hold_expires_at = null;
+  account.hold_version += 1n;
+  books.changedHolds.add(hold);
+  books.reheld.add(account);
+  return { kind, hold: { ...hold }, hold_version: account.hold_version };
+}
+
+export function placeHold({ data, context }: CommandOf<'place_hold'>, books: Books): Decision {
+  const refuse = (reason: Refusal) => keeping({ ok: false, refusal: reason });
+  const { account_id, hold_id, description, reference, external_id = null, metadata = null } = data;
+  const expires_at = data.expires_at ?? timeAfter(context.time, holdLifetimeMs);
+  const account = customer(books, account_id, context.bound_client_id);
+  if (account === undefined) return refuse(accountNotFound(account_id));
+  if (pastDeadline(context, books)) return refuse(deadlineExceeded());
+  const currency = data.currency ?? account.currency;
+  const minor = toMinor(data.amount, currency);
+  if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
+  if (expires_at <= books.now || expires_at > timeAfter(books.now, maxHoldLifetimeMs)) return refuse(badExpiry());
+  const reason =
+    (account.account_type === 'Loan'
+      ? refusal('invalid_account_type', 'a hold is not possible on a Loan account')
+      : undefined) ??
+    inactive(account) ??
+    otherCurrency(account, currency) ??
+    withoutFunds(account, minor, `account ${account_id} has too little balance for this hold`);
+  if (reason) return refuse(reason);
+  const { actor, request_id, time: created_at } = context;
+  const hold: HoldState = {
+    hold_id,
+    account_id,
+    amount_minor: minor,
+    captured_minor: 0n,
+    currency,
+    status: 'Active',
+    description,
+    reference,
+    actor,
+    request_id,
+    external_id,
+    metadata,
+    expires_at,
+    created_at,
+    updated_at: created_at,
+  };
+  books.holds.set(hold_id, hold);
+  account.held_minor += minor;
+  if (account.hold_expires_at === null || expires_at < account.hold_expires_at) account.hold_expires_at = expires_at;
+  return {
+    ...keeping({ ok: true, data: toHold(hold) }),
+    hold: { ...noteChange('placed', hold, account, books), request_id },
+  };
+}
+
+export function releaseHold({ data, context }: CommandOf<'release_hold'>, books: Books): Decision {
+  const found = holdOf(data.hold_id, context.bound_client_id, books);
+  if (found === undefined) return keeping({ ok: false, refusal: holdNotFound(data.hold_id) });
+  const { hold, account } = found;
+  const reason = pastDeadline(context, books) ? deadlineExceeded() : notActive(hold);
+  if (reason) return keeping({ ok: false, refusal: reason });
+  account.held_minor -= leftOf(hold);
+  hold.status = 'Released';
+  hold.updated_at = books.now;
+  return {
+    ...keeping({ ok: true, data: toHold(hold) }),
+    hold: { ...noteChange('released', hold, account, books), request_id: context.request_id },
+  };
+}
+
+/** A posting like any other, but that what it takes is no longer held. */
+export function captureHold({ name, data, context }: CommandOf<'capture_hold'>, books: Books): Decision {
+  const found = holdOf(data.hold_id, context.bound_client_id, books);
+  if (found === undefined) return only({ ok: false, refusal: holdNotFound(data.hold_id) });
+  const { hold, account } = found;
+  const { currency, reference } = hold;
+  const left = leftOf(hold);
+  const draft = {
+    ...draftOf(
+      context,
+      data.transaction_id,
+      account.account_id,
+      data.to_account_id,
+      data.to_account_id === null ? 'Withdrawal' : 'Transfer',
+      'debit',
+      data.description ?? hold.description,
+      reference,
+      data,
+    ),
+    hold_id: hold.hold_id,
+  };
+  const decimal = data.amount ?? fromMinor(left === 0n ? hold.amount_minor : left, currency);
+  const refuse = (reason: Refusal) => fail(name, draft, { decimal, currency }, reason, books);
+  if (pastDeadline(context, books)) return refuse(deadlineExceeded());
+  const ended = notActive(hold);
+  if (ended) return refuse(ended);
+  const minor = toMinor(decimal, currency);
+  if (typeof minor !== 'bigint') return refuse(badAmount(minor, currency));
+  if (minor > left) return refuse(refusal('amount_exceeds_hold', `hold ${hold.hold_id} holds less than that`));
+  const to = data.to_account_id === null ? undefined : customer(books, data.to_account_id, undefined);
+  if (to === undefined && data.to_account_id !== null)
+    return refuse(accountNotFound(data.to_account_id, 'to_account_id'));
+  account.held_minor -= minor;
+  const decision =
+    to === undefined
+      ? moveCash(name, draft, account, minor, currency, books)
+      : moveBetween(name, draft, [account, to], minor, currency, context, books);
+  const [captured] = decision.transactions;
+  if (captured?.status !== 'Completed') {
+    account.held_minor += minor;
+    return decision;
+  }
+  hold.captured_minor += minor;
+  hold.updated_at = books.now;
+  if (data.final || minor === left) {
+    hold.status = 'Captured';
+    account.held_minor -= left - minor;
+  }
+  const reply: ReplyBody = {
+    ok: true,
+    data: {
+      hold: toHold(hold),
+      ...(to === undefined ? { transaction: toTransaction(captured) } : { transfer: toTransfer(captured) }),
+    },
+  };
+  return {
+    ...decision,
+    reply,
+    hold: { ...noteChange('captured', hold, account, books), request_id: context.request_id, captured },
+  };
+}
+
+function holdOf(
+  holdId: string,
+  boundClientId: string | undefined,
+  books: Books,
+): { hold: HoldState; account: AccountState } | undefined {
+  const hold = books.holds.get(holdId);
+  const account = hold && customer(books, hold.account_id, boundClientId);
+  return hold && account && { hold, account };
+}
+
+/**
+ * Ends the holds of these accounts whose time is over. `holds`: every Active one of theirs, and perhaps others.
+ * updated_at is the moment at which it ceased to count, whenever that is noticed.
+ */
+export function expireHolds(
+  accounts: readonly AccountState[],
+  holds: readonly HoldState[],
+  books: HoldBooks,
+): HoldChange[] {
+  const active = Map.groupBy(
+    holds.filter(({ status }) => status === 'Active'),
+    ({ account_id }) => account_id,
+  );
+  return accounts.flatMap((account) => {
+    const own = (active.get(account.account_id) ?? []).toSorted((a, b) => (a.expires_at < b.expires_at ? -1 : 1));
+    const over = own.filter(({ expires_at }) => expires_at <= books.now);
+    account.hold_expires_at = own[over.length]?.expires_at ?? null;
+    books.reheld.add(account);
+    return over.map((hold) => {
+      account.held_minor -= leftOf(hold);
+      hold.status = 'Expired';
+      hold.updated_at = hold.expires_at;
+      return noteChange('expired', hold, account, books);
+    });
+  });
+}

@@ -1,0 +1,110 @@
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { creditLegId } from '#libs/contracts/ids.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import type { TransactionType } from '#libs/contracts/resources.ts';
+import { cashIn, cashOut, move } from './chart.ts';
+import {
+  beyondLimit,
+  beyondOutstanding,
+  beyondSlots,
+  destinationRefused,
+  inactive,
+  otherCurrency,
+  withoutFunds,
+} from './checks.ts';
+import { type Books, type CommandName, complete, completed, type Decision, type Draft, fail } from './decision.ts';
+import type { AccountState } from './records.ts';
+
+/**
+ * Money moves, or one Failed Transaction says why not: what a posting and the capture of a hold
+ * have in common. Pure.
+ */
+
+/** A deposit or a withdrawal, as the draft says. */
+export function moveCash(
+  name: CommandName,
+  draft: Draft,
+  account: AccountState,
+  minor: bigint,
+  currency: string,
+  books: Books,
+): Decision {
+  const deposit = draft.direction === 'credit';
+  const refuse = (why: Refusal) => fail(name, draft, { decimal: fromMinor(minor, currency), currency }, why, books);
+  const reason =
+    (account.account_type === 'Loan'
+      ? refusal('invalid_account_type', `a ${draft.transaction_type} is not possible on a Loan account`)
+      : undefined) ??
+    inactive(account) ??
+    otherCurrency(account, currency) ??
+    (deposit ? beyondLimit(account, minor) : undefined) ??
+    (deposit
+      ? undefined
+      : withoutFunds(account, minor, `account ${account.account_id} has too little balance for this withdrawal`));
+  if (reason) return refuse(reason);
+  const teller = books.system('Teller', currency);
+  const vault = books.system('Vault', currency);
+  const legs = deposit ? cashIn(account, teller, vault) : cashOut(account, teller, vault, 'debit');
+  const full = beyondSlots(legs, minor);
+  if (full) return refuse(full);
+  return complete(name, [completed(draft, minor, currency)], legs, minor, books);
+}
+
+/** A transfer. `asked` is the transaction on its source. */
+export function moveBetween(
+  name: CommandName,
+  asked: Draft,
+  [from, to]: [AccountState, AccountState],
+  minor: bigint,
+  currency: string,
+  context: MessageContext,
+  books: Books,
+): Decision {
+  const refuse = (draft: Draft, why: Refusal) =>
+    fail(name, draft, { decimal: fromMinor(minor, currency), currency }, why, books);
+  const cannotPay = refusedSource(from, to, minor, currency);
+  if (cannotPay) return refuse(asked, cannotPay);
+  const toLoan = to.account_type === 'Loan';
+  const type: TransactionType = toLoan ? 'Loan Payment' : 'Transfer';
+  const cannotTake = refusedDestination(to, minor, currency);
+  if (cannotTake) {
+    const mayKnow = context.bound_client_id === undefined || context.bound_client_id === to.client_id;
+    return mayKnow ? refuse({ ...asked, transaction_type: type }, cannotTake) : refuse(asked, destinationRefused());
+  }
+  const debit: Draft = { ...asked, transaction_type: type };
+  const credit: Draft = {
+    ...debit,
+    transaction_id: creditLegId(asked.transaction_id),
+    account_id: to.account_id,
+    counterparty_account_id: from.account_id,
+    direction: toLoan ? 'debit' : 'credit',
+  };
+  return complete(
+    name,
+    [completed(debit, minor, currency), completed(credit, minor, currency)],
+    move(from, to, toLoan),
+    minor,
+    books,
+  );
+}
+
+function refusedSource(from: AccountState, to: AccountState, minor: bigint, currency: string): Refusal | undefined {
+  return (
+    (from === to ? refusal('same_account', 'to_account_id must differ from from_account_id') : undefined) ??
+    (from.account_type === 'Loan'
+      ? refusal('invalid_account_type', 'a transfer from a Loan account is not possible')
+      : undefined) ??
+    inactive(from) ??
+    otherCurrency(from, currency) ??
+    withoutFunds(from, minor, `source account ${from.account_id} has too little balance for this transfer`)
+  );
+}
+
+function refusedDestination(to: AccountState, minor: bigint, currency: string): Refusal | undefined {
+  return (
+    inactive(to) ??
+    otherCurrency(to, currency) ??
+    (to.account_type === 'Loan' ? beyondOutstanding(to, minor) : beyondLimit(to, minor))
+  );
+}

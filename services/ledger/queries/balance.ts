@@ -1,0 +1,70 @@
+import type { ReplyBody } from '#libs/contracts/envelope.ts';
+import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
+import { isId } from '#libs/contracts/ids.ts';
+import type { MessageData, MessageResult } from '#libs/contracts/messages.ts';
+import { fromMinor } from '#libs/contracts/money.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { availableMinor } from './available.ts';
+import { placed } from './booking-time.ts';
+import { bits } from './lists.ts';
+
+interface BalanceRow {
+  account_number: string;
+  currency: string;
+  /** By the database's clock. */
+  now: string;
+  sequence: bigint;
+  balance_minor: bigint;
+  available_minor: bigint;
+}
+
+/** $3: the moment, null for now. The last entry before it is the one before the first at that time or later. */
+export const balanceStatement = `with recursive account as (
+    select account_id, account_number, currency, balance_minor, ${availableMinor} as available_minor, last_sequence from accounts a where account_id = $1 and client_id is not null and ($2::uuid is null or client_id = $2)
+  ), wanted as (
+    select account_id, $3::timestamptz as time from account where $3::timestamptz is not null
+  ), ${placed}, found as (
+    select a.*, p.sequence - 1 as sequence from account a left join placed p using (account_id)
+  )
+  select account_number, currency, clock_timestamp() as now, coalesce(sequence, last_sequence) as sequence, available_minor,
+    case when sequence is null then balance_minor
+      else coalesce((select balance_after_minor from entries e where e.account_id = $1 and e.sequence = found.sequence), 0) end as balance_minor
+  from found`;
+
+/**
+ * An account's balance now, or behind the last entry that was booked before a moment; entries never
+ * change, so that it is the same for ever.
+ */
+export async function getAccountBalance(
+  pool: Pool,
+  { account_id, at }: MessageData<'get_account_balance'>,
+  bound: string | undefined,
+): Promise<ReplyBody> {
+  const values = [
+    bits(isId('account', account_id) ? account_id : ''),
+    bound === undefined ? null : bits(bound),
+    at ?? null,
+  ];
+  const {
+    rows: [row],
+  } = await pool.query<BalanceRow>(balanceStatement, values);
+  if (!row) return { ok: false, refusal: refusal('account_not_found', `account ${account_id} not found`) };
+  const { account_number, currency, now, sequence, balance_minor, available_minor } = row;
+  if (at !== undefined && at > now)
+    return {
+      ok: false,
+      refusal: violationsRefusal([
+        { field: 'at', code: 'validation_failed', message: `at must not be a moment to come: it is ${now}` },
+      ]),
+    };
+  const data: MessageResult<'get_account_balance'> = {
+    account_id,
+    account_number,
+    currency,
+    balance: fromMinor(balance_minor, currency),
+    ...(at === undefined ? { available_balance: fromMinor(available_minor, currency) } : {}),
+    at: at ?? now,
+    sequence: Number(sequence),
+  };
+  return { ok: true, data };
+}

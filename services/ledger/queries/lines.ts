@@ -1,0 +1,60 @@
+import { idBits, idOf } from '#libs/contracts/ids.ts';
+import type { EntryLine, TransactionType } from '#libs/contracts/resources.ts';
+import { isOfTransfer } from '../domain/records.ts';
+import { entryColumns, prefixed } from '../rows.ts';
+import { type EntryRow, entryOf } from './lists.ts';
+
+/** Entries with what a printed line tells of them. */
+
+export interface LineRow extends EntryRow {
+  transaction_type: TransactionType;
+  description: string | null;
+  reference: string | null;
+  reverses_transaction_id: string | null;
+  counterparty_account_id: string | null;
+  counterparty_account_number: string | null;
+}
+
+const columns = entryColumns
+  .split(', ')
+  .map((column) => `e.${column}`)
+  .join(', ');
+
+/**
+ * A page of entries, each with its transaction and the number of the other account: two look-ups by
+ * key for each row.
+ */
+export function linesOf(entries: string, order: string): string {
+  return `select ${columns}, t.transaction_type, t.description, t.reference, t.reverses_transaction_id, t.counterparty_account_id, c.account_number as counterparty_account_number
+    from (${entries}) e
+      left join lateral (select * from transactions t where id_key(t.transaction_id) = id_key(e.transaction_id) offset 0) t on true
+      left join accounts c on c.account_id = t.counterparty_account_id
+    order by ${order}`;
+}
+
+/** Why staff reversed something is none of the customer's business. */
+export function lineOf(
+  {
+    transaction_type,
+    description,
+    reference,
+    reverses_transaction_id,
+    counterparty_account_id,
+    counterparty_account_number,
+    ...entry
+  }: LineRow,
+  bound: string | undefined,
+): EntryLine {
+  const isHidden = bound !== undefined && reverses_transaction_id !== null;
+  return {
+    ...entryOf(entry),
+    transaction_type,
+    description: isHidden ? null : description,
+    reference,
+    ...(counterparty_account_id === null ? {} : { counterparty_account_id: prefixed('acc', counterparty_account_id) }),
+    ...(counterparty_account_number === null ? {} : { counterparty_account_number }),
+    ...(isOfTransfer({ transaction_type })
+      ? { transfer_id: idOf('transfer', idBits(prefixed('opr', entry.operation_id))) }
+      : {}),
+  };
+}

@@ -1,0 +1,72 @@
+import { isDeepStrictEqual } from 'node:util';
+import { erasedMetadata, erasedText } from '#libs/contracts/administration.ts';
+import type { EventData } from '#libs/contracts/events.ts';
+import { toMinor } from '#libs/contracts/money.ts';
+import type { ReceivedMessage } from '#libs/kafka/consume/consume.ts';
+import { uuidArray } from '#libs/postgres/arrays.ts';
+import type { HoldState } from '../domain/records.ts';
+import { holdColumns, holdOf } from '../rows.ts';
+import { dataOf, type EventAudit, eventRules, noteCopy, placeOf, toldOf } from './event-checks.ts';
+
+type HoldEvent = EventData<'corebanking.hold.placed.v1'>;
+
+/**
+ * Checks events of holds, in the order in which they were published: what they tell can have been,
+ * and none is missing between two.
+ */
+export async function checkHolds(messages: ReceivedMessage[], audit: EventAudit): Promise<void> {
+  const read = messages.flatMap((message) => {
+    const data = dataOf('holds', message, audit) as HoldEvent | undefined;
+    return data ? [{ message, data }] : [];
+  });
+  if (read.length === 0) return;
+  const { rows } = await audit.pool.query<HoldState>(
+    `select ${holdColumns} from holds where hold_id = any($1::uuid[])`,
+    [uuidArray(read.map(({ data }) => data.hold.hold_id))],
+  );
+  const holds = new Map(rows.map(holdOf).map((hold) => [hold.hold_id, hold]));
+  for (const { message, data } of read) {
+    noteCopy(message, audit);
+    const hold = holds.get(data.hold.hold_id);
+    if (hold === undefined) audit.find(eventRules.committed, { ...placeOf(message), hold_id: data.hold.hold_id });
+    else if (message.key !== hold.account_id || !canHaveBeen(data.hold, hold))
+      audit.find(eventRules.same, { ...placeOf(message), hold_id: hold.hold_id });
+    noteVersion(message, data, audit);
+  }
+}
+
+const fixed = ['account_id', 'currency', 'expires_at', 'created_at'] as const;
+const texts = ['description', 'reference', 'external_id'] as const;
+
+/**
+ * Whether the hold, as it is now, can have been as it was told: what ended has not changed since,
+ * but for texts that were erased.
+ */
+function canHaveBeen(told: HoldEvent['hold'], now: HoldState): boolean {
+  const captured = BigInt(toMinor(told.captured_amount, now.currency));
+  const isSame =
+    fixed.every((name) => told[name] === now[name]) &&
+    texts.every((name) => now[name] === erasedText || (told[name] ?? null) === now[name]) &&
+    (isDeepStrictEqual(now.metadata, erasedMetadata) || isDeepStrictEqual(told.metadata ?? null, now.metadata)) &&
+    toMinor(told.amount, now.currency) === now.amount_minor;
+  return (
+    isSame &&
+    (told.status === 'Active'
+      ? captured <= now.captured_minor
+      : told.status === now.status && captured === now.captured_minor)
+  );
+}
+
+function noteVersion(message: ReceivedMessage, { hold, hold_version }: HoldEvent, audit: EventAudit): void {
+  const told = toldOf(hold.account_id, audit);
+  const next = BigInt(hold_version);
+  const last = told.holds ?? (audit.headIsGone('holds', message.partition) ? next - 1n : 0n);
+  if (next > last + 1n)
+    audit.find(eventRules.sequence, {
+      ...placeOf(message),
+      account_id: hold.account_id,
+      after: last,
+      hold_version: next,
+    });
+  if (next > last) told.holds = next;
+}

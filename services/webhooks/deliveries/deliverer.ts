@@ -1,0 +1,233 @@
+import type { Logger } from 'pino';
+import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { accountsIn, forClient } from '../events/for-client.ts';
+import { ownersOf } from '../events/store-events.ts';
+import { feedAll } from './feed.ts';
+import { finishAttempts } from './finish.ts';
+import type { Sender } from './send.ts';
+import { signedHeaders } from './sign.ts';
+import { type Claimed, claimDue } from './store.ts';
+import { type Attempt, isDelivered, type Verdict } from './verdict.ts';
+
+export interface DelivererOptions {
+  pool: Pool;
+  sender: Sender;
+  secretKeys: SecretKeys;
+  /** The bank's time, in ms since 1970. */
+  now: () => number;
+  /** Requests under way at most, besides one for each webhook. */
+  concurrency: number;
+  userAgent: string;
+  logger: Logger;
+  observe(attempt: Attempt, verdict: Verdict): void;
+  /** A webhook was disabled: what the outbox has of it is to be published. */
+  onDisabled(): void;
+}
+
+/** Requests to one receiver under way at most; to one whose last attempts all failed, one. */
+const maxPerWebhook = 64;
+const failuresInARow = 3;
+const pollMs = 500;
+/** Rounds begin so far apart at least: each takes what has come meanwhile. */
+const paceMs = 5;
+const stopMs = 8_000;
+
+/**
+ * Delivers: makes deliveries of events, takes those that are due, posts them, and writes down how
+ * it went. Any number of processes do so side by side. Each webhook may always have one request
+ * under way, whatever the others do; further ones share what `concurrency` says. So a receiver that
+ * hangs takes nothing from the others that they would need.
+ */
+export function createDeliverer(options: DelivererOptions) {
+  const { pool, logger, concurrency } = options;
+  const underWay = new Map<string, number>();
+  const failures = new Map<string, number>();
+  let ended: { webhook_id: string; attempt: Attempt }[] = [];
+  let [stopping, finishing] = [false, false];
+  let loop: Promise<void> = Promise.resolve();
+  let wakeUp = Promise.withResolvers<void>();
+  let idle = Promise.withResolvers<void>();
+
+  const wake = (): void => wakeUp.resolve();
+
+  async function claimRound(): Promise<void> {
+    const busy = new Map([...underWay.keys()].map((id) => [id, 0]));
+    start(await claimDue(pool, busy, 1, 100_000));
+    const shared = concurrency - [...underWay.values()].reduce((sum, count) => sum + count - 1, 0);
+    if (underWay.size === 0 || shared <= 0) return;
+    const limitOf = (id: string) => ((failures.get(id) ?? 0) >= failuresInARow ? 1 : maxPerWebhook);
+    start(
+      await claimDue(
+        pool,
+        new Map([...underWay].map(([id, count]) => [id, Math.max(0, limitOf(id) - count)])),
+        0,
+        shared,
+      ),
+    );
+  }
+
+  function start(claimed: Claimed[]): void {
+    for (const { webhook_id } of claimed) underWay.set(webhook_id, (underWay.get(webhook_id) ?? 0) + 1);
+    if (claimed.length > 0)
+      void prepare(claimed).then(
+        (bodies) => claimed.forEach((one, i) => void attemptOne(one, bodies[i] ?? null)),
+        (error: unknown) => {
+          // Their claims end by themselves.
+          logger.warn({ err: error }, 'deliveries could not be prepared');
+          for (const { webhook_id } of claimed) leave(webhook_id);
+        },
+      );
+  }
+
+  /** What each is sent. */
+  async function prepare(claimed: Claimed[]): Promise<(string | null)[]> {
+    const confined = claimed.filter(({ client_id, body }) => client_id !== null && body !== null);
+    const owners = await ownersOf(
+      pool,
+      confined.flatMap(({ body }) => accountsIn(body ?? '')),
+    );
+    return claimed.map(({ client_id, body }) =>
+      client_id === null || body === null ? body : forClient(body, client_id, owners),
+    );
+  }
+
+  async function attemptOne(one: Claimed, body: string | null): Promise<void> {
+    const begun = options.now();
+    const { ordinal, claim, tries } = one;
+    const made = { ordinal, claim, tries, attempted_at: new Date(begun).toISOString() };
+    const attempt =
+      body === null
+        ? {
+            ...made,
+            response_status: null,
+            error: 'the event is no longer kept',
+            duration_ms: 0,
+            tries: Number.MAX_SAFE_INTEGER,
+          }
+        : { ...made, ...(await post(one, body, begun)) };
+    failures.set(one.webhook_id, isDelivered(attempt) ? 0 : (failures.get(one.webhook_id) ?? 0) + 1);
+    ended.push({ webhook_id: one.webhook_id, attempt });
+    void finishAll();
+  }
+
+  async function post({ webhook_id, url, secret, previous_secret, event_id }: Claimed, body: string, begun: number) {
+    try {
+      const secrets = [secret, previous_secret]
+        .filter((sealed) => sealed !== null)
+        .map((sealed) => options.secretKeys.open(webhook_id, sealed));
+      const headers = {
+        'content-type': 'application/cloudevents+json; charset=utf-8',
+        'user-agent': options.userAgent,
+        ...signedHeaders(secrets, event_id, Math.floor(begun / 1000), body),
+      };
+      return await options.sender.post(url, headers, body);
+    } catch (error) {
+      logger.error({ err: error, webhook_id }, 'a delivery could not be made');
+      return { response_status: null, error: 'it could not be signed', duration_ms: 0 };
+    }
+  }
+
+  function leave(webhookId: string, count = 1): void {
+    const rest = (underWay.get(webhookId) ?? 0) - count;
+    if (rest > 0) underWay.set(webhookId, rest);
+    else underWay.delete(webhookId);
+    if (underWay.size === 0) idle.resolve();
+    wake();
+  }
+
+  /** What ends while it writes is written next. Tries until Postgres takes it; its places stay taken so long. */
+  async function finishAll(): Promise<void> {
+    if (finishing) return;
+    finishing = true;
+    while (ended.length > 0) {
+      const batch = Map.groupBy(ended, ({ webhook_id }) => webhook_id);
+      ended = [];
+      const failed = await Promise.all(
+        [...batch].map(([webhookId, group]) =>
+          finishGroup(
+            webhookId,
+            group.map(({ attempt }) => attempt),
+          ),
+        ),
+      );
+      ended = [...failed.flat(), ...ended];
+      if (failed.some((group) => group.length > 0))
+        await new Promise((resolve) => {
+          setTimeout(resolve, pollMs);
+        });
+    }
+    finishing = false;
+  }
+
+  /** Returns what could not be written. */
+  async function finishGroup(
+    webhook_id: string,
+    attempts: Attempt[],
+  ): Promise<{ webhook_id: string; attempt: Attempt }[]> {
+    try {
+      const { verdicts, disabled } = await finishAttempts(
+        pool,
+        webhook_id,
+        attempts,
+        new Date(options.now()).toISOString(),
+      );
+      attempts.forEach((attempt, i) => options.observe(attempt, verdicts[i] ?? { status: 'Failed' }));
+      if (disabled) {
+        logger.warn({ webhook_id, reason: disabled }, 'a webhook was disabled');
+        options.onDisabled();
+      }
+      leave(webhook_id, attempts.length);
+      return [];
+    } catch (error) {
+      logger.warn(
+        { err: error, webhook_id, attempts: attempts.length },
+        'attempts could not be written down; trying again',
+      );
+      return attempts.map((attempt) => ({ webhook_id, attempt }));
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping) {
+      const pause = new Promise((resolve) => {
+        setTimeout(resolve, paceMs);
+      });
+      wakeUp = Promise.withResolvers();
+      try {
+        const isFed = await feedAll(pool);
+        await claimRound();
+        if (isFed) wake();
+      } catch (error) {
+        logger.warn({ err: error }, 'deliveries could not be taken; trying again');
+      }
+      await pause;
+      const timer = setTimeout(wake, pollMs);
+      await wakeUp.promise;
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    start: () => void (loop = run()),
+    wake,
+    underWay: () => [...underWay.values()].reduce((sum, count) => sum + count, 0),
+    /**
+     * Takes nothing more and waits for what is under way, not for receivers that hang: another
+     * process takes those, when their claims end.
+     */
+    async stop() {
+      stopping = true;
+      wake();
+      await loop;
+      idle = Promise.withResolvers();
+      if (underWay.size > 0)
+        await Promise.race([
+          idle.promise,
+          new Promise((resolve) => {
+            setTimeout(resolve, stopMs).unref();
+          }),
+        ]);
+    },
+  };
+}

@@ -1,0 +1,467 @@
+import { Webhook } from 'standardwebhooks';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../tests/support/eventually.ts';
+import { completed, eventMessage, type Harness, newId, opened, retentionDays, startHarness } from '../test/harness.ts';
+import { close, hang, ok, startReceiver, status } from '../test/receiver.ts';
+import { sweep } from './sweeper.ts';
+
+/** Deliveries to real receivers, over a real Postgres. */
+let harness: Harness;
+const stops: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  harness = await startHarness();
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+  await harness.owner.query("update webhooks set status = 'Deleted'");
+});
+afterAll(() => harness.stop());
+
+async function receiver(answer = ok) {
+  const made = await startReceiver(answer);
+  stops.push(made.stop);
+  return made;
+}
+
+/** A process that delivers, for one test. */
+function deliver(options = {}) {
+  const deliverer = harness.deliver(options);
+  stops.unshift(() => deliverer.stop());
+}
+
+const idOf = ({ headers }: { headers: Record<string, string> }) => headers['ce_id'] ?? '';
+const until = (check: () => boolean | Promise<boolean>) => eventually(async () => check(), 30_000);
+const wait = (ms: number) =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+const get = (webhook_id: string) => harness.done('get_webhook', { webhook_id });
+
+describe('a delivery', () => {
+  it('is the CloudEvent in structured JSON, signed so that the reference library of Standard Webhooks takes it', async () => {
+    deliver();
+    const at = await receiver();
+    const { secret, webhook_id } = await harness.webhook(at.url);
+    const event = completed(newId('account'), 1);
+    await harness.take(event);
+    await until(() => at.received.length === 1);
+    const [{ headers, body, event: body_event }] = at.received as [(typeof at.received)[0]];
+    expect(headers).toMatchObject({
+      'webhook-id': idOf(event),
+      'content-type': 'application/cloudevents+json; charset=utf-8',
+    });
+    expect(body_event).toMatchObject({
+      specversion: '1.0',
+      id: idOf(event),
+      type: 'corebanking.transaction.completed.v1',
+      data: JSON.parse(String(event.value)) as object,
+    });
+    expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toEqual(body_event);
+    expect(() => new Webhook(secret).verify(body.replace('Cash', 'Cast'), headers as Record<string, string>)).toThrow();
+    await until(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
+    expect((await harness.deliveries(webhook_id))[0]).toMatchObject({
+      event_id: idOf(event),
+      next_attempt_at: null,
+      attempts: [{ response_status: 204, error: null }],
+    });
+  });
+
+  it('is signed by both secrets during a rotation, and by the new one alone behind it', async () => {
+    deliver();
+    const at = await receiver();
+    const { secret, webhook_id } = await harness.webhook(at.url);
+    const next = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    await harness.done('rotate_webhook_secret', {
+      webhook_id,
+      sealed_secret: harness.secretKeys.seal(webhook_id, next),
+      overlap_seconds: 3600,
+    });
+    await harness.take(completed(newId('account'), 1));
+    await until(() => at.received.length === 1);
+    const verify = (by: string, i: number) =>
+      new Webhook(by).verify(at.received[i]?.body ?? '', at.received[i]?.headers as Record<string, string>);
+    for (const by of [secret, next]) expect(verify(by, 0)).toBeDefined();
+    expect((await get(webhook_id)).previous_secret_ends_at).not.toBeNull();
+    await harness.owner.query('update webhooks set previous_secret_ends_at = clock_timestamp() where webhook_id = $1', [
+      webhook_id,
+    ]);
+    await harness.take(completed(newId('account'), 1));
+    await until(() => at.received.length === 2);
+    expect(verify(next, 1)).toBeDefined();
+    expect(() => verify(secret, 1)).toThrow();
+    expect((await get(webhook_id)).previous_secret_ends_at).toBeNull();
+  });
+
+  it('is tried again after 5 s where its receiver answers 500, redirects, closes or hangs, with the same id; every attempt is kept', async () => {
+    deliver({ timeoutMs: 300 });
+    const elsewhere = await receiver();
+    const at = await receiver();
+    const { webhook_id } = await harness.webhook(at.url, ['transaction.*']);
+    const event = completed(newId('account'), 1);
+    for (const [i, answer] of [status(500), status(302, { location: elsewhere.url }), close, hang].entries()) {
+      at.answer = answer;
+      await (i === 0 ? harness.take(event) : harness.hurry());
+      await until(async () => (await harness.deliveries(webhook_id))[0]?.attempts.length === i + 1);
+      const [delivery] = await harness.deliveries(webhook_id, 'Pending');
+      const waitsMs = Date.parse(delivery?.next_attempt_at ?? '') - Date.now();
+      if (i === 0) expect(waitsMs).toBeLessThanOrEqual(6_000);
+      if (i === 1) expect(waitsMs).toBeGreaterThan(200_000);
+    }
+    at.answer = ok;
+    await harness.hurry();
+    await until(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
+    expect(new Set(at.received.map(({ headers }) => headers['webhook-id']))).toEqual(new Set([idOf(event)]));
+    expect(elsewhere.received).toEqual([]);
+    const attempts = (await harness.deliveries(webhook_id))[0]?.attempts.map(
+      ({ response_status, error }) => response_status ?? error,
+    );
+    expect(attempts).toEqual([500, 302, 'the connection failed (ECONNRESET)', 'no answer within 0.3 s', 204]);
+  });
+
+  it('has Failed after its last attempt, and can be sent again', async () => {
+    deliver();
+    const at = await receiver(status(503));
+    const { webhook_id } = await harness.webhook(at.url);
+    await harness.take(completed(newId('account'), 1));
+    await until(() => at.received.length === 1);
+    await harness.owner.query('update deliveries set tries = 9 where webhook_id = $1', [webhook_id]);
+    await until(async () => {
+      await harness.hurry();
+      return (await harness.deliveries(webhook_id, 'Failed')).length === 1;
+    });
+    at.answer = ok;
+    const [failed] = await harness.deliveries(webhook_id);
+    expect(await harness.done('redeliver', { webhook_id, delivery_id: failed?.delivery_id ?? '' })).toMatchObject({
+      status: 'Pending',
+    });
+    await until(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 1);
+    expect(at.received.at(-1)?.headers['webhook-id']).toBe(failed?.event_id);
+  });
+
+  it('comes of what was asked for alone: types, groups of them, all', async () => {
+    deliver();
+    const [one, group, all] = [await receiver(), await receiver(), await receiver()];
+    await harness.webhook(one.url, ['client.created']);
+    await harness.webhook(group.url, ['account.*']);
+    const { webhook_id } = await harness.webhook(all.url, ['*']);
+    const client = newId('client');
+    await harness.take(
+      opened(newId('account'), client),
+      eventMessage('corebanking.client.created.v1', client, {
+        client_id: client,
+        client_type: 'Retail',
+        created_at: '2026-01-01T00:00:00.000Z',
+      }),
+      completed(newId('account'), 1),
+    );
+    await until(async () => (await harness.deliveries(webhook_id, 'Delivered')).length === 3);
+    const types = (of: typeof one) => of.received.map(({ event }) => event.type.split('.').slice(1, 3).join('.'));
+    await until(() => one.received.length === 1 && group.received.length === 1);
+    expect([types(one), types(group), types(all).sort()]).toEqual([
+      ['client.created'],
+      ['account.opened'],
+      ['account.opened', 'client.created', 'transaction.completed'],
+    ]);
+  });
+});
+
+describe('a webhook', () => {
+  it('is disabled by 410, with an event and an audit record; what was Pending has Failed, and nothing more is sent', async () => {
+    const at = await receiver(status(410));
+    const { webhook_id } = await harness.webhook(at.url);
+    const account = newId('account');
+    await harness.take(completed(account, 1), completed(account, 2));
+    deliver();
+    await until(async () => (await get(webhook_id)).status === 'Disabled');
+    await harness.take(completed(account, 3));
+    await wait(800);
+    expect(at.received).toHaveLength(1);
+    expect((await harness.deliveries(webhook_id)).map(({ status: one }) => one)).toEqual(['Failed', 'Failed']);
+    const written = (await harness.outbox()).filter(({ payload }) => payload?.includes(webhook_id));
+    expect(written.map(({ type }) => type)).toEqual([
+      'corebanking.command.record_audit.v1',
+      'corebanking.webhook.disabled.v1',
+      'corebanking.command.record_audit.v1',
+    ]);
+    expect(JSON.parse(written[1]?.payload ?? '')).toMatchObject({ webhook_id, client_id: null, reason: 'gone' });
+    expect(JSON.parse(written[2]?.payload ?? '')).toMatchObject({
+      action: 'disable_webhook',
+      resource_id: webhook_id,
+      actor: 'system',
+      details: { reason: 'gone' },
+    });
+    expect(written[2]).toMatchObject({ topic: 'accounts.commands' });
+    at.answer = ok;
+    await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } });
+    await harness.take(completed(account, 4));
+    await until(() => at.received.length === 2);
+    expect(at.received[1]?.event.data['sequence']).toBe(4);
+  });
+
+  it('is disabled by five days of nothing but failure, not by what came before a success', async () => {
+    deliver();
+    const at = await receiver(status(500));
+    const { webhook_id } = await harness.webhook(at.url);
+    await harness.take(completed(newId('account'), 1));
+    await until(async () => (await get(webhook_id)).failing_since !== null);
+    const fiveDaysAgo = () =>
+      harness.owner.query(
+        "update webhooks set failing_since = clock_timestamp() - interval '5 days' where webhook_id = $1",
+        [webhook_id],
+      );
+    await fiveDaysAgo();
+    at.answer = ok;
+    await harness.hurry();
+    await until(async () => (await get(webhook_id)).failing_since === null);
+    at.answer = status(500);
+    await harness.take(completed(newId('account'), 1));
+    await until(async () => (await get(webhook_id)).failing_since !== null);
+    expect((await get(webhook_id)).status).toBe('Active');
+    await fiveDaysAgo();
+    await harness.hurry();
+    await until(async () => (await get(webhook_id)).status === 'Disabled');
+    expect(
+      (await harness.outbox()).some(({ payload }) => payload?.includes(webhook_id) && payload.includes('"failing"')),
+    ).toBe(true);
+  });
+
+  it('that hangs delays no other, however few requests may be under way', async () => {
+    deliver({ concurrency: 1, timeoutMs: 4_000 });
+    const hanging = await receiver(hang);
+    const others = [await receiver(), await receiver()];
+    for (let i = 0; i < 5; i++) await harness.webhook(hanging.url);
+    for (const { url } of others) await harness.webhook(url);
+    const begun = Date.now();
+    const accounts = Array.from({ length: 20 }, () => newId('account'));
+    await harness.take(...accounts.map((account) => completed(account, 1)));
+    await until(() => others.every(({ received }) => received.length === 20));
+    expect(hanging.received.length).toBeLessThanOrEqual(6);
+    // Not one of them has been given up when all of the others have been delivered.
+    expect(Date.now() - begun).toBeLessThan(4_000);
+  });
+
+  it('gets the events of one account in order, the next one not before the one before was answered; other accounts do not wait', async () => {
+    deliver();
+    const [account, other] = [newId('account'), newId('account')];
+    const at = await receiver(
+      (response, { event }) =>
+        void response
+          .writeHead(event.subject === account && event.data['sequence'] === 2 && isBroken ? 500 : 204)
+          .end(),
+    );
+    let isBroken = true;
+    const { webhook_id } = await harness.webhook(at.url);
+    await harness.take(
+      ...[1, 2, 3, 4].flatMap((sequence) => [completed(account, sequence), completed(other, sequence)]),
+    );
+    const came = (of: string) =>
+      at.received.filter(({ event }) => event.subject === of).map(({ event }) => event.data['sequence']);
+    await until(() => came(other).length === 4);
+    await wait(500);
+    expect([came(account), came(other)]).toEqual([
+      [1, 2],
+      [1, 2, 3, 4],
+    ]);
+    await harness.take(completed(account, 5));
+    isBroken = false;
+    await harness.hurry();
+    await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0);
+    expect(came(account)).toEqual([1, 2, 2, 3, 4, 5]);
+  });
+
+  it('goes on behind an event that has Failed', async () => {
+    deliver();
+    const account = newId('account');
+    const at = await receiver(
+      (response, { event }) => void response.writeHead(event.data['sequence'] === 1 ? 400 : 200).end(),
+    );
+    const { webhook_id } = await harness.webhook(at.url);
+    await harness.take(completed(account, 1), completed(account, 2));
+    await until(() => at.received.length === 1);
+    await harness.owner.query('update deliveries set tries = 9 where webhook_id = $1', [webhook_id]);
+    await until(async () => {
+      await harness.hurry();
+      return at.received.some(({ event }) => event.data['sequence'] === 2);
+    });
+    expect((await harness.deliveries(webhook_id, 'Failed')).length).toBe(1);
+  });
+
+  it('that is Paused skips what is published meanwhile, and a replay brings it, also from before it was made', async () => {
+    deliver();
+    const account = newId('account');
+    const before = completed(account, 1);
+    await harness.take(before);
+    const at = await receiver();
+    const { webhook_id } = await harness.webhook(at.url, ['transaction.completed']);
+    await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } });
+    const meanwhile = completed(account, 2);
+    await harness.take(meanwhile);
+    await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } });
+    const after = completed(account, 3);
+    await harness.take(after);
+    await until(() => at.received.length === 1);
+    expect(at.ids()).toEqual([idOf(after)]);
+    const [from, to] = [before.headers['ce_time'] ?? '', after.headers['ce_time'] ?? ''];
+    await harness.done('replay_webhook', { webhook_id, from, to });
+    await until(() => at.ids().includes(idOf(meanwhile)));
+    await wait(300);
+    const ofAccount = at.received
+      .filter(({ event }) => event.subject === account)
+      .map(({ event }) => event.data['sequence']);
+    expect(ofAccount.slice(0, 3)).toEqual([3, 1, 2]);
+  });
+
+  it('that was Paused with events on their way sends them when it goes on', async () => {
+    const at = await receiver();
+    const { webhook_id } = await harness.webhook(at.url);
+    const account = newId('account');
+    await harness.take(completed(account, 1));
+    await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } });
+    deliver();
+    await harness.take(completed(account, 2));
+    await wait(700);
+    expect(at.received).toEqual([]);
+    await harness.done('update_webhook', { webhook_id, changes: { status: 'Active' } });
+    await harness.take(completed(account, 3));
+    await until(() => at.received.length === 2);
+    expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 3]);
+  });
+
+  it('of a caller bound to one client gets its own events, with the entries of its own accounts, also by a replay', async () => {
+    deliver();
+    const at = await receiver();
+    const [client, own, other] = [newId('client'), newId('account'), newId('account')];
+    const early = completed(own, 1, [other]);
+    await harness.take(early);
+    const { webhook_id } = await harness.webhook(at.url, ['transaction.*'], { bound_client_id: client });
+    await harness.take(
+      opened(own, client),
+      opened(other, newId('client')),
+      completed(own, 2, [other]),
+      completed(other, 1, [own]),
+    );
+    await until(() => at.received.length >= 2);
+    await wait(300);
+    expect(at.received.map(({ event }) => event.data['sequence'])).toEqual([1, 2]);
+    for (const { event } of at.received)
+      expect((event.data['entries'] as { account_id: string }[]).map(({ account_id }) => account_id)).toEqual([own]);
+    await harness.done(
+      'replay_webhook',
+      { webhook_id, from: '2026-01-01T00:00:00.000Z', to: new Date(Date.now() + 1000).toISOString() },
+      { bound_client_id: client },
+    );
+    await until(() => at.received.length === 4);
+    expect(at.received.slice(2).map(({ event }) => event.data['sequence'])).toEqual([1, 2]);
+  });
+
+  it('sends a test event at once', async () => {
+    deliver();
+    const at = await receiver();
+    const { webhook_id } = await harness.webhook(at.url, ['client.created']);
+    const { delivery_id } = await harness.done('test_webhook', { webhook_id });
+    await until(() => at.received.length === 1);
+    expect(at.received[0]?.event).toMatchObject({
+      type: 'corebanking.webhook.test.v1',
+      subject: webhook_id,
+      data: { webhook_id },
+    });
+    await until(async () => (await harness.deliveries(webhook_id))[0]?.status === 'Delivered');
+    await harness.done('redeliver', { webhook_id, delivery_id });
+    await until(() => at.received.length === 2);
+  });
+
+  it('has no more than 2,000 deliveries waiting, and gets every event all the same', async () => {
+    const at = await receiver();
+    const { webhook_id } = await harness.webhook(at.url);
+    for (let i = 0; i < 5; i++)
+      await harness.take(...Array.from({ length: 500 }, () => completed(newId('account'), 1)));
+    await harness.done('update_webhook', { webhook_id, changes: { description: 'x' } });
+    deliver();
+    let most = 0;
+    await until(async () => {
+      const { rows } = await harness.owner.query<{ count: number }>(
+        "select count(*)::int as count from deliveries where webhook_id = $1 and status = 'Pending'",
+        [webhook_id],
+      );
+      most = Math.max(most, rows[0]?.count ?? 0);
+      return at.received.length >= 2_500;
+    });
+    expect(most).toBeLessThanOrEqual(2_500);
+    expect(new Set(at.ids()).size).toBe(2_500);
+  });
+});
+
+it('processes side by side deliver each event once, and one that is gone leaves its claims to the others', async () => {
+  const at = await receiver();
+  const { webhook_id } = await harness.webhook(at.url);
+  const account = newId('account');
+  await harness.take(completed(account, 1), completed(account, 2));
+  const { claimDue } = await import('./store.ts');
+  const { feedAll } = await import('./feed.ts');
+  await feedAll(harness.pool);
+  const gone = (await claimDue(harness.pool, new Map(), 1, 1_000)).filter((one) => one.webhook_id === webhook_id);
+  expect(gone).toHaveLength(1);
+  deliver();
+  deliver();
+  await wait(800);
+  expect(at.received).toEqual([]);
+  // 30 s later.
+  await harness.hurry();
+  await until(() => at.received.length === 2);
+  const more = Array.from({ length: 200 }, () => completed(newId('account'), 1));
+  await harness.take(...more);
+  await until(async () => (await harness.deliveries(webhook_id, 'Pending')).length === 0 && at.received.length >= 202);
+  expect(at.ids().length).toBe(202);
+});
+
+it('what is no longer kept is swept: events by retention, Delivered after 7 days, Failed after 30, all of a deleted webhook', async () => {
+  deliver();
+  const at = await receiver();
+  const [kept, deleted] = [await harness.webhook(at.url, ['client.*']), await harness.webhook(at.url, ['client.*'])];
+  const client = newId('client');
+  await harness.take(
+    eventMessage('corebanking.client.created.v1', client, {
+      client_id: client,
+      client_type: 'Retail',
+      created_at: '2026-01-01T00:00:00.000Z',
+    }),
+  );
+  await until(async () =>
+    (await Promise.all([kept, deleted].map(({ webhook_id }) => harness.deliveries(webhook_id, 'Delivered')))).every(
+      ({ length }) => length === 1,
+    ),
+  );
+  await harness.done('delete_webhook', { webhook_id: deleted.webhook_id });
+  const count = async (where: string) =>
+    (await harness.owner.query<{ count: number }>(`select count(*)::int as count from ${where}`)).rows[0]?.count;
+  await sweep(harness.pool, retentionDays);
+  expect([
+    await count(`deliveries where webhook_id = '${kept.webhook_id}'`),
+    await count(`deliveries where webhook_id = '${deleted.webhook_id}'`),
+  ]).toEqual([1, 0]);
+  await harness.owner.query(
+    "update deliveries set finished_at = finished_at - interval '7 days' where webhook_id = $1",
+    [kept.webhook_id],
+  );
+  await sweep(harness.pool, retentionDays);
+  expect(await count(`deliveries where webhook_id = '${kept.webhook_id}'`)).toBe(0);
+  const failed = async (daysAgo: number) => {
+    await harness.owner.query(
+      "insert into deliveries (webhook_id, event_id, event_type, ordering_key, status, finished_at) values ($1, gen_random_uuid(), 'x', 'x', 'Failed', clock_timestamp() - make_interval(hours => $2))",
+      [kept.webhook_id, daysAgo * 24 + 1],
+    );
+    await sweep(harness.pool, retentionDays);
+    return count(`deliveries where webhook_id = '${kept.webhook_id}'`);
+  };
+  expect([await failed(29), await failed(30)]).toEqual([1, 1]);
+  const old = completed(newId('account'), 1, [], { time: new Date(Date.now() - 401 * 86_400_000).toISOString() });
+  await harness.take(old);
+  await sweep(harness.pool, -1);
+  expect(await count(`events where event_id = '${idOf(old)}'`)).toBe(1);
+  await sweep(harness.pool, retentionDays);
+  expect([
+    await count(`events where event_id = '${idOf(old)}'`),
+    await count(`event_subjects where subject = '${old.key}'`),
+  ]).toEqual([0, 0]);
+  expect((await harness.events({ account_id: old.key ?? '' })).items).toEqual([]);
+});

@@ -1,0 +1,103 @@
+import type { LookupAddress } from 'node:dns';
+import { afterEach, expect, it } from 'vitest';
+import { allowedAddresses } from '#libs/service/addresses.ts';
+import { close, hang, ok, startReceiver, status } from '../test/receiver.ts';
+import { createSender } from './send.ts';
+
+/** Requests to real servers, on addresses that are or are not allowed. */
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+async function receiver(answer = ok) {
+  const made = await startReceiver(answer);
+  stops.push(made.stop);
+  return made;
+}
+
+function sender(networks = ['127.0.0.0/8'], resolve?: (name: string) => LookupAddress[], timeoutMs = 500) {
+  const names =
+    resolve &&
+    ((name: string, _options: object, callback: (error: null, found: LookupAddress[]) => void) =>
+      callback(null, resolve(name)));
+  const made = createSender(allowedAddresses(networks, names as never), timeoutMs);
+  stops.push(() => made.stop());
+  return made;
+}
+
+it('the answer is its status; what hangs, closes or is not there has none', async () => {
+  const { url } = await receiver();
+  expect(await sender().post(url, {}, '{}')).toMatchObject({ response_status: 204, error: null });
+  expect(await sender().post((await receiver(status(500))).url, {}, '{}')).toMatchObject({
+    response_status: 500,
+    error: null,
+  });
+  const slow = await sender().post((await receiver(hang)).url, {}, '{}');
+  expect(slow).toMatchObject({ response_status: null, error: 'no answer within 0.5 s' });
+  expect(await sender().post((await receiver(close)).url, {}, '{}')).toMatchObject({
+    response_status: null,
+    error: 'the connection failed (ECONNRESET)',
+  });
+  expect(await sender().post('http://127.0.0.1:9/', {}, '{}')).toMatchObject({
+    response_status: null,
+    error: 'the connection failed (ECONNREFUSED)',
+  });
+});
+
+it('redirects are not followed', async () => {
+  const target = await receiver();
+  const { url } = await receiver(status(307, { location: target.url }));
+  expect(await sender().post(url, {}, '{}')).toMatchObject({ response_status: 307 });
+  expect(target.received).toEqual([]);
+});
+
+it('an answer without an end is not read to its end', async () => {
+  const endless = await receiver((response) => {
+    response.writeHead(200);
+    const more = () => response.writable && response.write(Buffer.alloc(64 * 1024), more);
+    more();
+  });
+  expect(await sender().post(endless.url, {}, '{}')).toMatchObject({ response_status: 200 });
+});
+
+it('no connection is made to an address that is not allowed, whatever the name said before', async () => {
+  const { port, received } = await receiver();
+  for (const host of ['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.0.0.1'])
+    expect(await sender([]).post(`http://${host}:${port}/`, {}, '{}')).toMatchObject({
+      response_status: null,
+      error: 'its address is one of a private network',
+    });
+  expect(received).toEqual([]);
+  // The same name: first a public address, where nobody listens, then this machine's.
+  const answers = [[{ address: '192.0.2.1', family: 4 }], [{ address: '127.0.0.1', family: 4 }]];
+  const rebinding = sender([], () => answers.shift() ?? []);
+  for (let i = 0; i < 2; i++)
+    expect(await rebinding.post(`http://receiver.example:${port}/`, {}, '{}')).toMatchObject({
+      response_status: null,
+      error: 'its name leads to a private network',
+    });
+  expect(received).toEqual([]);
+  expect(
+    await sender(['127.0.0.1'], () => [{ address: '127.0.0.1', family: 4 }]).post(
+      `http://receiver.example:${port}/`,
+      {},
+      '{}',
+    ),
+  ).toMatchObject({ response_status: 204 });
+});
+
+it('a kept connection that the receiver has closed is no failure', async () => {
+  const { url, received } = await receiver((response, _one, request) => {
+    response.writeHead(204, { connection: 'keep-alive' }).end();
+    setTimeout(() => request.socket.destroy(), 5);
+  });
+  const own = sender();
+  for (let i = 0; i < 10; i++) {
+    expect(await own.post(url, {}, '{}')).toMatchObject({ response_status: 204 });
+    await new Promise((resolve) => {
+      setTimeout(resolve, i);
+    });
+  }
+  expect(received.length).toBeGreaterThanOrEqual(10);
+});

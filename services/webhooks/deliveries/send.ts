@@ -1,0 +1,87 @@
+import http from 'node:http';
+import https from 'node:https';
+import { isIP } from 'node:net';
+import type { AllowedAddresses } from '#libs/service/addresses.ts';
+
+interface Sent {
+  /** null: there was no answer. */
+  response_status: number | null;
+  /** Why there was none. */
+  error: string | null;
+  duration_ms: number;
+}
+
+export interface Sender {
+  /** Posts once, or twice where a kept connection turns out to be closed. Never rejects; ends within the time-out. */
+  post(url: string, headers: Record<string, string>, body: string): Promise<Sent>;
+  stop(): void;
+}
+
+const idleMs = 30_000;
+/** What a receiver says is not kept; more of it than this is not even read. */
+const maxAnswerBytes = 64 * 1024;
+
+/** Redirects are not followed: the answer 3xx is a failure like any other. */
+export function createSender(addresses: AllowedAddresses, timeoutMs = 15_000): Sender {
+  const options = { keepAlive: true, maxFreeSockets: 64, timeout: idleMs, lookup: addresses.lookup };
+  const agents = { 'http:': new http.Agent(options), 'https:': new https.Agent(options) };
+
+  function attempt(
+    url: URL,
+    headers: Record<string, string>,
+    body: string,
+    signal: AbortSignal,
+  ): Promise<{ status: number } | { error: NodeJS.ErrnoException; wasReused: boolean }> {
+    return new Promise((done) => {
+      const protocol = url.protocol === 'http:' ? 'http:' : 'https:';
+      const request = (protocol === 'http:' ? http : https).request(url, {
+        method: 'POST',
+        agent: agents[protocol],
+        headers,
+        signal,
+      });
+      request.on('error', (error: NodeJS.ErrnoException) => done({ error, wasReused: request.reusedSocket }));
+      request.on('response', (response) => {
+        done({ status: response.statusCode ?? 0 });
+        let bytes = 0;
+        response.on('error', () => undefined);
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > maxAnswerBytes) response.destroy();
+        });
+      });
+      request.end(body);
+    });
+  }
+
+  return {
+    async post(text, headers, body) {
+      const url = new URL(text);
+      const begun = performance.now();
+      const ended = (response_status: number | null, error: string | null): Sent => ({
+        response_status,
+        error,
+        duration_ms: Math.round(performance.now() - begun),
+      });
+      const host = url.hostname.replace(/^\[|\]$/g, '');
+      // Node asks `lookup` about names alone.
+      if (isIP(host) !== 0 && !addresses.allows(host)) return ended(null, 'its address is one of a private network');
+      const signal = AbortSignal.timeout(timeoutMs);
+      const all = { ...headers, 'content-length': String(Buffer.byteLength(body)) };
+      let result = await attempt(url, all, body, signal);
+      if ('error' in result && result.wasReused && result.error.code === 'ECONNRESET')
+        result = await attempt(url, all, body, signal);
+      if ('status' in result) return ended(result.status, null);
+      return ended(null, signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(result.error));
+    },
+    stop() {
+      for (const agent of Object.values(agents)) agent.destroy();
+    },
+  };
+}
+
+/** What its owner may be told: the code of the system or of TLS, which names no address of ours. */
+function reasonOf({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EPRIVATE') return message;
+  return `the connection failed (${code ?? 'unknown'})`;
+}

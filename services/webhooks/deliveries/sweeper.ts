@@ -1,0 +1,76 @@
+import type { Logger } from 'pino';
+import type { Pool } from '#libs/postgres/pool.ts';
+
+export interface SweeperOptions {
+  pool: Pool;
+  /** Of events; -1: for ever. */
+  retentionDays: number;
+  logger: Logger;
+  intervalMs?: number;
+}
+
+const deliveredDays = 7;
+const failedDays = 30;
+const chunk = 5_000;
+
+/** Deletes what is no longer kept, a chunk of each kind. Returns how many rows. */
+export async function sweep(pool: Pool, retentionDays: number): Promise<number> {
+  const counts = await Promise.all([
+    pool.query(
+      `delete from deliveries where ordinal = any(array(select ordinal from deliveries where status = 'Delivered' and finished_at < clock_timestamp() - make_interval(days => $1) limit ${chunk}))`,
+      [deliveredDays],
+    ),
+    pool.query(
+      `delete from deliveries where ordinal = any(array(select ordinal from deliveries where status = 'Failed' and finished_at < clock_timestamp() - make_interval(days => $1) limit ${chunk}))`,
+      [failedDays],
+    ),
+    pool.query(
+      `delete from deliveries where ordinal = any(array(select d.ordinal from webhooks w join deliveries d using (webhook_id) where w.status = 'Deleted' limit ${chunk}))`,
+    ),
+    retentionDays === -1 ? undefined : deleteEvents(pool, retentionDays),
+  ]);
+  return counts.reduce((sum, result) => sum + (result?.rowCount ?? 0), 0);
+}
+
+/** By their time, the oldest first. */
+function deleteEvents(pool: Pool, days: number) {
+  return pool.query(
+    `with old as (
+       select position from events where occurred_at < clock_timestamp() - make_interval(days => $1) order by occurred_at, position limit ${chunk}
+     ), subjects as (
+       delete from event_subjects s using events e, unnest(e.account_ids || e.client_ids) as named (subject)
+       where e.position in (select position from old) and s.subject = named.subject and s.position = e.position
+     ) delete from events where position in (select position from old)`,
+    [days],
+  );
+}
+
+/** Sweeps every minute, and at once again while there is more. */
+export function createSweeper({ pool, retentionDays, logger, intervalMs = 60_000 }: SweeperOptions): {
+  start(): void;
+  stop(): Promise<void>;
+} {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let stopped = false;
+  const turn = async (): Promise<void> => {
+    const swept = await sweep(pool, retentionDays).catch((error: unknown) => {
+      logger.warn({ err: error }, 'sweeping failed');
+      return 0;
+    });
+    if (!stopped) schedule(swept > 0 ? 100 : intervalMs);
+  };
+  const schedule = (ms: number): void => {
+    timer = setTimeout(() => {
+      running = turn();
+    }, ms);
+  };
+  return {
+    start: () => schedule(intervalMs),
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}

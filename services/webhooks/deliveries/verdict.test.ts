@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { type Attempt, healthOf, retryDelaysMs, verdictOf } from './verdict.ts';
+
+const attempt = (changes: Partial<Attempt> = {}): Attempt => ({
+  ordinal: 1n,
+  claim: 1,
+  tries: 0,
+  attempted_at: '2026-01-01T00:00:00.000Z',
+  duration_ms: 1,
+  response_status: 500,
+  error: null,
+  ...changes,
+});
+
+describe('a delivery', () => {
+  it('is delivered by any 2xx, and by nothing else', () => {
+    for (const status of [200, 201, 202, 204, 226, 299])
+      expect(verdictOf(attempt({ response_status: status }), 0)).toEqual({ status: 'Delivered' });
+    for (const status of [100, 199, 300, 301, 302, 307, 308, 400, 404, 429, 500, 503, null])
+      expect(verdictOf(attempt({ response_status: status }), 0).status).toBe('Pending');
+  });
+
+  it('is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h; then it has Failed', () => {
+    const hours = [2, 5, 10, 14, 20, 24].map((hour) => hour * 3_600_000);
+    expect(retryDelaysMs).toEqual([5_000, 300_000, 1_800_000, ...hours]);
+    for (const [tries, delayMs] of retryDelaysMs.entries())
+      expect(verdictOf(attempt({ tries }), 0)).toEqual({ status: 'Pending', delayMs });
+    expect(verdictOf(attempt({ tries: retryDelaysMs.length }), 0)).toEqual({ status: 'Failed' });
+  });
+
+  it('is never tried again earlier, and up to a fifth later', () => {
+    expect(verdictOf(attempt(), 0.5)).toEqual({ status: 'Pending', delayMs: 5_500 });
+    expect(verdictOf(attempt(), 0.999)).toEqual({ status: 'Pending', delayMs: 5_999 });
+  });
+
+  it('has Failed at once where its receiver is gone', () => {
+    expect(verdictOf(attempt({ response_status: 410 }), 0)).toEqual({ status: 'Failed' });
+  });
+});
+
+describe('a webhook', () => {
+  const at = (day: number, changes: Partial<Attempt> = {}) =>
+    attempt({ attempted_at: `2026-01-0${day}T00:00:00.000Z`, ...changes });
+  const now = (day: number) => `2026-01-0${day}T00:00:00.000Z`;
+
+  it('fails since its first failure behind the last success', () => {
+    expect(healthOf(null, [at(1), at(2)], now(2))).toEqual({ failing_since: now(1) });
+    expect(healthOf(now(1), [at(2)], now(2))).toEqual({ failing_since: now(1) });
+    expect(healthOf(now(1), [at(2), at(3, { response_status: 204 })], now(3))).toEqual({ failing_since: null });
+    expect(healthOf(now(1), [at(2, { response_status: 204 }), at(3)], now(3))).toEqual({ failing_since: now(3) });
+  });
+
+  it('is disabled by five days of nothing but failure, and by 410 at once', () => {
+    expect(healthOf(now(1), [at(5)], '2026-01-05T23:59:59.999Z').disabled).toBeUndefined();
+    expect(healthOf(now(1), [at(6)], now(6))).toEqual({ failing_since: now(1), disabled: 'failing' });
+    expect(healthOf(now(1), [at(6, { response_status: 200 })], now(6)).disabled).toBeUndefined();
+    expect(healthOf(null, [at(1, { response_status: 410 })], now(1))).toEqual({
+      failing_since: now(1),
+      disabled: 'gone',
+    });
+  });
+});

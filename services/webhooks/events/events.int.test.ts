@@ -1,0 +1,275 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { completed, eventMessage, type Harness, newId, opened, startHarness } from '../test/harness.ts';
+import { readEvent } from './read-event.ts';
+import { storeEvents } from './store-events.ts';
+
+/** GET /events as webhooks answers it, over a real Postgres. */
+let harness: Harness;
+beforeAll(async () => {
+  harness = await startHarness();
+});
+afterAll(() => harness.stop());
+
+const idsOf = (messages: { headers: Record<string, string> }[]) => messages.map(({ headers }) => headers['ce_id']);
+/** Behind all that is stored. */
+const end = async () => {
+  const { rows } = await harness.owner.query<{ position: bigint }>('select position from event_head');
+  return `${(rows[0]?.position ?? 0n).toString(36)}-${Math.floor(Date.now() / 1000).toString(36)}`;
+};
+
+describe('events', () => {
+  it('are the same CloudEvents, in the order of their publication', async () => {
+    const account = newId('account');
+    const taken = [1, 2, 3].map((sequence) => completed(account, sequence));
+    await harness.take(...taken);
+    const { items } = await harness.events({ account_id: account });
+    expect(items.map(({ id }) => id)).toEqual(idsOf(taken));
+    const { headers, value } = taken[0]!;
+    expect(items[0]).toEqual({
+      specversion: '1.0',
+      id: headers['ce_id'],
+      source: headers['ce_source'],
+      type: headers['ce_type'],
+      subject: account,
+      time: headers['ce_time'],
+      datacontenttype: 'application/json',
+      data: JSON.parse(String(value)) as object,
+    });
+  });
+
+  it('come once, however often they are delivered', async () => {
+    const account = newId('account');
+    const one = completed(account, 1);
+    await harness.take(one, one);
+    await harness.take(one, completed(account, 2));
+    expect((await harness.events({ account_id: account })).items.map(({ data }) => data['sequence'])).toEqual([1, 2]);
+  });
+
+  it('a cursor can be asked again, and gives what has been committed since', async () => {
+    const after = await end();
+    expect(await harness.events({ after })).toMatchObject({ items: [], more: false });
+    const account = newId('account');
+    await harness.take(completed(account, 1));
+    const once = await harness.events({ after });
+    expect(once.items.map(({ subject }) => subject)).toEqual([account]);
+    await harness.take(completed(account, 2));
+    expect((await harness.events({ after })).items).toHaveLength(2);
+    expect((await harness.events({ after: once.cursor })).items.map(({ data }) => data['sequence'])).toEqual([2]);
+  });
+
+  it('pages end at the limit and lead on', async () => {
+    const after = await end();
+    const accounts = Array.from({ length: 7 }, () => newId('account'));
+    await harness.take(...accounts.map((account) => completed(account, 1)));
+    const found: string[] = [];
+    let page = await harness.events({ after, limit: 3 });
+    for (; page.items.length > 0; page = await harness.events({ after: page.cursor, limit: 3 }))
+      found.push(...page.items.map(({ subject }) => subject));
+    expect(found).toEqual(accounts);
+    expect(page.more).toBe(false);
+  });
+
+  it('are filtered by types, groups of them, and the account that they are about, of a transfer both', async () => {
+    const [from, to] = [newId('account'), newId('account')];
+    const after = await end();
+    const transfer = {
+      transfer_id: newId('transfer'),
+      from_account_id: from,
+      to_account_id: to,
+      amount: '1.00',
+      currency: 'USD',
+      description: null,
+      status: 'Completed' as const,
+      created_at: new Date().toISOString(),
+    };
+    await harness.take(
+      completed(from, 1),
+      eventMessage('corebanking.transfer.completed.v1', transfer.transfer_id, {
+        transfer,
+        operation_id: newId('operation'),
+      }),
+      opened(to, newId('client')),
+    );
+    const types = async (named: string[], account_id?: string) =>
+      (await harness.events({ after, types: named, account_id })).items.map(({ type }) =>
+        type.split('.').slice(1, 3).join('.'),
+      );
+    expect(await types(['transaction.completed'])).toEqual(['transaction.completed']);
+    expect(await types(['transfer.*', 'account.opened'])).toEqual(['transfer.completed', 'account.opened']);
+    expect(await types(['*'], from)).toEqual(['transaction.completed', 'transfer.completed']);
+    expect(await types(['*'], to)).toEqual(['transfer.completed', 'account.opened']);
+    expect(await types(['*'], 'acc_unknown')).toEqual([]);
+  });
+
+  it('where few are of the types, pages may be empty and lead on', async () => {
+    const after = await end();
+    const fillers = Array.from({ length: 10_050 }, () => completed(newId('account'), 1));
+    for (let i = 0; i < fillers.length; i += 500) await harness.take(...fillers.slice(i, i + 500));
+    await harness.take(opened(newId('account'), newId('client')));
+    const first = await harness.events({ after, types: ['account.opened'] });
+    expect(first).toMatchObject({ items: [], more: true });
+    expect((await harness.events({ after: first.cursor, types: ['account.opened'] })).items).toHaveLength(1);
+  });
+
+  it('a reader that follows its cursor while many write sees everything once, in the order of each account', async () => {
+    const accounts = Array.from({ length: 5 }, () => newId('account'));
+    let [after, writing] = [await end(), true];
+    const seen: string[] = [];
+    const reader = (async () => {
+      for (;;) {
+        const isLast = !writing;
+        const page = await harness.events({ after, limit: 7 });
+        after = page.cursor;
+        seen.push(...page.items.map(({ subject, data }) => `${subject} ${String(data['sequence'])}`));
+        if (isLast && !page.more) return;
+      }
+    })();
+    await Promise.all(
+      accounts.map(async (account) => {
+        for (let sequence = 1; sequence <= 60; sequence++)
+          await storeEvents(harness.pool, [readEvent(completed(account, sequence))!]);
+      }),
+    );
+    writing = false;
+    await reader;
+    expect(new Set(seen).size).toBe(300);
+    for (const account of accounts)
+      expect(seen.filter((one) => one.startsWith(account))).toEqual(
+        Array.from({ length: 60 }, (_, i) => `${account} ${i + 1}`),
+      );
+  });
+
+  it('a cursor that is none, lies ahead, or is older than what is kept, is refused', async () => {
+    const cursor = await end();
+    const [position = '', issued = ''] = cursor.split('-');
+    const old = (Number.parseInt(issued, 36) - 401 * 86_400).toString(36);
+    for (const after of ['', 'x', '-', 'zzzzzzzzzzzz-1', `${position}z-${issued}`, `${position}-${old}`, '1;2-3']) {
+      expect(await harness.send('list_events', { after, limit: 10 }), after).toMatchObject({
+        ok: false,
+        refusal: { code: 'invalid_cursor' },
+      });
+    }
+    const kept = (Number.parseInt(issued, 36) - 399 * 86_400).toString(36);
+    expect((await harness.send('list_events', { after: `${position}-${kept}`, limit: 10 })).ok).toBe(true);
+  });
+
+  it('what is no event of the contract is left out, and nothing waits behind it', async () => {
+    const account = newId('account');
+    const { count } = harness.unreadable;
+    const good = completed(account, 1);
+    await harness.take(
+      { ...good, value: Buffer.from('no JSON') },
+      { ...good, headers: { ...good.headers, ce_id: 'x' } },
+      { ...good, value: null },
+      good,
+    );
+    expect(harness.unreadable.count).toBe(count + 3);
+    expect((await harness.events({ account_id: account })).items).toHaveLength(1);
+  });
+});
+
+describe('a caller bound to one client', () => {
+  const as = (client: string) => ({ bound_client_id: client });
+
+  it('sees its own events alone, with the entries of its own accounts', async () => {
+    const [client, own, second, other] = [newId('client'), newId('account'), newId('account'), newId('account')];
+    await harness.take(
+      opened(own, client),
+      opened(second, client),
+      opened(other, newId('client')),
+      completed(own, 1, [second, other]),
+      completed(other, 1, [own]),
+    );
+    const { items } = await harness.events({}, as(client));
+    expect(items.map(({ subject }) => subject)).toEqual([own, second, own]);
+    expect((items[2]?.data['entries'] as { account_id: string }[]).map(({ account_id }) => account_id)).toEqual([
+      own,
+      second,
+    ]);
+    expect((await harness.events({ account_id: other }, as(client))).items).toEqual([]);
+  });
+
+  it('misses nothing of an account that is known only later, and never twice', async () => {
+    const [client, account] = [newId('client'), newId('account')];
+    await harness.take(completed(account, 1), completed(account, 2));
+    const before = await harness.events({}, as(client));
+    expect(before.items).toEqual([]);
+    const ofAccount = await harness.events({ account_id: account }, as(client));
+    expect(ofAccount.items).toEqual([]);
+    await harness.take(completed(account, 3), opened(account, client), completed(account, 4));
+    const sequences = async (after: string, account_id?: string) =>
+      (await harness.events({ after, account_id }, as(client))).items.map(({ data }) => data['sequence'] ?? 'opened');
+    expect(await sequences(before.cursor)).toEqual([1, 2, 3, 'opened', 4]);
+    expect(await sequences(ofAccount.cursor, account)).toEqual([1, 2, 3, 'opened', 4]);
+  });
+
+  it('is not told who probed for its accounts, nor of refused transfers that would have come to it', async () => {
+    const [client, account, other] = [newId('client'), newId('account'), newId('account')];
+    const transfer_id = newId('transfer');
+    await harness.take(
+      opened(account, client),
+      opened(other, newId('client')),
+      eventMessage('corebanking.transaction.account_not_found.v1', account, {
+        transaction: { account_id: account, status: 'Failed', failure_code: 'account_not_found' },
+      } as never),
+      eventMessage('corebanking.transfer.failed.v1', transfer_id, {
+        transfer: { transfer_id, from_account_id: other, to_account_id: account, status: 'Failed' },
+      } as never),
+    );
+    const types = async (context: object, account_id: string) =>
+      (await harness.events({ account_id }, context)).items.map(({ type }) => type);
+    expect(await types(as(client), account)).toEqual(['corebanking.account.opened.v1']);
+    expect(await types({}, account)).toEqual(['corebanking.account.opened.v1']);
+    expect(await types({}, other)).toEqual(['corebanking.account.opened.v1', 'corebanking.transfer.failed.v1']);
+  });
+
+  it('is not told why and by whom a status was changed, nor why a posting was reversed, nor of approvals', async () => {
+    const [client, account] = [newId('client'), newId('account')];
+    const at = new Date().toISOString();
+    await harness.take(
+      opened(account, client),
+      eventMessage('corebanking.account.status_changed.v1', account, {
+        account_id: account,
+        client_id: client,
+        transition_id: newId('transition'),
+        from_status: 'Active',
+        to_status: 'Frozen',
+        reason: 'fraud',
+        status_version: 2,
+        actor: 'jwt:x|alice',
+        changed_at: at,
+      }),
+      completed(account, 1, [], {
+        transaction: { reverses_transaction_id: newId('transaction'), description: 'suspicious' },
+      }),
+      eventMessage('corebanking.approval.requested.v1', newId('approval'), {
+        approval_id: newId('approval'),
+        action: 'reverse',
+        operation: 'x',
+        requested_by: 'x',
+        requested_at: at,
+        expires_at: at,
+        client_id: client,
+      } as never),
+    );
+    const { items } = await harness.events({}, as(client));
+    expect(items.map(({ type }) => type.split('.')[1])).toEqual(['account', 'account', 'transaction']);
+    expect(JSON.stringify(items)).not.toMatch(/fraud|alice|suspicious/);
+    expect(items[1]?.data).toMatchObject({ from_status: 'Active', to_status: 'Frozen' });
+    expect(JSON.stringify((await harness.events({ account_id: account })).items)).toMatch(/fraud.*suspicious/);
+  });
+});
+
+it('a transaction that does not commit leaves no gap that somebody could read across', async () => {
+  const after = await end();
+  const account = newId('account');
+  const client = await harness.pool.connect();
+  await client.query('begin');
+  await client.query('select position from event_head for update');
+  const waiting = harness.take(completed(account, 1));
+  expect((await harness.events({ after })).items).toEqual([]);
+  await client.query('rollback');
+  client.release();
+  await waiting;
+  expect((await harness.events({ after })).items.map(({ subject }) => subject)).toEqual([account]);
+});

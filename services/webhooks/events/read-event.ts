@@ -1,0 +1,84 @@
+import { eventHeadersSchema } from '#libs/contracts/events.ts';
+import { parseJson } from '#libs/contracts/exchange.ts';
+import { isId } from '#libs/contracts/ids.ts';
+
+/** PURE: what is kept of an event. */
+export interface FeedEvent {
+  event_id: string;
+  type: string;
+  subject: string;
+  occurred_at: string;
+  /** The customers' accounts that it is about: by these it is found. */
+  account_ids: string[];
+  /** The clients that it names. Whose the accounts are, is added when it is stored. */
+  client_ids: string[];
+  /** The CloudEvent in structured JSON. */
+  event: string;
+}
+
+/**
+ * Reads a message of a topic of events; undefined for what is no event of the contract. Its data
+ * stay as they were written.
+ */
+export function readEvent({
+  headers,
+  key,
+  value,
+}: {
+  headers: Record<string, string>;
+  key: string | null;
+  value: Buffer | null;
+}): FeedEvent | undefined {
+  const known = eventHeadersSchema.safeParse(headers);
+  const data = parseJson(value);
+  if (!known.success || key === null || key.includes('\0') || typeof data !== 'object' || data === null)
+    return undefined;
+  const { ce_id: id, ce_type: type, ce_source: source, ce_time: time, ce_dataschema: dataschema } = known.data;
+  const attributes = JSON.stringify({
+    specversion: '1.0',
+    id,
+    source,
+    type,
+    subject: key,
+    time,
+    datacontenttype: 'application/json',
+    dataschema,
+  });
+  const event = `${attributes.slice(0, -1)},"data":${String(value)}}`;
+  return { event_id: id, type, subject: key, occurred_at: time, ...subjectsOf(type, data as Data), event };
+}
+
+type Data = Record<string, unknown>;
+
+/**
+ * Approvals are the bank's own business, whomever they are about; so is who probed for accounts,
+ * whose ever these are.
+ */
+const isOfTheBank = (type: string): boolean =>
+  type.startsWith('corebanking.approval.') || type === 'corebanking.transaction.account_not_found.v1';
+
+function subjectsOf(type: string, data: Data): Pick<FeedEvent, 'account_ids' | 'client_ids'> {
+  if (isOfTheBank(type)) return { account_ids: [], client_ids: [] };
+  const parts = [data, data['transaction'], data['transfer'], data['account'], data['hold']].filter(
+    (part) => typeof part === 'object' && part !== null,
+  ) as Data[];
+  const ids = (kind: 'account' | 'client', ...fields: string[]) => {
+    const found = parts.flatMap((part) => fields.map((field) => part[field]));
+    return [...new Set(found.filter((id): id is string => typeof id === 'string' && isId(kind, id)))];
+  };
+  // That a transfer to them was refused, and why, is not told to those who would have got it.
+  const others = type === 'corebanking.transfer.failed.v1' ? [] : ['to_account_id'];
+  return {
+    account_ids: ids('account', 'account_id', 'from_account_id', ...others),
+    client_ids: ids('client', 'client_id'),
+  };
+}
+
+/** Where an event names one account and one client, the account is that client's. */
+export function ownersIn(events: readonly FeedEvent[]): Map<string, string> {
+  return new Map(
+    events.flatMap(({ account_ids, client_ids }) =>
+      account_ids.length === 1 && client_ids.length === 1 ? [[account_ids[0] ?? '', client_ids[0] ?? ''] as const] : [],
+    ),
+  );
+}

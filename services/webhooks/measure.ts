@@ -1,0 +1,71 @@
+import type { Pool } from '#libs/postgres/pool.ts';
+import { commandCounter } from '#libs/service/measures.ts';
+import { kept, type Metrics } from '#libs/service/metrics.ts';
+import { type Attempt, isDelivered, type Verdict } from './deliveries/verdict.ts';
+
+const askedOnceMs = 1_000;
+
+/** What is counted as it happens. */
+export function countWork(metrics: Metrics) {
+  const attempts = metrics.histogram(
+    'webhook_attempt_duration_seconds',
+    'Attempts to deliver an event to a webhook, by whether it was taken',
+    ['outcome'],
+  );
+  const ended = metrics.counter('webhook_deliveries_total', 'Deliveries that have ended: Delivered or Failed', [
+    'status',
+  ]);
+  const stored = metrics.counter('webhooks_events_total', 'Events that were stored for webhooks and GET /events');
+  const unreadable = metrics.counter(
+    'webhooks_unreadable_events_total',
+    'What lay in a topic of events and is none: it was left out',
+  );
+  const disabled = metrics.counter(
+    'webhooks_disabled_total',
+    'Webhooks that were disabled because nothing got through, or their receiver said so',
+  );
+  const commands = commandCounter(metrics);
+  return {
+    attempt(attempt: Attempt, { status }: Verdict): void {
+      attempts.observe({ outcome: isDelivered(attempt) ? 'delivered' : 'failed' }, attempt.duration_ms / 1000);
+      if (status !== 'Pending') ended.inc({ status });
+    },
+    stored: (count: number) => stored.inc(count),
+    unreadable: () => unreadable.inc(),
+    disabled: () => disabled.inc(),
+    command: commands,
+  };
+}
+
+/** What the database of webhooks holds that must not stay, and what is under way here. */
+export function measureDeliveries(metrics: Metrics, pool: Pool, deliverer: { underWay(): number }): void {
+  const waiting = kept(async () => {
+    const { rows } = await pool.query<{ pending: number; late_s: number }>(
+      `select coalesce(sum(pending), 0)::int as pending, coalesce(max(late_s), 0)::float8 as late_s from webhooks w cross join lateral (
+         select (select count(*) from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending') as pending,
+           (select extract(epoch from clock_timestamp() - min(next_attempt_at)) from deliveries d where d.webhook_id = w.webhook_id and d.status = 'Pending' and next_attempt_at is not null) as late_s
+       ) d where w.status = 'Active'`,
+    );
+    return rows[0];
+  }, askedOnceMs);
+  metrics.gauge(
+    'webhook_deliveries_pending',
+    'Deliveries of Active webhooks that are Pending, those that wait for their next attempt too',
+    async () => (await waiting())?.pending,
+  );
+  metrics.gauge(
+    'webhook_late_seconds',
+    'By how much the delivery that is due longest, of an Active webhook, is late; below 0 or 0 where none is',
+    async () => (await waiting())?.late_s,
+  );
+  metrics.gauge('webhook_requests_under_way', 'Deliveries that this process is making', () => deliverer.underWay());
+  metrics.gauges('webhooks', 'Webhooks by status', ['status'], async () => {
+    const { rows } = await pool.query<{ status: string; count: number }>(
+      "select status, count(*)::int as count from webhooks where status <> 'Deleted' group by status",
+    );
+    return ['Active', 'Paused', 'Disabled'].map((status) => ({
+      labels: { status },
+      value: rows.find((row) => row.status === status)?.count ?? 0,
+    }));
+  });
+}

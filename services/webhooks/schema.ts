@@ -1,0 +1,32 @@
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { migrate, outboxGrants } from '#libs/postgres/migrate.ts';
+
+/** The Postgres schema that webhooks alone reads and writes. */
+export const schema = 'webhooks';
+
+/** What the service's role may do: an event, once stored, is only told whose it is, and deleted by retention. */
+function grants(role: string): string[] {
+  return [
+    `grant select, update (position) on event_head to ${role}`,
+    `grant select, insert, update (client_ids), delete on events to ${role}`,
+    `grant select, insert, delete on event_subjects to ${role}`,
+    `grant select, insert on account_owners to ${role}`,
+    `grant select, insert, update (url, event_types, description, status, secret, previous_secret, previous_secret_ends_at, updated_at, failing_since), delete on webhooks to ${role}`,
+    `grant select, insert, update (position, until_position, occurred_at), delete on feeds to ${role}`,
+    `grant select, insert, update (status, tries, claim, next_attempt_at, finished_at), delete on deliveries to ${role}`,
+    `grant select, insert, delete on attempts to ${role}`,
+    `grant select, insert, update (reply), delete on commands to ${role}`,
+    ...outboxGrants(role),
+  ];
+}
+
+export const migrationsDir = join(import.meta.dirname, 'migrations');
+
+/** Brings schema, role and grants up to date; see migrate. */
+export async function migrateWebhooks(
+  options: { owner_url: string; role: string; role_password: string },
+  logger: Logger,
+): Promise<void> {
+  await migrate({ ...options, schema, dir: migrationsDir, grants }, logger);
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { source } from '#libs/contracts/envelope.ts';
+import { type Refusal, refusal } from '#libs/contracts/errors.ts';
+import { idOf, isId } from '#libs/contracts/ids.ts';
+import { type CloudEvent, type Delivery, testEventType } from '#libs/contracts/webhooks.ts';
+import type { Queries } from '#libs/postgres/pool.ts';
+
+/** SQL of single deliveries, and how they are shown. The id of one is its ordinal. */
+
+export interface DeliveryRow {
+  ordinal: bigint;
+  webhook_id: string;
+  event_id: string;
+  event_type: string;
+  status: Delivery['status'];
+  created_at: string;
+  next_attempt_at: string | null;
+  finished_at: string | null;
+  attempts: Delivery['attempts'];
+}
+
+/** Of the attempts the last hundred: a delivery may be sent again any number of times. Their times as everywhere. */
+export const deliveryColumns = `ordinal, webhook_id, event_id, event_type, status, created_at, next_attempt_at, finished_at, (
+  select coalesce(json_agg(json_build_object(
+    'attempted_at', to_char(attempted_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'duration_ms', duration_ms, 'response_status', response_status, 'error', error) order by attempted_at), '[]')
+  from (select * from attempts a where a.ordinal = d.ordinal order by attempted_at desc limit 100) a
+) as attempts`;
+
+export function deliveryOf({ ordinal, ...row }: DeliveryRow): Delivery {
+  return { delivery_id: idOf('delivery', ordinal.toString(16).padStart(32, '0')), ...row };
+}
+
+const maxOrdinal = 2n ** 63n - 1n;
+
+/** Undefined for what no delivery is called. */
+export function ordinalOf(deliveryId: string): bigint | undefined {
+  const ordinal = isId('delivery', deliveryId) ? BigInt(`0x${deliveryId.slice(4)}`) : undefined;
+  return ordinal !== undefined && ordinal <= maxOrdinal ? ordinal : undefined;
+}
+
+export function deliveryNotFound(deliveryId: string): Refusal {
+  return refusal('delivery_not_found', `delivery ${deliveryId} not found`);
+}
+
+export async function readDelivery(
+  client: Queries,
+  webhookId: string,
+  deliveryId: string,
+): Promise<{ delivery: Delivery; has_event: boolean } | undefined> {
+  const ordinal = ordinalOf(deliveryId);
+  if (ordinal === undefined) return undefined;
+  const { rows } = await client.query<DeliveryRow & { has_event: boolean }>(
+    `select ${deliveryColumns}, body is not null or exists (select from events e where e.position = d.event_position) as has_event from deliveries d where ordinal = $1 and webhook_id = $2`,
+    [ordinal, webhookId],
+  );
+  const [row] = rows;
+  if (!row) return undefined;
+  const { has_event, ...delivery } = row;
+  return { delivery: deliveryOf(delivery), has_event };
+}
+
+/** One that is under way, or about to be, stays as it is. The webhook is locked. */
+export async function redeliverNow(client: Queries, webhookId: string, deliveryId: string): Promise<void> {
+  await client.query(
+    `update deliveries d set status = 'Pending', finished_at = null, tries = 0,
+       next_attempt_at = case when not exists (
+         select from deliveries o where o.webhook_id = $2 and o.ordering_key = d.ordering_key and o.status = 'Pending' and o.ordinal <> d.ordinal and (d.status <> 'Pending' or o.ordinal < d.ordinal)
+       ) then clock_timestamp() end
+     where ordinal = $1 and webhook_id = $2 and (status <> 'Pending' or next_attempt_at > clock_timestamp() + interval '30 seconds')`,
+    [ordinalOf(deliveryId), webhookId],
+  );
+}
+
+/** An event of no account, which waits for none. */
+export async function insertTest(client: Queries, webhookId: string, now: string): Promise<Delivery> {
+  const id = randomUUID();
+  const event: CloudEvent = {
+    specversion: '1.0',
+    id,
+    source: source.webhooks,
+    type: testEventType,
+    subject: webhookId,
+    time: now,
+    datacontenttype: 'application/json',
+    data: { webhook_id: webhookId },
+  };
+  const { rows } = await client.query<DeliveryRow>(
+    `insert into deliveries as d (webhook_id, event_id, event_type, ordering_key, body, next_attempt_at)
+     values ($1, $2::uuid, $3, 'test ' || $2::text, $4, clock_timestamp()) returning ${deliveryColumns}`,
+    [webhookId, id, testEventType, JSON.stringify(event)],
+  );
+  return deliveryOf(rows[0] as DeliveryRow);
+}

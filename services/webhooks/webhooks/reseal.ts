@@ -1,0 +1,30 @@
+import type { SecretKeys } from '#libs/contracts/webhook-secret.ts';
+import type { Pool } from '#libs/postgres/pool.ts';
+import { transaction } from '#libs/postgres/transaction.ts';
+
+/**
+ * Seals every secret with the key that seals now, so that an older one may be taken out of the
+ * configuration afterwards. Run at each start; returns how many webhooks had another. Throws where
+ * the key of one is not configured.
+ */
+export function resealSecrets(pool: Pool, keys: SecretKeys): Promise<number> {
+  return transaction(pool, async (client) => {
+    const { rows } = await client.query<{ webhook_id: string; secret: string; previous_secret: string | null }>(
+      "select webhook_id, secret, previous_secret from webhooks where status <> 'Deleted' order by webhook_id",
+    );
+    const old = rows.filter(({ secret, previous_secret }) =>
+      [secret, previous_secret].some((sealed) => sealed !== null && !keys.isCurrent(sealed)),
+    );
+    for (const { webhook_id, secret, previous_secret } of old) {
+      const [sealed, previous] = [secret, previous_secret].map(
+        (one) => one && keys.seal(webhook_id, keys.open(webhook_id, one)),
+      );
+      // One that was rotated meanwhile has a newer secret, sealed by the gateway.
+      await client.query(
+        'update webhooks set secret = $2, previous_secret = $3 where webhook_id = $1 and secret = $4',
+        [webhook_id, sealed, previous, secret],
+      );
+    }
+    return old.length;
+  });
+}

@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { createSecretKeys, newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
+import { claimDue } from '../deliveries/store.ts';
+import { type Harness, newId, startHarness } from '../test/harness.ts';
+import { resealSecrets } from './reseal.ts';
+
+/** Commands and queries about webhooks, over a real Postgres. Nothing is sent. */
+let harness: Harness;
+beforeAll(async () => {
+  harness = await startHarness();
+});
+afterAll(() => harness.stop());
+
+const url = 'https://receiver.example/bank';
+const creation = (changes: object = {}) => {
+  const webhook_id = newId('webhook');
+  return {
+    webhook_id,
+    url,
+    event_types: ['*'],
+    description: null,
+    sealed_secret: harness.secretKeys.seal(webhook_id, newWebhookSecret()),
+    ...changes,
+  };
+};
+const create = (data: ReturnType<typeof creation>, overrides: Partial<MessageContext> = {}) =>
+  harness.send('create_webhook', data, { message_id: data.webhook_id, ...overrides });
+const refusedWith = (code: string, message?: RegExp) => ({
+  ok: false,
+  refusal: expect.objectContaining({
+    code,
+    ...(message && { message: expect.stringMatching(message) as string }),
+  }) as object,
+});
+
+describe('a webhook', () => {
+  it('is made, shown, listed, changed and deleted', async () => {
+    const made = await harness.webhook(url, ['transaction.*', 'client.created']);
+    const { secret: _secret, ...shown } = made;
+    expect(shown).toEqual({
+      webhook_id: made.webhook_id,
+      url,
+      event_types: ['transaction.*', 'client.created'],
+      description: null,
+      status: 'Active',
+      client_id: null,
+      created_by: 'key:key_tester',
+      created_at: made.created_at,
+      updated_at: made.created_at,
+      failing_since: null,
+      previous_secret_ends_at: null,
+    });
+    const { webhook_id } = made;
+    expect(await harness.done('get_webhook', { webhook_id })).toEqual(shown);
+    const changes = {
+      url: 'https://other.example/',
+      event_types: ['*'],
+      description: 'books',
+      status: 'Paused' as const,
+    };
+    expect(await harness.done('update_webhook', { webhook_id, changes })).toMatchObject(changes);
+    const page = { limit: 100, order: 'desc' as const };
+    expect((await harness.done('list_webhooks', page)).items.map((one) => one.webhook_id)).toContain(webhook_id);
+    await harness.done('delete_webhook', { webhook_id });
+    for (const name of ['get_webhook', 'delete_webhook', 'test_webhook'] as const)
+      expect(await harness.send(name, { webhook_id })).toEqual(refusedWith('webhook_not_found'));
+    expect((await harness.done('list_webhooks', page)).items.map((one) => one.webhook_id)).not.toContain(webhook_id);
+  });
+
+  it('lists go on by pages', async () => {
+    const actor = 'key:pages';
+    const made = [
+      await harness.webhook(url, ['*'], { actor }),
+      await harness.webhook(url, ['*'], { actor }),
+      await harness.webhook(url, ['*'], { actor }),
+    ];
+    const first = await harness.done('list_webhooks', { limit: 2, order: 'desc' });
+    const rest = await harness.done('list_webhooks', { limit: 500, order: 'desc', after: first.next });
+    const all = [...first.items, ...rest.items].map((one) => one.webhook_id);
+    expect(new Set(all).size).toBe(all.length);
+    for (const { webhook_id } of made) expect(all).toContain(webhook_id);
+  });
+
+  it('its secret is kept sealed, for it and no other', async () => {
+    const { webhook_id, secret } = await harness.webhook(url);
+    const {
+      rows: [row],
+    } = await harness.owner.query<{ secret: string }>('select secret from webhooks where webhook_id = $1', [
+      webhook_id,
+    ]);
+    expect(row?.secret).not.toContain(secret.slice(6, 20));
+    expect(harness.secretKeys.open(webhook_id, row?.secret ?? '')).toBe(secret);
+    expect(() => harness.secretKeys.open(newId('webhook'), row?.secret ?? '')).toThrow();
+    expect(() =>
+      createSecretKeys(['another key, of 32 characters or more']).open(webhook_id, row?.secret ?? ''),
+    ).toThrow(/no key with the id/);
+    const { rows } = await harness.owner.query<{ all: string }>(
+      "select string_agg(w::text, '') || (select coalesce(string_agg(c::text, ''), '') from commands c) as all from webhooks w",
+    );
+    expect(rows[0]?.all).not.toContain(secret);
+  });
+
+  it('secrets are sealed with a new key at the next start, and the old one is needed no more', async () => {
+    const { webhook_id, secret } = await harness.webhook(url);
+    await harness.done('rotate_webhook_secret', {
+      webhook_id,
+      sealed_secret: harness.secretKeys.seal(webhook_id, newWebhookSecret()),
+      overlap_seconds: 60,
+    });
+    const [next, old] = ['a new key for secrets, of 32 characters', 'a key for secrets of webhooks, of tests'];
+    await expect(resealSecrets(harness.pool, createSecretKeys([next]))).rejects.toThrow(/no key with the id/);
+    expect(await resealSecrets(harness.pool, createSecretKeys([next, old]))).toBeGreaterThan(0);
+    expect(await resealSecrets(harness.pool, createSecretKeys([next]))).toBe(0);
+    const {
+      rows: [row],
+    } = await harness.owner.query<{ previous_secret: string }>(
+      'select previous_secret from webhooks where webhook_id = $1',
+      [webhook_id],
+    );
+    expect(createSecretKeys([next]).open(webhook_id, row?.previous_secret ?? '')).toBe(secret);
+    await resealSecrets(harness.pool, createSecretKeys([old, next]));
+  });
+
+  it('a private address is refused in its url, and http but on loopback', async () => {
+    for (const wrong of [
+      'https://10.0.0.1/',
+      'https://169.254.169.254/',
+      'https://[fd00::1]/',
+      'https://192.168.0.1:8443/',
+    ]) {
+      expect(await create(creation({ url: wrong }))).toEqual(
+        refusedWith('validation_failed', /^url must not lead to a private network/),
+      );
+    }
+    expect(await create(creation({ url: 'http://receiver.example/' }))).toEqual(
+      refusedWith('validation_failed', /^url must begin with https/),
+    );
+    const { webhook_id } = await harness.webhook('http://127.0.0.1:4000/');
+    expect(await harness.send('update_webhook', { webhook_id, changes: { url: 'https://10.0.0.1/' } })).toEqual(
+      refusedWith('validation_failed', /^url must not/),
+    );
+  });
+
+  it('a caller has at most 20, however many it asks for at once; deleted ones do not count', async () => {
+    const actor = 'key:twenty';
+    const replies = await Promise.all(Array.from({ length: 25 }, () => create(creation(), { actor })));
+    expect(replies.filter(({ ok }) => ok)).toHaveLength(20);
+    expect(replies.find(({ ok }) => !ok)).toEqual(refusedWith('validation_failed', /at most 20 webhooks/));
+    expect((await create(creation(), { actor: 'key:another' })).ok).toBe(true);
+    const [one] = replies.filter(({ ok }) => ok);
+    await harness.done('delete_webhook', { webhook_id: (one as { data: { webhook_id: string } }).data.webhook_id });
+    expect((await create(creation(), { actor })).ok).toBe(true);
+  });
+
+  it('of one client does not exist for a caller bound to another; one for the bank not for any of them', async () => {
+    const [client, other] = [{ bound_client_id: newId('client') }, { bound_client_id: newId('client') }];
+    const { webhook_id } = await harness.webhook(url, ['*'], client);
+    const { webhook_id: ofBank } = await harness.webhook(url);
+    const page = { limit: 500, order: 'desc' as const };
+    expect((await harness.done('list_webhooks', page, client)).items.map((one) => one.webhook_id)).toEqual([
+      webhook_id,
+    ]);
+    for (const [id, by] of [
+      [webhook_id, other],
+      [ofBank, client],
+    ] as const) {
+      const about = { webhook_id: id };
+      expect(await harness.send('get_webhook', about, by)).toEqual(refusedWith('webhook_not_found'));
+      expect(await harness.send('list_deliveries', { ...about, ...page }, by)).toEqual(
+        refusedWith('webhook_not_found'),
+      );
+      expect(await harness.send('update_webhook', { ...about, changes: { status: 'Paused' } }, by)).toEqual(
+        refusedWith('webhook_not_found'),
+      );
+      expect(
+        await harness.send(
+          'replay_webhook',
+          { ...about, from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' },
+          by,
+        ),
+      ).toEqual(refusedWith('webhook_not_found'));
+    }
+    expect(await harness.done('get_webhook', { webhook_id })).toMatchObject(
+      client.bound_client_id ? { client_id: client.bound_client_id } : {},
+    );
+  });
+
+  it('nothing is sent to one that is not Active: test, redelivery and replay say so', async () => {
+    const { webhook_id } = await harness.webhook(url);
+    const { delivery_id } = await harness.done('test_webhook', { webhook_id });
+    await harness.done('update_webhook', { webhook_id, changes: { status: 'Paused' } });
+    const paused = refusedWith('invalid_status_transition', /is Paused/);
+    expect(await harness.send('test_webhook', { webhook_id })).toEqual(paused);
+    expect(await harness.send('redeliver', { webhook_id, delivery_id })).toEqual(paused);
+    expect(
+      await harness.send('replay_webhook', {
+        webhook_id,
+        from: '2026-01-01T00:00:00.000Z',
+        to: '2026-02-01T00:00:00.000Z',
+      }),
+    ).toEqual(paused);
+    expect(
+      (await claimDue(harness.pool, new Map(), 64, 10_000)).filter((one) => one.webhook_id === webhook_id),
+    ).toEqual([]);
+  });
+
+  it('an unknown delivery is not found, whatever it is called', async () => {
+    const { webhook_id } = await harness.webhook(url);
+    const { webhook_id: another } = await harness.webhook(url);
+    const { delivery_id } = await harness.done('test_webhook', { webhook_id: another });
+    for (const id of [delivery_id, newId('delivery'), 'dlv_x', `dlv_${'f'.repeat(32)}`])
+      expect(await harness.send('redeliver', { webhook_id, delivery_id: id }), id).toEqual(
+        refusedWith('delivery_not_found'),
+      );
+  });
+
+  it('has a bounded number of replays under way', async () => {
+    const { webhook_id } = await harness.webhook(url);
+    const replay = () =>
+      harness.send('replay_webhook', { webhook_id, from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' });
+    for (let i = 0; i < 19; i++) expect((await replay()).ok).toBe(true);
+    expect(await replay()).toEqual(refusedWith('invalid_status_transition', /too many replays/));
+  });
+});
+
+describe('a command', () => {
+  it('is done once: a repeat gets the same answer, another request under its id is refused', async () => {
+    const data = creation();
+    const given = { fingerprint: 'a'.repeat(32), correlation_id: 'first' };
+    const first = await create(data, given);
+    expect(await create(data, given)).toEqual(first);
+    expect(await create(data, { ...given, correlation_id: 'second' })).toEqual({ ...first, replayed: true });
+    expect(await create(data, { fingerprint: 'b'.repeat(32) })).toEqual(refusedWith('idempotency_key_reused'));
+    const both = await Promise.all(
+      [1, 2].map(() =>
+        harness.send('test_webhook', { webhook_id: data.webhook_id }, { message_id: 'cmd_test', fingerprint: 'x' }),
+      ),
+    );
+    expect(new Set(both.map((reply) => JSON.stringify('data' in reply ? reply.data : reply))).size).toBe(1);
+    expect(await harness.deliveries(data.webhook_id)).toHaveLength(1);
+  });
+
+  it('behind its deadline is not executed, and that is kept; what is not valid may be corrected', async () => {
+    const data = creation();
+    expect(await create(data, { deadline: '2026-01-01T00:00:00.000Z' })).toEqual(refusedWith('deadline_exceeded'));
+    expect(await create(data)).toEqual({ ...refusedWith('deadline_exceeded'), replayed: true });
+    const wrong = creation({ url: 'https://10.0.0.1/' });
+    expect((await create(wrong)).ok).toBe(false);
+    expect((await create({ ...wrong, url })).ok).toBe(true);
+  });
+
+  it('leaves its audit record with what it does, refused ones too', async () => {
+    const { webhook_id } = await harness.webhook(url, ['*'], { address: '203.0.113.7' });
+    await harness.send(
+      'delete_webhook',
+      { webhook_id: newId('webhook') },
+      { message_id: 'cmd_refused', subject: 'whk_refused' },
+    );
+    const records = (await harness.outbox()).map(
+      ({ payload }) => JSON.parse(payload ?? '{}') as Record<string, unknown>,
+    );
+    expect(records.find(({ resource_id }) => resource_id === webhook_id)).toMatchObject({
+      action: 'create_webhook',
+      actor: 'key:key_tester',
+      outcome: 'success',
+      address: '203.0.113.7',
+      request_id: 'req-1',
+      details: { host: 'receiver.example', event_types: ['*'] },
+    });
+    expect(records.find(({ resource_id }) => resource_id === 'whk_refused')).toMatchObject({
+      action: 'delete_webhook',
+      outcome: 'webhook_not_found',
+    });
+  });
+});

@@ -1,0 +1,317 @@
+import { Webhook } from 'standardwebhooks';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { AuditRecord } from '#libs/contracts/administration.ts';
+import type { CloudEvent, Delivery } from '#libs/contracts/webhooks.ts';
+import { hang, startReceiver } from '../../services/webhooks/test/receiver.ts';
+import { type Api, expectError, newKey, type RestAccount } from '../support/client.ts';
+import { eventually, useBank } from '../support/world.ts';
+
+/** Webhooks and GET /events of a whole bank, with two processes of webhooks. */
+const world = useBank({ webhooks: 2 });
+const { api } = world;
+let account: RestAccount;
+beforeAll(async () => {
+  account = await api.newAccount({ initial_deposit: 100 });
+});
+
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+  for (const { webhook_id } of await api.all<{ webhook_id: string }>('/webhooks'))
+    await api.send('DELETE', `/webhooks/${webhook_id}`);
+});
+afterAll(() => Promise.all(stops.splice(0).map((stop) => stop())));
+
+async function receiver(...answer: Parameters<typeof startReceiver>) {
+  const made = await startReceiver(...answer);
+  stops.push(made.stop);
+  return made;
+}
+
+type Made = { webhook_id: string; secret: string; status: string };
+async function webhook(url: string, event_types = ['transaction.*'], by: Api = api): Promise<Made> {
+  const answer = await by.post('/webhooks', { url, event_types });
+  expect(answer.status, answer.text).toBe(201);
+  return answer.data<Made>();
+}
+
+/** Events behind a cursor, and where to go on. */
+async function events(
+  query: string,
+  by: Api = api,
+): Promise<{ data: CloudEvent[]; cursor: string; next: string | undefined }> {
+  const answer = await by.get(`/events?${query}`);
+  expect(answer.status, answer.text).toBe(200);
+  return { ...(answer.body as { data: CloudEvent[]; cursor: string }), next: answer.next };
+}
+
+async function latest(): Promise<string> {
+  let page = await events('limit=500');
+  while (page.next !== undefined) page = await events(`limit=500&after=${page.cursor}`);
+  return page.cursor;
+}
+
+describe('GET /events', () => {
+  it('has what is on the topics: a poller that follows its cursor sees every transaction once, in the order of its account', async () => {
+    const after = await latest();
+    for (let i = 1; i <= 5; i++) await api.transact(account.account_id, 'Deposit', i);
+    const seen: CloudEvent[] = [];
+    let cursor = after;
+    await eventually(async () => {
+      const page = await events(`after=${cursor}&types=transaction.completed&limit=2`);
+      cursor = page.cursor;
+      seen.push(...page.data);
+      return seen.length >= 5;
+    });
+    expect(seen.map(({ data }) => (data['transaction'] as { amount: string }).amount)).toEqual([
+      '1.00',
+      '2.00',
+      '3.00',
+      '4.00',
+      '5.00',
+    ]);
+    expect(seen[0]).toMatchObject({
+      specversion: '1.0',
+      type: 'corebanking.transaction.completed.v1',
+      source: '/core-banking/ledger',
+      subject: account.account_id,
+    });
+    const again = await events(`after=${after}&types=transaction.completed`);
+    expect(again.data).toEqual(seen);
+  });
+
+  it('a page that is full has a Link to the next one, the last one none; the cursor is always there', async () => {
+    const first = await events('limit=1');
+    expect(first.next).toContain(`after=${first.cursor}`);
+    expect(await events(`after=${await latest()}`)).toMatchObject({
+      data: [],
+      next: undefined,
+      cursor: expect.any(String) as string,
+    });
+  });
+
+  it('unknown types are refused with the known ones, as are parameters and cursors that are none', async () => {
+    const { errors } = expectError(
+      await api.get('/events?types=transaction.done,account.opened'),
+      400,
+      'validation_failed',
+    );
+    expect(errors?.[0]).toMatchObject({
+      field: 'types',
+      message: expect.stringMatching(/transaction\.completed.*transfer\.completed.*account\.opened/) as string,
+    });
+    expectError(await api.get('/events?after=nonsense'), 400, 'invalid_cursor');
+    expectError(await api.get('/events?cursor=x'), 400, 'unknown_parameter');
+    expectError(await api.get('/events?limit=501'), 400, 'validation_failed');
+  });
+
+  it('needs transactions:read; a bound key sees its own client alone', async () => {
+    const other = api.withKey((await api.key({ scopes: ['accounts:read'] })).api_key);
+    expectError(await other.get('/events'), 403, 'insufficient_scope');
+    const own = api.withKey((await api.key({ scopes: ['transactions:read'], client_id: account.client_id })).api_key);
+    await eventually(async () => (await events('types=account.opened', own)).data.length === 1);
+    const { data } = await events('limit=500', own);
+    for (const {
+      data: { entries },
+    } of data)
+      for (const { account_id } of (entries ?? []) as { account_id: string }[])
+        expect(account_id).toBe(account.account_id);
+    expect(new Set(data.filter(({ type }) => type.includes('transaction')).map(({ subject }) => subject))).toEqual(
+      new Set([account.account_id]),
+    );
+  });
+});
+
+describe('a webhook', () => {
+  it('is made with a secret that is shown this once, and gets signed events', async () => {
+    const at = await receiver();
+    const key = newKey();
+    const made = await api.once(key, '/webhooks', {
+      url: at.url,
+      event_types: ['transaction.completed'],
+      description: 'books',
+    });
+    expect(made.status).toBe(201);
+    const { webhook_id, secret } = made.data<Made>();
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect(made.header('location')).toBe(`/webhooks/${webhook_id}`);
+    const again = await api.once(key, '/webhooks', {
+      url: at.url,
+      event_types: ['transaction.completed'],
+      description: 'books',
+    });
+    expect([again.status, again.header('idempotent-replayed'), again.data()]).toEqual([
+      201,
+      'true',
+      { ...made.data(), secret: undefined },
+    ]);
+    expect((await api.get(`/webhooks/${webhook_id}`)).data()).toEqual({ ...made.data(), secret: undefined });
+    const transaction = await api.transact(account.account_id, 'Deposit', 7);
+    await eventually(async () => at.received.length === 1);
+    const [received] = at.received;
+    const verified = new Webhook(secret).verify(
+      received?.body ?? '',
+      received?.headers as Record<string, string>,
+    ) as CloudEvent;
+    expect(verified.data).toMatchObject({
+      transaction: { transaction_id: transaction.transaction_id, amount: '7.00' },
+    });
+    expect(received?.headers['webhook-id']).toBe(verified.id);
+    const record = await eventually(
+      async () => (await api.get(`/admin/audit?resource_id=${webhook_id}`)).list<AuditRecord>()[0],
+    );
+    expect(record).toMatchObject({ action: 'create_webhook', outcome: 'success' });
+    expect(JSON.stringify(record)).not.toContain(secret);
+  });
+
+  it('what it is made of is checked: types, with the known ones named, and the url', async () => {
+    const create = (body: object) =>
+      api.post('/webhooks', { url: 'https://receiver.example/', event_types: ['*'], ...body });
+    for (const event_types of [['transaction.done'], ['x.*'], ['corebanking.transaction.completed.v1']]) {
+      const { errors } = expectError(await create({ event_types }), 400, 'validation_failed');
+      expect(errors?.[0]).toMatchObject({
+        field: 'event_types.0',
+        message: expect.stringMatching(/must be one of transaction\.completed, /) as string,
+      });
+    }
+    expectError(await create({ event_types: [] }), 400, 'validation_failed');
+    for (const url of [
+      'https://10.0.0.1/',
+      'https://169.254.169.254/',
+      'http://receiver.example/',
+      'ftp://receiver.example/',
+      'https://user:pass@receiver.example/',
+      'x',
+    ]) {
+      expect(expectError(await create({ url }), 400, 'validation_failed').errors?.[0]?.field).toBe('url');
+    }
+    expectError(await create({ secret: 'mine' }), 400, 'unknown_field');
+  });
+
+  it('is changed, paused, tested, rotated, replayed and deleted over REST', async () => {
+    const at = await receiver();
+    const { webhook_id, secret } = await webhook(at.url);
+    const path = `/webhooks/${webhook_id}`;
+    expect((await api.patch(path, { status: 'Paused', description: 'later' })).data()).toMatchObject({
+      status: 'Paused',
+      description: 'later',
+    });
+    expectError(await api.post(`${path}/test`), 400, 'invalid_status_transition');
+    expect((await api.patch(path, { status: 'Active' })).status).toBe(200);
+    const rotated = await api.post(`${path}/secret-rotation`, { overlap_seconds: 60 });
+    expect([rotated.status, rotated.data<Made>().secret === secret]).toEqual([200, false]);
+    const delivery = (await api.post(`${path}/test`)).data<Delivery>();
+    await eventually(async () => at.received.length === 1);
+    const [received] = at.received;
+    for (const by of [secret, rotated.data<Made>().secret])
+      new Webhook(by).verify(received?.body ?? '', received?.headers as Record<string, string>);
+    const delivered = await eventually(
+      async () => (await api.get(`${path}/deliveries?status=Delivered`)).list<Delivery>()[0],
+    );
+    expect(delivered).toMatchObject({
+      delivery_id: delivery.delivery_id,
+      event_type: 'corebanking.webhook.test.v1',
+      attempts: [{ response_status: 204 }],
+    });
+    expect((await api.post(`${path}/deliveries/${delivery.delivery_id}/redelivery`)).data()).toMatchObject({
+      status: 'Pending',
+    });
+    await eventually(async () => at.received.length === 2);
+    expect((await api.post(`${path}/replay`, { from: '2026-01-01' })).status).toBe(200);
+    await eventually(async () => at.received.length >= 3);
+    expect((await api.send('DELETE', path)).data()).toMatchObject({ webhook_id });
+    for (const answer of [await api.get(path), await api.send('DELETE', path), await api.get('/webhooks/whk_x')])
+      expectError(answer, 404, 'webhook_not_found');
+    expectError(
+      await api.post(`/webhooks/${(await webhook(at.url)).webhook_id}/deliveries/dlv_x/redelivery`),
+      404,
+      'delivery_not_found',
+    );
+  });
+
+  it('needs webhooks:manage, which a bound key may have, for the events of its client', async () => {
+    expectError(
+      await api.withKey((await api.key({ scopes: ['transactions:read'] })).api_key).get('/webhooks'),
+      403,
+      'insufficient_scope',
+    );
+    const own = api.withKey((await api.key({ scopes: ['webhooks:manage'], client_id: account.client_id })).api_key);
+    const other = await api.newAccount({ initial_deposit: 10 });
+    const at = await receiver();
+    const { webhook_id } = await webhook(at.url, ['*'], own);
+    expect((await api.get(`/webhooks/${webhook_id}`)).data()).toMatchObject({ client_id: account.client_id });
+    await api.transact(other.account_id, 'Deposit', 1);
+    const { transfer_id } = await api.transfer(other.account_id, account.account_id, 3);
+    // What tests before this one did to the account may come here too, and nothing of the other account.
+    const told = () => at.received.filter(({ body }) => body.includes(transfer_id));
+    await eventually(async () => told().length >= 2);
+    const types = told().map(({ event }) => event.type.split('.')[1]);
+    expect(types.sort()).toEqual(['transaction', 'transfer']);
+    expect(at.received.filter(({ event }) => event.subject === other.account_id)).toEqual([]);
+    const { event } = told().find(({ event: { type } }) => type.includes('transaction')) as (typeof at.received)[0];
+    expect((event.data['entries'] as { account_id: string }[]).map(({ account_id }) => account_id)).toEqual([
+      account.account_id,
+    ]);
+  });
+
+  it('loses nothing, and keeps the order of each account, while its processes are killed in the middle of deliveries', async () => {
+    const at = await receiver((response) => void setTimeout(() => response.writeHead(204).end(), 20));
+    const hanging = await receiver(hang);
+    const { webhook_id: ofHanging } = await webhook(hanging.url);
+    await webhook(at.url, ['transaction.completed']);
+    const accounts = await Promise.all(Array.from({ length: 6 }, () => api.newAccount()));
+    const posted = new Map<string, number>();
+    let killing = true;
+    const posting = Promise.all(
+      accounts.map(async ({ account_id }) => {
+        for (let i = 1; killing && i <= 1_000; i++) {
+          await api.transact(account_id, 'Deposit', 1);
+          posted.set(account_id, i);
+          await new Promise((resolve) => {
+            setTimeout(resolve, 100);
+          });
+        }
+      }),
+    );
+    for (const name of ['webhooks', 'webhooks-2', 'webhooks']) {
+      const { length } = at.received;
+      await eventually(async () => at.received.length > length + 5, 60_000);
+      world.bank.process(name).kill('SIGKILL');
+      await world.bank.process(name).restart();
+    }
+    killing = false;
+    await posting;
+    const firsts = (of: string) => [
+      ...new Set(
+        at.received.filter(({ event }) => event.subject === of).map(({ event }) => Number(event.data['sequence'])),
+      ),
+    ];
+    const allOf = (of: string) => Array.from({ length: posted.get(of) ?? 0 }, (_, i) => i + 1);
+    await eventually(
+      async () => accounts.every(({ account_id }) => firsts(account_id).length === posted.get(account_id)),
+      90_000,
+    );
+    for (const { account_id } of accounts) expect(firsts(account_id)).toEqual(allOf(account_id));
+    // Those that the killed processes had are taken again by now.
+    await eventually(
+      async () =>
+        (await api.get(`/webhooks/${ofHanging}/deliveries?order=asc`))
+          .list<Delivery>()
+          .some(({ attempts }) => attempts[0]?.error === 'no answer within 15 s'),
+      90_000,
+    );
+    const seen: CloudEvent[] = [];
+    for (
+      let page = await events('types=transaction.completed');
+      ;
+      page = await events(`types=transaction.completed&after=${page.cursor}`)
+    ) {
+      seen.push(...page.data);
+      if (page.next === undefined) break;
+    }
+    for (const { account_id } of accounts)
+      expect(seen.filter(({ subject }) => subject === account_id).map(({ data }) => data['sequence'])).toEqual(
+        allOf(account_id),
+      );
+  }, 240_000);
+});

@@ -1,0 +1,168 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { type Dashboard, expectFine } from '../support/browser.ts';
+import type { RestTransaction } from '../support/client.ts';
+import { mainText, type } from './typing.ts';
+
+/** A file of payments: looked at, sent, followed, and its results taken along. */
+export function testBatches({ world, ui, as }: Dashboard): void {
+  const { api } = world;
+
+  async function newAccount(first_name: string, initial_deposit: number) {
+    const client = await api.client({ first_name, last_name: 'Payroll' });
+    return api.account(client.client_id, { initial_deposit });
+  }
+  const csv = (name: string, text: string, encoding: BufferEncoding = 'utf8') => ({
+    name,
+    mimeType: 'text/csv',
+    buffer: Buffer.from(text, encoding),
+  });
+  const choose = (page: Page, file: ReturnType<typeof csv>) => page.getByLabel('File of payments').setInputFiles(file);
+  const transactionsOf = async (account_id: string) =>
+    (await api.get(`/transactions?account_id=${account_id}`)).list<RestTransaction>();
+
+  describe('a batch', () => {
+    it('is shown with every refused line, sent once by keyboard, followed, and told as a file', async () => {
+      const payer = await newAccount('Employer', 1000);
+      const [ada, bob] = [await newAccount('Ada', 0), await newAccount('Bob', 0)];
+      const frozen = await newAccount('Cold', 0);
+      await api.setStatus(frozen.account_id, 'Frozen', 'fraud');
+      const file = csv(
+        'wages.csv',
+        [
+          'From;To;Amount;Reference;Description',
+          `${payer.account_number};${ada.account_number};600,50;;Löhne <November>`,
+          `${payer.account_number};${bob.account_number.toLowerCase()};300;;"Wages; November"`,
+          `${payer.account_number};SAV-404;5;;`,
+          `${payer.account_number};${frozen.account_number};5;;`,
+          `${payer.account_number};${bob.account_number};150;;`,
+          `;${bob.account_number};20;slip 1;=1+1`,
+          `;${bob.account_number};1.500;;`,
+        ].join('\r\n'),
+        'latin1',
+      );
+      const { page, context, complaints } = await as('officer');
+      await page.goto(ui('/counter'));
+      await page.getByRole('link', { name: 'Many payments at once' }).click();
+      await page.waitForURL(ui('/counter/batches'));
+      await expectFine(page, 'batches');
+      await choose(page, file);
+      await page.getByLabel('File of payments').focus();
+      await type(page, 'Tab', 'Tab', 'Enter');
+      await page.getByRole('heading', { level: 1, name: 'Payments of wages.csv: is this right?' }).waitFor();
+      const text = await mainText(page);
+      for (const words of [
+        'Can be sent 3 payments Cannot be sent 4',
+        'There is no account SAV-404. Check the number.',
+        `Account ${frozen.account_number} is Frozen`,
+        'The payments above leave too little money in the account.',
+        'Is this 1500, or 1.50?',
+        'Transfers 2, together 900.50 USD',
+        'Deposits 1, together 20.00 USD',
+        'Ada Payroll',
+        'Löhne <November>',
+      ])
+        expect(text).toContain(words);
+      await expectFine(page, 'batch-preview');
+      expect(await transactionsOf(ada.account_id)).toEqual([]);
+      const sent = Object.fromEntries(
+        await page.evaluate<[string, string][]>("[...new FormData(document.querySelector('main form'))]"),
+      );
+      await page.getByRole('button', { name: 'Send 3 payments' }).focus();
+      await type(page, 'Enter');
+      await page.waitForURL('**/admin/ui/counter/batches/bat_*');
+      await page.getByText('All payments were booked.').waitFor();
+      expect(await mainText(page)).toMatch(/2 booked .*Transfer .*600.50 USD/);
+      await expectFine(page, 'batch');
+      const url = page.url();
+      await page.reload();
+      // As a browser sends the form once more, after going back to it.
+      const again = await context.request.post(ui('/counter/batches/sending'), { form: sent });
+      expect(again.url()).toBe(url);
+      expect([
+        await api.balance(payer.account_id),
+        await api.balance(ada.account_id),
+        await api.balance(bob.account_id),
+      ]).toEqual([99.5, 600.5, 320]);
+      const results = await (await context.request.get(`${url}/results.csv`)).text();
+      const lines = results.trimEnd().split('\r\n');
+      expect(lines).toHaveLength(5);
+      expect(lines[2]).toContain(
+        `"2","Completed","","Transfer","${payer.account_number}","${ada.account_number}","600.50","USD","","Löhne <November>"`,
+      );
+      expect(lines[4]).toContain(
+        `"7","Completed","","Deposit","","${bob.account_number}","20.00","USD","slip 1","'=1+1"`,
+      );
+      const [posted] = await transactionsOf(ada.account_id);
+      await page.goto(ui(`/transactions/${posted?.transaction_id}`));
+      await page.getByRole('link', { name: /^bat_/ }).click();
+      await page.waitForURL(url);
+      expect(complaints).toEqual([]);
+    });
+
+    it('of which a payment is refused after all says which and why, by mouse', async () => {
+      const payer = await newAccount('Late', 100);
+      const payee = await newAccount('Payee', 0);
+      const line = `${payer.account_number},${payee.account_number}`;
+      const { page, complaints } = await as('officer');
+      for (const [isAtomic, says] of [
+        [false, '1 of 2 payments were refused.'],
+        [true, 'The file was refused, and nothing was booked.'],
+      ] as const) {
+        await page.goto(ui('/counter/batches'));
+        await choose(page, csv('late.csv', `from,to,amount\n${line},10\n${line},30\n`));
+        await page.getByLabel('Book nothing at all').setChecked(isAtomic);
+        await page.getByRole('button', { name: 'Look at the payments' }).click();
+        await page.getByRole('button', { name: 'Send 2 payments' }).waitFor();
+        // Meanwhile somebody takes the money away.
+        const taken = (await api.balance(payer.account_id)) - 35;
+        await api.transact(payer.account_id, 'Withdrawal', taken);
+        await page.getByRole('button', { name: 'Send 2 payments' }).dblclick();
+        await page.getByText(says).waitFor();
+        await page.getByText('There is not enough money in the account.').first().waitFor();
+        await expectFine(page, isAtomic ? 'batch-refused' : 'batch-partly-refused');
+        await api.transact(payer.account_id, 'Deposit', 100);
+      }
+      expect((await transactionsOf(payee.account_id)).filter(({ status }) => status === 'Completed')).toHaveLength(1);
+      expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);
+    });
+
+    it('of a thousand payments goes the same way, page by page', async () => {
+      const payer = await newAccount('Thousand', 2000);
+      const payee = await newAccount('Many', 0);
+      const line = `${payer.account_number},${payee.account_number},1.25,${'d'.repeat(200)}\n`;
+      const { page, context, complaints } = await as('officer');
+      await page.goto(ui('/counter/batches'));
+      await choose(page, csv('many.csv', `from,to,amount,description\n${line.repeat(1000)}`));
+      await page.getByRole('button', { name: 'Look at the payments' }).click();
+      await page.getByRole('button', { name: 'Send 1000 payments' }).click({ timeout: 60_000 });
+      await page.getByText('All payments were booked.').waitFor({ timeout: 60_000 });
+      expect(await page.locator('tbody tr').count()).toBe(50);
+      await page.getByRole('link', { name: 'Next page' }).click();
+      await page.getByRole('row', { name: /^52 booked/ }).waitFor();
+      expect([await api.balance(payer.account_id), await api.balance(payee.account_id)]).toEqual([750, 1250]);
+      const results = await context.request.get(`${page.url().split('?')[0]}/results.csv`);
+      expect((await results.text()).trimEnd().split('\r\n')).toHaveLength(1002);
+      expect(complaints).toEqual([]);
+    });
+
+    it.each([
+      ['nothing.csv', 'from,to,amount\n', 'There is no payment in the file.'],
+      ['heads.csv', 'from,iban,amount\nSAV-1,x,5', 'The first line has a column that is not known: “iban”.'],
+      ['quotes.csv', 'from,to,amount\n"SAV-1,SAV-2,5', 'a quotation mark is not closed'],
+    ])('%s is not taken, and the page says why', async (name, text, says) => {
+      const { page } = await as('officer');
+      await page.goto(ui('/counter/batches'));
+      await choose(page, csv(name, text));
+      await page.getByRole('button', { name: 'Look at the payments' }).click();
+      await page.getByText(says).waitFor();
+      await expectFine(page, `batch-${name}`);
+    });
+
+    it('is not there for whoever may not move money', async () => {
+      const { page } = await as('auditor');
+      await page.goto(ui('/counter/batches'));
+      await page.getByRole('heading', { level: 1, name: 'You may not do this' }).waitFor();
+    });
+  });
+}

@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest';
+import { type Dashboard, expectFine, plain } from '../support/browser.ts';
+import type { Records } from './records.ts';
+
+/** What is on a desk all day: lists that name people, and the page of an account. */
+export function testDesk({ world, ui, as }: Dashboard, records: () => Records): void {
+  const { api } = world;
+
+  describe('the list of accounts', () => {
+    it('says whose they are and what they hold together, and is narrowed by the keyboard', async () => {
+      const { client, account } = records();
+      const { page, complaints } = await as('officer');
+      await page.goto(ui(`/accounts?client_id=${client.client_id}`));
+      const row = page.getByRole('row', { name: account.account_number });
+      expect(await row.getByRole('link', { name: 'Hedda Høpper' }).getAttribute('href')).toBe(
+        `/admin/ui/clients/${client.client_id}`,
+      );
+      await page.locator('main').getByLabel('Status').focus();
+      await page.keyboard.type('Frozen');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**status=Frozen**');
+      await page.getByText('No account fits.').waitFor();
+      expect(new URL(page.url()).searchParams.get('client_id')).toBe(client.client_id);
+      await page.getByRole('link', { name: 'Show all' }).focus();
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/accounts?status=Frozen**');
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('the page of an account', () => {
+    it('has facts and actions on one side, movements with the running balance on the other, and an id that is copied', async () => {
+      const client = await api.client({ first_name: 'Wilhelmina-Alexandra', last_name: 'Fitz'.repeat(12) });
+      const account = await api.account(client.client_id, { initial_deposit: 100 });
+      const other = await api.account(client.client_id);
+      await api.transfer(account.account_id, other.account_id, 2.5);
+      const { page, complaints } = await as('officer');
+      await page.goto(ui(`/accounts/${account.account_id}`));
+      const movements = page.getByRole('region', { name: 'Latest movements' }).locator('tbody tr');
+      expect(plain(await movements.nth(0).innerText())).toMatch(
+        new RegExp(`Transfer ${other.account_number}\\s+2\\.50\\s+97\\.50`),
+      );
+      expect(plain(await movements.nth(1).innerText())).toMatch(/Deposit\s+Initial deposit\s+100\.00\s+100\.00/);
+      const left = await page.getByRole('region', { name: 'The account' }).boundingBox();
+      const right = await movements.first().boundingBox();
+      expect(right?.x ?? 0).toBeGreaterThan((left?.x ?? 0) + (left?.width ?? 0));
+      await page.getByRole('button', { name: 'Copy the id' }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(account.account_id);
+      await expectFine(page, 'account-desk');
+      await page.goto(ui(`/accounts/${account.account_id}/freezing`));
+      await page.getByText(`Freeze account ${account.account_number} of Wilhelmina-Alexandra`).waitFor();
+      await expectFine(page, 'freezing-desk');
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('the first page', () => {
+    it('tells the day, each part a link, and waits while nobody sees it', async () => {
+      const account = await api.newAccount({ initial_deposit: 1234.5, currency: 'TZS' });
+      await api.transact(account.account_id, 'Withdrawal', 34.5);
+      await api.post('/transactions', {
+        account_id: account.account_id,
+        transaction_type: 'Withdrawal',
+        amount: 999_999,
+      });
+      const { page, complaints } = await as('manager');
+      await page.goto(ui(''));
+      const row = page.getByRole('row', { name: 'TZS' });
+      await row.waitFor();
+      expect(plain(await row.innerText()).split(/\s+/)).toEqual(['TZS', '2', '1234.50', '34.50', '0.00', '1']);
+      for (const tile of [
+        /^Approvals/,
+        /^Postings waiting \d/,
+        /^Dead letters \d/,
+        /^The books/,
+        /^Services all answer/,
+      ])
+        await page.locator('.tile').filter({ hasText: tile }).waitFor();
+      await expectFine(page, 'home-today');
+
+      const asked: string[] = [];
+      page.on('request', (request) => void (request.url().endsWith('/today') && asked.push(request.url())));
+      const pretend = (hidden: boolean) =>
+        page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true })`);
+      await pretend(true);
+      await page.evaluate("htmx.trigger('#today', 'refresh')");
+      await pretend(false);
+      expect(asked).toEqual([]);
+      const answered = page.waitForResponse('**/admin/ui/today');
+      await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+      await answered;
+      await row.getByRole('link', { name: '1', exact: true }).click();
+      await page.waitForURL('**/transactions?currency=TZS**status=Failed**');
+      await page.getByText('There is not enough money in the account.').waitFor();
+      expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);
+    });
+  });
+
+  describe('finding by the keyboard alone', () => {
+    it('goes from / to what people have in hand, and by arrows to one of several', async () => {
+      const { client, account, deposit } = records();
+      const sister = await api.client({
+        first_name: 'Hilda Hedda',
+        last_name: 'Høpper',
+        email: 'hilda@sisters.example',
+        contact_number: '+254711222333',
+      });
+      await api.post('/transactions', {
+        account_id: (await api.account(sister.client_id)).account_id,
+        transaction_type: 'Deposit',
+        amount: 77_001.25,
+      });
+      const { page, complaints } = await as('auditor');
+      await page.goto(ui(''));
+      const find = async (q: string) => {
+        await page.keyboard.press('/');
+        await page.keyboard.type(q);
+        await page.keyboard.press('Enter');
+      };
+      for (const [q, path] of [
+        ['hilda@SISTERS.example', `/clients/${sister.client_id}`],
+        [account.account_number.replace(/\D/g, ''), `/accounts/${account.account_id}`],
+        ['0711 222 333', `/clients/${sister.client_id}`],
+        ['invoice 77', `/transactions/${deposit.transaction_id}`],
+      ] as const) {
+        await find(q);
+        await page.waitForURL(ui(path));
+      }
+      await find('vlt-usd');
+      await page.waitForURL('**/books#VLT-USD');
+      await find('77,001.25 usd');
+      await page.waitForURL('**/transactions?currency=USD**');
+      expect(await page.locator('tbody tr').count()).toBe(1);
+      await find('hopper');
+      await page.getByRole('heading', { level: 1, name: 'Found for' }).waitFor();
+      await expectFine(page, 'find-several');
+      await page.locator('[data-hit]:focus').waitFor();
+      await page.keyboard.press('ArrowDown');
+      const second = await page.locator('[data-hit]:focus').getAttribute('href');
+      expect([client.client_id, sister.client_id].map((id) => `/admin/ui/clients/${id}`)).toContain(second);
+      await page.keyboard.press('Enter');
+      await page.waitForURL(`**${second}`);
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  describe('the transactions of the whole bank', () => {
+    it('say on whose account they are, and are narrowed by the keyboard to what oneself has entered', async () => {
+      const { page, complaints } = await as('officer');
+      const account = await api.newAccount({ initial_deposit: 10 });
+      await page.goto(ui(`/counter/${account.account_id}/deposit`));
+      await page.keyboard.type('3,25');
+      await page.keyboard.press('Enter');
+      await page.getByRole('button', { name: /^Deposit/ }).click();
+      await page.waitForURL('**/counter/receipts/**');
+      await page.goto(ui('/transactions'));
+      await page.locator('main').getByLabel('Entered by').focus();
+      await page.keyboard.type('Me');
+      await page.keyboard.press('Tab');
+      await page.locator('main').getByLabel('Amount from').focus();
+      await page.keyboard.type('3.25');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**min_amount=3.25**');
+      const row = page.getByRole('row', { name: account.account_number });
+      expect(plain(await row.innerText())).toMatch(/Ada Lovelace\s+Deposit\s+3\.25 USD\s+Completed/);
+      await expectFine(page, 'transactions');
+      expect(complaints).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,220 @@
+import { describe, expect, it } from 'vitest';
+import type { Hold } from '#libs/contracts/holds.ts';
+import { type Dashboard, expectFine, heading, plain } from '../support/browser.ts';
+import type { RestTransaction } from '../support/client.ts';
+import { mainText, type } from './typing.ts';
+
+/** What staff do besides the counter: reversals, holds, erasures; by keyboard alone, and by mouse. */
+export function testTasks({ world, ui, as }: Dashboard): void {
+  const { api } = world;
+
+  async function newCustomer(first_name: string, initial_deposit: number) {
+    const client = await api.client({ first_name, last_name: 'Tasks' });
+    return { client, account: await api.account(client.client_id, { initial_deposit }) };
+  }
+  const question = (title: string) => ({ name: `${title}: is this right?`, level: 1 }) as const;
+
+  describe('a reversal', () => {
+    it('shows what it will do, is done once by keyboard, and is linked both ways', async () => {
+      const { account } = await newCustomer('Undo', 100);
+      const { transaction_id } = await api.transact(account.account_id, 'Deposit', 25);
+      const { page, complaints } = await as('officer');
+      await page.goto(ui(`/transactions/${transaction_id}`));
+      await page.getByRole('button', { name: 'Reverse' }).focus();
+      await type(page, 'Enter');
+      await page.waitForURL(ui(`/transactions/${transaction_id}/reversal`));
+      expect(await mainText(page)).toContain(`${account.account_number}, Undo Tasks: available 125.00 USD 100.00 USD`);
+      await expectFine(page, 'reversal');
+      await page.reload();
+      await type(page, 'entered twice', 'Enter');
+      await page.getByRole('heading', question('Reversal')).waitFor();
+      await expectFine(page, 'reversal-summary');
+      await page.reload();
+      expect(await api.balance(account.account_id)).toBe(125);
+      await type(page, 'Enter');
+      await page.getByText('The reversal was booked.').waitFor();
+      expect(plain(await heading(page))).toBe('Reversal of a Deposit 25.00 USD');
+      await expectFine(page, 'reversal-done');
+      const made = page.url().split('/').at(-1)?.split('?')[0] ?? '';
+      await page.reload();
+      expect(await api.balance(account.account_id)).toBe(100);
+      await page.getByRole('link', { name: transaction_id }).click();
+      await page.getByRole('link', { name: made }).waitFor();
+      expect(await page.getByRole('button', { name: 'Reverse' }).count()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+
+    it('of a transfer, by mouse with a double click, turns both sides once; going back to confirm again does not', async () => {
+      const { account } = await newCustomer('Payer', 100);
+      const { account: other } = await newCustomer('Payee', 1);
+      const { transfer_id } = await api.transfer(account.account_id, other.account_id, 40);
+      const { page, complaints } = await as('officer');
+      await page.goto(ui(`/transfers/${transfer_id}`));
+      await page.getByRole('button', { name: 'Reverse' }).click();
+      await page.getByLabel('Reason').fill('wrong payee');
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByRole('button', { name: 'Reverse this Transfer' }).dblclick();
+      await page.getByText('The reversal was booked.').waitFor();
+      const done = page.url();
+      await page.goBack();
+      await page.getByRole('button', { name: 'Reverse this Transfer' }).click();
+      await page.getByText('The reversal was booked.').waitFor();
+      expect(page.url()).toBe(done);
+      expect([await api.balance(account.account_id), await api.balance(other.account_id)]).toEqual([100, 1]);
+      await page.goto(ui(`/transfers/${transfer_id}`));
+      await page.getByText('Reversed by').waitFor();
+      // Entered anew, it is refused, and says which reversal there is.
+      await page.goto(ui(`/transactions/${await legOf(transfer_id)}/reversal`));
+      await page.getByText('It was reversed already.').waitFor();
+      expect(complaints).toEqual([]);
+    });
+  });
+
+  const legOf = async (transfer_id: string) =>
+    (await api.get(`/transactions?transfer_id=${transfer_id}`)).list<RestTransaction>()[0]?.transaction_id;
+
+  describe('a hold', () => {
+    const holdsOf = async (account_id: string) => (await api.get(`/accounts/${account_id}/holds`)).list<Hold>();
+
+    it('is placed, captured in part with a receipt, and released, by keyboard', async () => {
+      const { account } = await newCustomer('Holda', 100);
+      const { page, complaints } = await as('officer');
+      await page.goto(ui(`/accounts/${account.account_id}`));
+      await page.getByRole('button', { name: 'Hold money' }).focus();
+      await type(page, 'Enter');
+      await page.getByRole('heading', { level: 1, name: 'Hold money' }).waitFor();
+      await expectFine(page, 'hold-form');
+      await page.reload();
+      await type(page, '40,50', 'Enter');
+      await page.getByRole('heading', question('Hold money')).waitFor();
+      expect(await mainText(page)).toContain('available 100.00 USD 59.50 USD');
+      await expectFine(page, 'hold-summary');
+      await page.reload();
+      await type(page, 'Enter');
+      await page.getByText('The hold was placed.').waitFor();
+      await expectFine(page, 'hold');
+      await page.reload();
+      expect(await holdsOf(account.account_id)).toHaveLength(1);
+
+      await page.getByRole('button', { name: 'Capture' }).focus();
+      await type(page, 'Enter');
+      await page.getByText('40.50 USD are still held.').waitFor();
+      await expectFine(page, 'capture-form');
+      await page.reload();
+      await page.locator(':focus').waitFor();
+      await page.keyboard.press('ControlOrMeta+A');
+      await type(page, '10', 'Tab', 'Tab', 'Tab', 'Space', 'Enter');
+      await page.getByRole('heading', question('Capture a hold')).waitFor();
+      expect(await mainText(page)).toContain('30.50 USD, stays held');
+      await expectFine(page, 'capture-summary');
+      await page.reload();
+      await type(page, 'Enter');
+      await page.waitForURL('**/counter/receipts/txn_*');
+      expect(await mainText(page)).toContain('Balance after 90.00 USD');
+
+      const [hold] = await holdsOf(account.account_id);
+      await page.goto(ui(`/holds/${hold?.hold_id}`));
+      await page.getByRole('button', { name: 'Release' }).focus();
+      await type(page, 'Enter');
+      await page.getByRole('heading', question('Release a hold')).waitFor();
+      await expectFine(page, 'release-summary');
+      await page.reload();
+      await type(page, 'Enter');
+      await page.getByText('The hold was released.').waitFor();
+      expect(
+        (await api.get(`/accounts/${account.account_id}`)).data<{ available_balance: number }>().available_balance,
+      ).toBe(90);
+      await page.goto(ui(`/accounts/${account.account_id}/holds`));
+      await expectFine(page, 'holds');
+      expect(complaints).toEqual([]);
+    });
+
+    it('is captured to another account by mouse; more than is held is refused in words', async () => {
+      const { account } = await newCustomer('Holdb', 100);
+      const { account: other } = await newCustomer('Shop', 0);
+      const placed = await api.post(`/accounts/${account.account_id}/holds`, { amount: 30 });
+      const { hold_id } = placed.data<Hold>();
+      const { page, complaints } = await as('officer');
+      await page.goto(ui(`/accounts/${account.account_id}`));
+      await page.getByRole('region', { name: 'Holds' }).getByRole('link').first().click();
+      await page.getByRole('button', { name: 'Capture' }).click();
+      await page.getByLabel('Amount in USD').fill('31');
+      await page.getByLabel('To account').fill(other.account_number);
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByText('Only 30.00 USD are still held.').waitFor();
+      await expectFine(page, 'capture-form-wrong');
+      await page.getByLabel('Amount in USD').fill('30');
+      await page.getByRole('button', { name: 'Continue' }).click();
+      expect(await mainText(page)).toContain('Shop Tasks');
+      await page.getByRole('button', { name: 'Capture 30.00 USD' }).dblclick();
+      await page.waitForURL('**/counter/receipts/trf_*');
+      expect(await api.balance(other.account_id)).toBe(30);
+      await page.goto(ui(`/holds/${hold_id}/capture`));
+      await page.waitForURL(ui(`/holds/${hold_id}`));
+      await page.getByText('Captured', { exact: true }).first().waitFor();
+      // Too much to hold: the summary says so before, the bank when it is confirmed.
+      await page.goto(ui(`/accounts/${account.account_id}/holds/new`));
+      await type(page, '500', 'Enter');
+      await page.getByText('There is not enough money in account').waitFor();
+      await expectFine(page, 'hold-summary-short');
+      await page.reload();
+      await type(page, 'Enter');
+      await page.getByText('It was refused, and nothing was done.').waitFor();
+      await expectFine(page, 'hold-refused');
+      await page.getByRole('button', { name: 'Go back' }).click();
+      expect(plain(await page.getByLabel('Amount in USD').inputValue())).toBe('500.00');
+      expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);
+    });
+  });
+
+  it('are done without scripts too', async () => {
+    const { account } = await newCustomer('Plain', 100);
+    const { transaction_id } = await api.transact(account.account_id, 'Deposit', 25);
+    const { page, context } = await as('officer');
+    await context.route('**/*.js', (route) => route.abort());
+    await page.goto(ui(`/transactions/${transaction_id}/reversal`));
+    await type(page, 'entered twice', 'Enter');
+    await page.getByRole('button', { name: 'Reverse this Deposit' }).click();
+    await page.getByText('The reversal was booked.').waitFor();
+    await page.goto(ui(`/accounts/${account.account_id}/holds/new`));
+    await type(page, '5', 'Enter');
+    await page.getByRole('button', { name: 'Hold 5.00 USD' }).click();
+    await page.getByText('The hold was placed.').waitFor();
+    expect(await api.balance(account.account_id)).toBe(100);
+  });
+
+  describe('an erasure', () => {
+    it('takes a client away after a tick and a summary, by keyboard; one with money is refused with what to do', async () => {
+      const client = await api.client({ first_name: 'Forget', last_name: 'Me' });
+      const { page, complaints } = await as('manager');
+      await page.goto(ui(`/clients/${client.client_id}`));
+      await page.getByRole('link', { name: 'Erase this client' }).focus();
+      await type(page, 'Enter');
+      await page.getByRole('heading', { level: 1, name: 'Erase Forget Me' }).waitFor();
+      await expectFine(page, 'erasure');
+      await page.getByRole('checkbox').focus();
+      await type(page, 'Space', 'Enter');
+      await page.getByRole('heading', question('Erase a client')).waitFor();
+      await expectFine(page, 'erasure-summary');
+      await page.reload();
+      await type(page, 'Enter');
+      await page.getByRole('heading', { level: 1, name: 'The client was erased' }).waitFor();
+      await expectFine(page, 'erasure-done');
+      await page.getByRole('link', { name: 'What is left of the client' }).click();
+      await page.getByText('This client was erased').waitFor();
+      expect(await mainText(page)).not.toContain('Forget');
+      await expectFine(page, 'client-erased');
+
+      const { client: rich } = await newCustomer('Rich', 5);
+      await page.goto(ui(`/clients/${rich.client_id}`));
+      await page.getByRole('link', { name: 'Erase this client' }).click();
+      await page.getByRole('checkbox').check();
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByRole('button', { name: 'Erase this client for good' }).click();
+      await page.getByText('stand against it').waitFor();
+      await expectFine(page, 'erasure-refused');
+      expect((await api.get(`/clients/${rich.client_id}`)).data()).not.toHaveProperty('erased_at');
+      expect(complaints.filter((text) => !text.includes('400'))).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,141 @@
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { freePort } from '../../tools/local/ports.ts';
+import { type Fault, Proxy } from './proxy.ts';
+
+let server: Server;
+let proxy: Proxy;
+let received: Buffer;
+const clients: Socket[] = [];
+
+/** Answers what it gets with the same, after having kept it. */
+beforeEach(async () => {
+  received = Buffer.alloc(0);
+  server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (data) => {
+      received = Buffer.concat([received, data]);
+      socket.write(data);
+    });
+  });
+  const port = await freePort();
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  proxy = new Proxy('link', await freePort(), port, () => 0.5);
+  await proxy.start();
+});
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.destroy();
+  await proxy.stop();
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+});
+
+interface Client {
+  socket: Socket;
+  /** What came back so far. */
+  got(): string;
+  closed(): boolean;
+}
+
+async function client(): Promise<Client> {
+  const socket = connect(proxy.port, '127.0.0.1');
+  clients.push(socket);
+  let got = '';
+  let closed = false;
+  socket.on('data', (data) => {
+    got += data.toString('latin1');
+  });
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    closed = true;
+  });
+  await once(socket, 'connect');
+  return { socket, got: () => got, closed: () => closed };
+}
+
+async function until(check: () => boolean): Promise<void> {
+  for (let waitedMs = 0; !check(); waitedMs += 5) {
+    if (waitedMs > 10_000) throw new Error(`not so: ${check.toString()}`);
+    await sleep(5);
+  }
+}
+
+it('passes bytes as they are', async () => {
+  const { socket, got } = await client();
+  socket.write('a');
+  socket.write('b');
+  await until(() => got() === 'ab');
+});
+
+it('refuses: connections are cut, new ones fail, and healed it takes them again', async () => {
+  const { closed } = await client();
+  await proxy.set({ kind: 'refuse' });
+  await until(closed);
+  await expect(client()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  await proxy.heal();
+  const { socket, got } = await client();
+  socket.write('x');
+  await until(() => got() === 'x');
+});
+
+it('is a black hole: nothing passes and nothing is cut, for old connections and new ones, until it is healed', async () => {
+  const old = await client();
+  await proxy.set({ kind: 'black_hole' });
+  const young = await client();
+  old.socket.write('1');
+  young.socket.write('2');
+  await sleep(200);
+  expect([received.length, old.closed(), young.closed()]).toEqual([0, false, false]);
+  await proxy.heal();
+  await until(() => old.got() === '1' && young.got() === '2');
+});
+
+it('cuts the connection in place of an answer, as often as told', async () => {
+  const [first, second] = [await client(), await client()];
+  await proxy.set({ kind: 'cut_answers', which: 'any', times: 1 });
+  first.socket.write('request');
+  await until(first.closed);
+  expect([received.toString(), first.got(), proxy.cuts]).toEqual(['request', '', 1]);
+  second.socket.write('next');
+  await until(() => second.got() === 'next');
+});
+
+/** A Kafka request: its size, its API key, and something. */
+function kafkaRequest(apiKey: number): Buffer {
+  const request = Buffer.alloc(20);
+  request.writeInt32BE(16, 0);
+  request.writeInt16BE(apiKey, 4);
+  return request;
+}
+
+it.each([
+  ['produce', kafkaRequest(1), kafkaRequest(0)],
+  ['commit', Buffer.from('SELECT 1\0'), Buffer.from('COMMIT\0')],
+] as const)('cuts answers to %s alone', async (which, other, meant) => {
+  const { socket, got, closed } = await client();
+  await proxy.set({ kind: 'cut_answers', which, times: 5 });
+  socket.write(other);
+  await until(() => got().length === other.length);
+  socket.write(meant);
+  await until(closed);
+  expect(received.subarray(other.length)).toEqual(meant);
+});
+
+it.each<[Fault, number]>([
+  [{ kind: 'latency', minMs: 50, maxMs: 150 }, 180],
+  [{ kind: 'sliced', bytes: 10, everyMs: 20 }, 150],
+])('%o: late, whole and in order', async (fault, atLeastMs) => {
+  const text = 'abcdefghij'.repeat(10);
+  const { socket, got } = await client();
+  await proxy.set(fault);
+  const begun = performance.now();
+  for (const part of text.match(/.{25}/g) ?? []) socket.write(part);
+  await until(() => got().length === text.length);
+  expect(got()).toBe(text);
+  expect(performance.now() - begun).toBeGreaterThan(atLeastMs);
+});

@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Approval } from '#libs/contracts/approvals.ts';
+import { eventually } from '../../support/eventually.ts';
+import { staffToken } from '../../support/staff.ts';
+import { accountOf, done } from '../journal.ts';
+import type { Random } from '../random.ts';
+import type { Bench, Row } from '../row.ts';
+import { killAndStart } from './kills.ts';
+
+const askers = 8;
+const killings = 4;
+const deciders = ['bob', 'carol', 'dan'];
+/** Above the limit of the cluster's FOUR_EYES_LIMITS. */
+const amount = 2_000;
+const boundMs = 60_000;
+const path = '/transactions';
+const bodyFor = (account_id: string) => ({ account_id, transaction_type: 'Deposit', amount });
+
+/** Of the last request: 5xx and none are repeated. */
+interface Answer {
+  status: number;
+  body: unknown;
+  /** Milliseconds of performance.now. */
+  sentAt: number;
+  tookMs: number;
+}
+
+/** What was decided of each approval. */
+let decided: { approval_id: string; approves: boolean }[] = [];
+let found: string[] = [];
+
+/**
+ * Large deposits, each on an account that nobody else uses. What is approved goes into the journal,
+ * whose rules say whether it was done once.
+ */
+const approvals: Row = {
+  name: 'approvals',
+  title: `approvals asked for, and decided by three people at once, while accounts is killed, ${killings} times, started again after 0-3 s`,
+  touches: ['accounts'],
+  recoveryMs: 5000,
+  async inject(bench) {
+    const { cluster, random } = bench;
+    [decided, found] = [[], []];
+    const accounts = await Promise.all(Array.from({ length: askers }, () => opened(bench)));
+    let isOver = false;
+    const people = accounts.map(async (account, i) => {
+      const own = random.fork(`asker ${i}`);
+      while (!isOver) await askAndDecide(bench, account, own);
+    });
+    // Awaited at the end: what goes wrong before then must not end the process.
+    const all = Promise.all(people);
+    all.catch(() => undefined);
+    let goneAt = performance.now();
+    for (let kill = 0; kill < killings; kill++) {
+      await sleep(random.int(300, 1500));
+      goneAt = await killAndStart(cluster.node('accounts'), bench);
+      // Otherwise hardly anything would be decided between two of them.
+      await cluster.node('accounts').ready();
+    }
+    await sleep(500);
+    isOver = true;
+    await all;
+    return goneAt;
+  },
+  async check({ pool }, { say }) {
+    const { rows } = await pool.query<{ approval_id: string; status: string; has_outcome: boolean }>(
+      'select approval_id, status, outcome is not null as has_outcome from accounts.approvals where approval_id = any($1)',
+      [decided.map(({ approval_id }) => approval_id)],
+    );
+    const kept = new Map(rows.map((row) => [row.approval_id, row]));
+    const wrong = decided.filter(({ approval_id, approves }) => {
+      const { status, has_outcome } = kept.get(approval_id) ?? {};
+      return status !== (approves ? 'Approved' : 'Rejected') || has_outcome !== approves;
+    });
+    say(
+      `${decided.filter(({ approves }) => approves).length} approvals were approved, ${decided.filter(({ approves }) => !approves).length} rejected`,
+    );
+    return [
+      ...found,
+      ...wrong.map(
+        ({ approval_id, approves }) =>
+          `I5: ${approval_id} was ${approves ? 'approved' : 'rejected'}, and accounts keeps ${JSON.stringify(kept.get(approval_id))}`,
+      ),
+      ...(decided.length === 0 ? ['I5: no approval was decided'] : []),
+    ];
+  },
+};
+
+async function opened({ load, random }: Bench): Promise<string> {
+  const opening = load.opening(0);
+  await load.send(opening);
+  while (!done(opening)) {
+    await sleep(random.int(50, 500));
+    await load.send(opening);
+  }
+  return accountOf(opening) ?? '';
+}
+
+/** One person asks, three decide at the same time, in the same way: one of them does, and what was approved is done. */
+async function askAndDecide(bench: Bench, account: string, random: Random): Promise<void> {
+  const approves = random.chance(0.75);
+  const key = randomUUID();
+  const asked = await settled(bench, 'alice', 'POST', path, bodyFor(account), key);
+  const { approval_id } = (asked.body as { data: Approval }).data ?? {};
+  if (asked.status !== 202 || approval_id === undefined)
+    return void found.push(
+      `I10: alice asked for ${key} and was answered ${asked.status} ${JSON.stringify(asked.body)}`,
+    );
+  const [to, reason] = approves ? ['approval', {}] : ['rejection', { reason: 'no' }];
+  const answers = await Promise.all(
+    deciders.map((name) =>
+      settled(bench, name, 'POST', `/admin/approvals/${approval_id}/${to}`, reason, `${key}-${name}`),
+    ),
+  );
+  decided.push({ approval_id, approves });
+  const statuses = answers
+    .map(({ status }) => status)
+    .sort()
+    .join();
+  if (statuses !== '200,409,409') found.push(`I5: three decided on ${approval_id}, and were answered ${statuses}`);
+  if (approves) await follow(bench, account, key, approval_id);
+}
+
+/**
+ * Writes down what became of an approved deposit, as its approval tells it. What is not in the
+ * journal and booked all the same is something that nobody has asked for.
+ */
+async function follow(bench: Bench, account: string, key: string, approval_id: string): Promise<void> {
+  const told = await eventually(async () => {
+    const { body, ...when } = await settled(bench, 'alice', 'GET', `/admin/approvals/${approval_id}`);
+    const { outcome } = (body as { data: Approval }).data;
+    return outcome && { outcome, ...when };
+  }, boundMs * bench.slowness).catch(() => undefined);
+  const outcome = told?.outcome;
+  if (told === undefined || outcome?.status !== 'success')
+    return void found.push(`I5: LOST: ${approval_id} was approved, and came to ${JSON.stringify(outcome)}`);
+  const operation = bench.journal.begin({
+    key,
+    kind: 'approved',
+    path,
+    body: bodyFor(account),
+    effects: [{ account, minor: amount * 100 }],
+  });
+  bench.journal.answered(operation, {
+    sentAt: told.sentAt,
+    tookMs: told.tookMs,
+    gateway: 'approvals',
+    status: 201,
+    body: outcome.data,
+    replayed: false,
+  });
+}
+
+/** Repeats it, under its key, while the answer is 5xx or none. */
+function settled(
+  { cluster, entrance, slowness }: Bench,
+  person: string,
+  method: string,
+  path: string,
+  body?: object,
+  key?: string,
+): Promise<Answer> {
+  const headers = {
+    authorization: `Bearer ${staffToken(cluster.settingsOf('gateway'), person)}`,
+    ...(body && { 'content-type': 'application/json' }),
+    ...(key !== undefined && { 'idempotency-key': key }),
+  };
+  return eventually(async () => {
+    const sentAt = performance.now();
+    const response = await fetch(entrance.pick().baseUrl + path, {
+      method,
+      headers,
+      body: body && JSON.stringify(body),
+      signal: AbortSignal.timeout(15_000),
+    });
+    return (
+      response.status < 500 && {
+        status: response.status,
+        body: await response.json(),
+        sentAt,
+        tookMs: performance.now() - sentAt,
+      }
+    );
+  }, boundMs * slowness);
+}
+
+export const approvalRows: Row[] = [approvals];

@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
+import { accountOf, done, minorUnits, type Operation } from '../journal.ts';
+import type { Random } from '../random.ts';
+import type { Bench, Row } from '../row.ts';
+import { killAndStart } from './kills.ts';
+
+const holders = 8;
+const killings = 4;
+/** Enough for all that is held at a time. */
+const opened = 10_000_000;
+/** Holds that are left to end by themselves do so after so long. */
+const expiresInMs = 3000;
+const expectedWithinMs = 10_000;
+
+/** What one client knows of its own account. */
+interface Holder {
+  account: string;
+  /** In minor units. Only holds that end by themselves are left behind. */
+  balance: number;
+  /** By hold_id: what was captured of it, and how it must end. */
+  holds: Map<string, { captured: number; status: 'Captured' | 'Released' | 'Expired' }>;
+}
+
+let holding: Holder[] = [];
+
+/** Each on an account of its own, so that every figure of it is known to the cent. */
+const holds: Row = {
+  name: 'holds',
+  title: `holds placed, captured, released and left to end while ledgers are killed, ${killings} times, started again after 0-3 s`,
+  touches: ['ledger'],
+  recoveryMs: 5000,
+  async inject(bench) {
+    const { cluster, random, load } = bench;
+    const openings = await Promise.all(
+      Array.from({ length: holders }, async () => finish(bench, load.opening(opened))),
+    );
+    holding = openings.map((opening) => ({ account: accountOf(opening) ?? '', balance: opened, holds: new Map() }));
+    let isOver = false;
+    const clients = holding.map(async (holder, i) => {
+      const own = random.fork(`holder ${i}`);
+      while (!isOver) await useHold(bench, holder, own);
+    });
+    let goneAt = performance.now();
+    for (let kill = 0; kill < killings; kill++) {
+      await sleep(random.int(300, 1500));
+      goneAt = await killAndStart(cluster.node(random.pick(['ledger', 'ledger-2'])), bench);
+    }
+    await sleep(500);
+    isOver = true;
+    await Promise.all(clients);
+    return goneAt;
+  },
+  check: async (_, bench) => (await Promise.all(holding.map((holder) => checkHolder(bench, holder)))).flat(),
+};
+
+/** Repeats it under its key until it has an outcome. */
+async function finish({ load, random }: Bench, operation: Operation): Promise<Operation> {
+  await load.send(operation);
+  while (operation.decided === undefined) {
+    await sleep(random.int(50, 500));
+    await load.send(operation);
+  }
+  return operation;
+}
+
+/** Places a hold, tries to take what is held, takes some of it, and ends it in one of three ways. */
+async function useHold(bench: Bench, holder: Holder, random: Random): Promise<void> {
+  const { load, accounts } = bench;
+  const { account } = holder;
+  const minor = random.int(2, 2000);
+  const status = random.pick(['Captured', 'Released', 'Expired'] as const);
+  const expires_at = new Date(Date.now() + (status === 'Expired' ? expiresInMs : 3_600_000)).toISOString();
+  const placed = await finish(
+    bench,
+    load.make('hold', `/accounts/${account}/holds`, { amount: minor / 100, expires_at }, [], {
+      deserves: ['validation_failed'],
+    }),
+  );
+  if (!done(placed)) return; // its time was over when the ledger came back
+  const { hold_id } = (placed.decided?.body as { data: { hold_id: string } }).data;
+  holder.holds.set(hold_id, { captured: 0, status });
+  const capture = async (amount: number, final: boolean): Promise<void> => {
+    const to = random.chance(0.5) ? accounts.probes[0] : undefined;
+    const effects = [{ account, minor: -amount }, ...(to === undefined ? [] : [{ account: to, minor: amount }])];
+    const deserves = status === 'Expired' ? ['hold_not_active'] : [];
+    const taken = await finish(
+      bench,
+      load.make(
+        'capture',
+        `/holds/${hold_id}/capture`,
+        { amount: amount / 100, final, ...(to === undefined ? {} : { to_account_id: to }) },
+        effects,
+        { deserves },
+      ),
+    );
+    if (!done(taken)) return;
+    holder.balance -= amount;
+    holder.holds.set(hold_id, { captured: (holder.holds.get(hold_id)?.captured ?? 0) + amount, status });
+  };
+  const part = random.int(1, minor - 1);
+  if (random.chance(0.5)) await capture(part, false);
+  if (status !== 'Expired') await finish(bench, load.withdrawal(account, holder.balance, true));
+  const left = minor - (holder.holds.get(hold_id)?.captured ?? 0);
+  if (status === 'Captured') await capture(random.int(1, left), true);
+  else if (status === 'Released') await finish(bench, load.make('release', `/holds/${hold_id}/release`, {}, []));
+}
+
+/** I3: every hold is as its client was told, there is no other, and what is available follows from them. */
+async function checkHolder(
+  { cluster, slowness }: Bench,
+  { account, balance, holds: known }: Holder,
+): Promise<string[]> {
+  const get = async <T>(path: string): Promise<T> => {
+    const response = await fetch(`${cluster.gateways[0]?.baseUrl}${path}`, {
+      headers: { 'x-api-key': cluster.apiKey },
+      signal: AbortSignal.timeout(10_000),
+    });
+    return ((await response.json()) as { data: T }).data;
+  };
+  interface Shown {
+    hold_id: string;
+    status: string;
+    captured_amount: number;
+  }
+  const read = async () =>
+    (await get<Shown[]>(`/accounts/${account}/holds?limit=500`))
+      .map(({ hold_id, status, captured_amount }) => `${hold_id} ${status} ${minorUnits(captured_amount, 'USD')}`)
+      .sort()
+      .join();
+  const due = [...known]
+    .map(([id, { status, captured }]) => `${id} ${status} ${captured}`)
+    .sort()
+    .join();
+  const isAsKnown = await eventually(async () => (await read()) === due, expectedWithinMs * slowness).catch(
+    () => false,
+  );
+  const shown = await get<{ balance: number; available_balance: number }>(`/accounts/${account}`);
+  return [
+    ...(isAsKnown ? [] : [`I3: the holds of ${account} are ${await read()}, and its client was told ${due}`]),
+    ...(shown.available_balance === shown.balance && minorUnits(shown.balance, 'USD') === balance
+      ? []
+      : [`I3: ${account} has ${JSON.stringify(shown)}, and nothing of ${balance} is held`]),
+  ];
+}
+
+export const holdRows: Row[] = [holds];

@@ -1,0 +1,20 @@
+/** The text below the heading of `version`, up to the next heading of its level; undefined where there is none. */
+export function sectionOf(document: string, version: string): string | undefined {
+  const heading = new RegExp(`^## \\[?${version.replaceAll('.', '\\.')}\\]?(?=\\s|$).*$`, 'm').exec(document);
+  if (heading === null) return undefined;
+  const rest = document.slice(heading.index + heading[0].length);
+  const next = /^## /m.exec(rest);
+  return rest.slice(0, next?.index ?? rest.length).trim();
+}
+
+/**
+ * What callers and operators read of a version: what changed, and how to upgrade to it. Throws
+ * where one of them is not written.
+ */
+export function releaseNotes(version: string, changelog: string, releases: string): string {
+  const changed = sectionOf(changelog, version);
+  if (!changed) throw new Error(`CHANGELOG.md has no section for ${version}`);
+  const upgrade = sectionOf(releases, version);
+  if (!upgrade) throw new Error(`docs/releases.md does not say how to upgrade to ${version}`);
+  return `# ${version}\n\n## Upgrading\n\n${upgrade}\n\n## Changes\n\n${changed.replaceAll(/^###/gm, '####')}\n`;
+}

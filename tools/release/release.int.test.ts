@@ -1,0 +1,59 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { type Envelope, isSignedBy, sha256 } from './provenance.ts';
+
+/** Without an engine: what it would be asked for is in release.test.ts. */
+test('npm run release -- --dry-run makes everything but the image, signs it, and says what it did not make', () => {
+  const { version } = packageJson;
+  const root = join(import.meta.dirname, '../..');
+  const folder = join(root, 'release', version);
+  const taken = mkdtempSync(join(tmpdir(), 'core-banking-release-'));
+  const key = join(taken, 'key.pem');
+  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  writeFileSync(key, pair.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  const said = execFileSync('npm', ['run', '--silent', 'release', '--', '--dry-run', '--key', key], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...process.env, DOCKER_HOST: 'tcp://127.0.0.1:9' },
+  });
+  expect(said).toContain('not made: the image for linux/amd64 and linux/arm64');
+  const made = readdirSync(folder);
+  expect(made.toSorted()).toEqual(
+    [
+      'SHA256SUMS',
+      'SHA256SUMS.sig',
+      `core-banking-${version}.tgz`,
+      'core-banking-client-0.1.0.tgz',
+      'core-banking-consumer-0.1.0.tgz',
+      'core-banking.cdx.json',
+      'notes.md',
+      'provenance.intoto.jsonl',
+    ].toSorted(),
+  );
+  const read = (name: string) => readFileSync(join(folder, name));
+  const sums = read('SHA256SUMS').toString();
+  for (const name of made.filter((name) => !name.startsWith('SHA256SUMS')))
+    expect(sums).toContain(`${sha256(read(name))}  ${name}\n`);
+  const publicKey = createPublicKey(pair.publicKey.export({ type: 'spki', format: 'pem' }));
+  const sealed = JSON.parse(read('provenance.intoto.jsonl').toString()) as Envelope;
+  expect(isSignedBy(sealed, publicKey)).toBe(true);
+  const statement = JSON.parse(Buffer.from(sealed.payload, 'base64').toString()) as { subject: { name: string }[] };
+  expect(statement.subject.map(({ name }) => name)).toContain(`core-banking-${version}.tgz`);
+  const chart = execFileSync('tar', ['-tzvf', join(folder, `core-banking-${version}.tgz`)], { encoding: 'utf8' });
+  expect(chart).toMatch(/^-.* core-banking\/files\/alerts\.yaml$/m);
+  expect(chart).not.toMatch(/ -> |core-banking\/ci\//);
+
+  // As docs/releases.md says it.
+  cpSync(folder, taken, { recursive: true });
+  writeFileSync(join(taken, 'release.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
+  const command = /```sh\n(openssl .*)\n```/.exec(readFileSync(join(root, 'docs/releases.md'), 'utf8'))?.[1] ?? '';
+  const checked = () => spawnSync('bash', ['-c', command], { cwd: taken }).status;
+  expect(checked()).toBe(0);
+  appendFileSync(join(taken, 'notes.md'), 'x');
+  expect(checked()).not.toBe(0);
+}, 300_000);
