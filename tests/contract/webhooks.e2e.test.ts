@@ -54,22 +54,19 @@ async function latest(): Promise<string> {
 describe('GET /events', () => {
   it('has what is on the topics: a poller that follows its cursor sees every transaction once, in the order of its account', async () => {
     const after = await latest();
-    for (let i = 1; i <= 5; i++) await api.transact(account.account_id, 'Deposit', i);
+    const made: string[] = [];
+    for (let i = 1; i <= 5; i++) made.push((await api.transact(account.account_id, 'Deposit', i)).transaction_id);
+    const idOf = ({ data }: CloudEvent) => (data['transaction'] as { transaction_id: string }).transaction_id;
     const seen: CloudEvent[] = [];
     let cursor = after;
+    // The account's opening deposit may reach the list after its latest event was read: it is left out.
     await eventually(async () => {
       const page = await events(`after=${cursor}&types=transaction.completed&limit=2`);
       cursor = page.cursor;
-      seen.push(...page.data);
+      seen.push(...page.data.filter((event) => made.includes(idOf(event))));
       return seen.length >= 5;
     });
-    expect(seen.map(({ data }) => (data['transaction'] as { amount: string }).amount)).toEqual([
-      '1.00',
-      '2.00',
-      '3.00',
-      '4.00',
-      '5.00',
-    ]);
+    expect(seen.map(idOf)).toEqual(made);
     expect(seen[0]).toMatchObject({
       specversion: '1.0',
       type: 'corebanking.transaction.completed.v1',
@@ -77,7 +74,7 @@ describe('GET /events', () => {
       subject: account.account_id,
     });
     const again = await events(`after=${after}&types=transaction.completed`);
-    expect(again.data).toEqual(seen);
+    expect(again.data.filter((event) => made.includes(idOf(event)))).toEqual(seen);
   });
 
   it('a page that is full has a Link to the next one, the last one none; the cursor is always there', async () => {
