@@ -17,11 +17,16 @@ export function isFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   });
 }
 
-/** A port on 127.0.0.1 that nobody listens on at this moment. */
+/** Ports that freePort has returned: the caller may not be listening on them yet. */
+const returned = new Set<number>();
+
+/** A port on 127.0.0.1 that nobody listens on at this moment, and a different one at each call in this process. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(LOWEST_PORT, HIGHEST_PORT + 1);
-    if (await isFree(port)) return port;
+    if (returned.has(port) || !(await isFree(port))) continue;
+    returned.add(port);
+    return port;
   }
   throw new Error(`no free port found between ${LOWEST_PORT} and ${HIGHEST_PORT}`);
 }
