@@ -7,8 +7,8 @@ import { deadLetterTopics } from './topics.ts';
 /** Audit and dead letters: resources, bodies and parameters of what staff and operators use. */
 
 /**
- * One act that is kept for auditors; never changed. Details are short facts, never secrets, nor
- * personal data but the names that a client had and has.
+ * A record of one action, kept for auditors and never changed. Its details are short facts. They never contain
+ * secrets, nor personal data except a client's previous and new names.
  */
 export const auditRecordSchema = z.object({
   audit_id: z.string(),
@@ -16,9 +16,9 @@ export const auditRecordSchema = z.object({
   /** `key:<family>`, `jwt:<iss>|<sub>`, `system…`, `unauthenticated`, or `various` in a summary. */
   actor: z.string(),
   /**
-   * The endpoint's name; in the dashboard `sign_in`, `sign_out` and `export`, and where a page or
-   * form was refused `page:` or `form:` with its path; `unknown_route` where there is none,
-   * `various` where a summary adds several up.
+   * The endpoint's name. The dashboard also records `sign_in`, `sign_out`, and `export`, and for a refused page
+   * or form `page:` or `form:` with its path. `unknown_route` if no route matched; `various` if a summary
+   * covers several actions.
    */
   action: z.string(),
   resource_id: z.string().nullable(),
@@ -27,15 +27,15 @@ export const auditRecordSchema = z.object({
   request_id: z.string(),
   details: z.record(z.string(), z.unknown()),
   /**
-   * The caller's network address; in a summary of refusals a /64 where it is IPv6, null where they
-   * came from several.
+   * The caller's network address. In a summary of refusals an IPv6 address is a /64, and null means several
+   * addresses.
    */
   address: z.string().nullable(),
 });
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
 
 /**
- * What a gateway saw so many times in a minute, of one address, caller and route; classes and
+ * An activity that a gateway counted during one minute for one address, caller, and route. Classes and
  * activities are those of OCSF.
  */
 export const securityActivitySchema = z.object({
@@ -56,7 +56,7 @@ export const securityActivitySchema = z.object({
 
 export const deadLetterState = z.enum(['open', 'redriven', 'dropped']);
 
-/** A message that could not be processed. Topics are named without the common prefix. */
+/** A message that could not be processed. Topic names have no prefix. */
 export const deadLetterSchema = z.object({
   dead_letter_id: z.string(),
   topic: z.string(),
@@ -68,9 +68,9 @@ export const deadLetterSchema = z.object({
   key: z.string().nullable(),
   code: z.string().nullable(),
   reason: z.string().nullable(),
-  /** Of the value. */
+  /** The size of the value in bytes. */
   size_bytes: z.number().int().min(0),
-  /** The command or query, where its type can be read. */
+  /** The name of the command or query, if its type is known. */
   message: z.string().nullable(),
   request_id: z.string().nullable(),
   dead_at: z.string(),
@@ -81,11 +81,11 @@ export const deadLetterSchema = z.object({
 });
 export type DeadLetter = z.infer<typeof deadLetterSchema>;
 
-/** With what lies in the topic. `available` is false once retention has deleted it there. */
+/** A dead letter with the message stored in its topic. `available` is false once retention has deleted the message. */
 export const deadLetterContentSchema = deadLetterSchema.extend({
   available: z.boolean(),
   headers: z.record(z.string(), z.string()),
-  /** As it is where it is UTF-8, else in base64; the first 64 KiB. */
+  /** The first 64 KiB: as text if they are valid UTF-8, otherwise in base64. */
   value: z.string().nullable(),
   encoding: z.enum(['utf-8', 'base64']).nullable(),
   truncated: z.boolean(),
@@ -95,7 +95,7 @@ export type DeadLetterContent = z.infer<typeof deadLetterContentSchema>;
 export const searchKind = z.enum(['client', 'account', 'transaction', 'transfer', 'audit_record']);
 export type SearchKind = z.infer<typeof searchKind>;
 
-/** One thing that a search has found, and by what. `id` is that of its resource. */
+/** One search result and the field that matched. `id` is the resource's id. */
 export const searchHitSchema = z.object({
   kind: searchKind,
   id: z.string(),
@@ -117,10 +117,10 @@ export const searchHitSchema = z.object({
 });
 export type SearchHit = z.infer<typeof searchHitSchema>;
 
-/** Hits of one kind at most. */
+/** The maximum number of hits of one kind. */
 export const maxHits = 20;
 
-/** From the request to the events of one transaction. */
+/** Everything recorded about one transaction, from its request to its events. */
 export const timelineSchema = z.object({
   transaction: transactionSchema,
   request: z.object({
@@ -129,16 +129,13 @@ export const timelineSchema = z.object({
     idempotency_key: z.string().nullable(),
     accepted_at: z.string(),
   }),
-  /** What the ledger was sent: ce_id, topic without the common prefix, partition. */
+  /** The command that the ledger received: ce_id, topic without prefix, partition. */
   command: z.object({ name: z.string(), id: z.string(), topic: z.string(), partition: z.number().int().min(0) }),
-  /** null: refused, nothing was posted. */
+  /** null if the transaction was refused and nothing was posted. */
   booked_at: z.string().nullable(),
-  /** All of the operation, of both parties, Teller and Vault. */
+  /** All entries of the operation, including those of the other party, Teller, and Vault. */
   entries: z.array(entrySchema.extend({ account_number: z.string(), account_type: z.string() })),
-  /**
-   * `not_kept`: so old that the outbox, which keeps what it has published for
-   * OUTBOX_RETENTION_HOURS, tells nothing of it any more.
-   */
+  /** `not_kept` if the outbox, which keeps published events for OUTBOX_RETENTION_HOURS, no longer has them. */
   events: z.array(
     z.object({
       ce_id: z.string(),
@@ -154,28 +151,28 @@ export const timelineSchema = z.object({
 export type Timeline = z.infer<typeof timelineSchema>;
 
 export const statisticsUnit = z.enum(['minute', 'hour', 'day']);
-/** Buckets of one answer at most: a day of minutes, and some. */
+/** The maximum number of buckets in one response: more than one day in minutes. */
 export const maxBuckets = 1500;
 
-/** Operations that were applied, by the time of their acceptance, in UTC; buckets without any are left out. */
+/** Applied operations by time of acceptance, in UTC. Empty buckets are omitted. */
 export const postingStatisticsSchema = z.object({
   currency: z.string(),
   unit: statisticsUnit,
   from: z.string(),
   to: z.string(),
-  /** False where the period has more transactions than are looked at: then those since `counted_from` are counted. */
+  /** False if the period has more transactions than are scanned; then only those since `counted_from` are counted. */
   complete: z.boolean(),
   counted_from: z.string(),
-  /** A transfer, and a reversal, is one operation of its one amount. */
+  /** A transfer or reversal counts as one operation with one amount. */
   buckets: z.array(z.object({ start: z.string(), operations: z.number().int().min(0), amount: money })),
 });
 export type PostingStatistics = z.infer<typeof postingStatisticsSchema>;
 
-/** What was posted in a period, by currency: those with most operations first. */
+/** Totals of a period by currency, the currency with the most operations first. */
 export const postingTotalsSchema = z.object({
   from: z.string(),
   to: z.string(),
-  /** As of the statistics. */
+  /** As in the statistics. */
   complete: z.boolean(),
   counted_from: z.string(),
   totals: z.array(
@@ -183,10 +180,10 @@ export const postingTotalsSchema = z.object({
       currency: z.string(),
       operations: z.number().int(),
       refused: z.number().int(),
-      /** Cash paid in and paid out, reversals the other way around. */
+      /** Cash deposited and withdrawn. Reversals count in the opposite direction. */
       money_in: money,
       money_out: money,
-      /** Between customers. */
+      /** Transferred between customers. */
       transferred: money,
     }),
   ),
@@ -194,49 +191,51 @@ export const postingTotalsSchema = z.object({
 export type PostingTotals = z.infer<typeof postingTotalsSchema>;
 
 /**
- * Value of the topic `sessions`. Its key is the id of a session that has ended, or an actor: then
- * those of its sessions have ended that began before `before`. From `expires_at` on they have
- * expired by themselves.
+ * The value of a record in the topic `sessions`. Its key is either the id of an ended session, or an actor,
+ * whose sessions that began before `before` have ended. After `expires_at` these sessions have expired anyway.
  */
 export const endedSessionSchema = z.object({ expires_at: z.iso.datetime(), before: z.iso.datetime().optional() });
 
-/** The rules that do not hold, each with the first rows that break it. */
+/** The violated rules, each with the first rows that violate it. */
 const findings = z.array(z.object({ rule: z.string(), rows: z.array(z.record(z.string(), z.unknown())) }));
 
-/** One check of the books against every rule of verify-books. */
+/** A check of the books against every rule of verify-books. */
 export const bookCheckSchema = z.object({
   verification_id: z.string(),
   requested_by: z.string(),
   started_at: z.string(),
   ended_at: z.string().nullable(),
-  /** `broken`: some rules do not hold. `interrupted`: it came to no end, and says nothing about the books. */
+  /**
+   * `broken`: at least one rule is violated. `interrupted`: the check did not finish and says nothing about the
+   * books.
+   */
   state: z.enum(['running', 'passed', 'broken', 'interrupted']),
   findings,
 });
 export type BookCheck = z.infer<typeof bookCheckSchema>;
 
-/** One check of the chains of audit records, of that verification; it is under way while it has not ended. */
+/** The check of the audit chains that belongs to a verification. It is running while it has no `ended_at`. */
 export const auditCheckSchema = z.object({ verification_id: z.string(), ended_at: z.string().nullable(), findings });
 export type AuditCheck = z.infer<typeof auditCheckSchema>;
 
-/** Both as one. `covers`: without `audit` where accounts could not check it, or did not come to an end. */
+/** Both checks as one. `covers` lacks `audit` if accounts could not check the audit or did not finish. */
 export const verificationSchema = bookCheckSchema.extend({ covers: z.array(z.enum(['books', 'audit'])) });
 export type Verification = z.infer<typeof verificationSchema>;
 
-/** What a service's outbox holds that is not published yet. */
+/** The unpublished part of a service's outbox. */
 export const outboxStateSchema = z.object({ rows: z.number().int().min(0), oldest_age_ms: z.number() });
 
-/** How the bank is, as far as each part answers: what cannot be asked is null. */
+/** The state of the bank. A part that could not be queried is null. */
 export const operationsSchema = z.object({
   services: z.array(
     z.object({ service: z.enum(['ledger', 'accounts']), answers: z.boolean(), outbox: outboxStateSchema.nullable() }),
   ),
-  /** Of the gateway that answers: open, it asks that service nothing for a moment. */
+  /** The breakers of the gateway that responds. While a breaker is open, the gateway sends nothing to that service. */
   breakers: z.array(
     z.object({ service: z.enum(['ledger', 'accounts', 'webhooks']), state: z.enum(['closed', 'open']) }),
   ),
   dead_letters_open: z.number().int().min(0).nullable(),
-  /** Messages that a group has not committed, per partition. Names without the common prefix. */
+  /** Messages that a group has not yet committed, per partition. Topic names have no prefix. */
   consumer_lag: z
     .array(
       z.object({
@@ -248,7 +247,7 @@ export const operationsSchema = z.object({
     )
     .nullable(),
   last_verification: verificationSchema.nullable(),
-  /** Answers of the gateway that answers this one, in the last minute. */
+  /** Responses of this gateway in the last minute. */
   requests: z.object({
     window_seconds: z.number().int().min(0),
     count: z.number().int().min(0),
@@ -259,15 +258,15 @@ export const operationsSchema = z.object({
 });
 export type Operations = z.infer<typeof operationsSchema>;
 
-/** Stands where a text was that an erasure has replaced. */
+/** The text that replaces an erased one. */
 export const erasedText = '(erased)';
 export const erasedMetadata = { erased: erasedText };
 
-/** What the erasure of a client has replaced, and what is left of them elsewhere, until when. */
+/** What the erasure of a client replaced, and where data of the client remains and until when. */
 export const erasureSchema = z.object({
   client_id: z.string(),
   erased_at: z.string(),
-  /** How many of each, by this request: what a request before it has replaced is not counted again. */
+  /** The number of each that this request replaced, not counting earlier requests. */
   replaced: z.object({
     transactions: z.number().int().min(0),
     kept_replies: z.number().int().min(0),
@@ -276,7 +275,7 @@ export const erasureSchema = z.object({
     status_notes: z.number().int().min(0),
   }),
   revoked_keys: z.number().int().min(0),
-  /** `gone_at`: when nothing of it is kept any more; null: never by itself. */
+  /** `gone_at`: the time after which nothing remains; null if it is never deleted automatically. */
   remaining: z.array(z.object({ place: z.string(), holds: z.string(), gone_at: z.string().nullable() })),
 });
 export type Erasure = z.infer<typeof erasureSchema>;

@@ -3,9 +3,10 @@ import { crc32 } from 'node:zlib';
 import { idBits, idOf } from './ids.ts';
 
 /**
- * The form of an API key: `cbk_<live|test>_<id>_<secret><checksum>` (contract: Authentication and permission).
- * id: the 32 hex digits of the key_id; secret: 256 random bits as 43 base62 digits; checksum: CRC-32 of all that
- * precedes it as 6 base62 digits, so that a mistyped key, and one found by a secret scanner, is told without a look-up.
+ * An API key has the form `cbk_<live|test>_<id>_<secret><checksum>` (contract: Authentication and permission).
+ * id: the 32 hex digits of the key_id. secret: 256 random bits as 43 base62 digits. checksum: the CRC-32 of
+ * everything before it as 6 base62 digits, so that mistyped keys, and keys found by a secret scanner, are
+ * recognized without a lookup.
  */
 export type KeyEnvironment = 'live' | 'test';
 
@@ -24,7 +25,7 @@ export function apiKeyChecksum(preceding: string): string {
   return base62(BigInt(crc32(preceding)), checksumLength);
 }
 
-/** A new key for `keyId` (`key_` + 32 hex). `secret` is 32 random bytes; given by tests only. */
+/** Creates a key for `keyId` (`key_` + 32 hex digits). Only tests pass `secret`, which is 32 random bytes. */
 export function makeApiKey(environment: KeyEnvironment, keyId: string, secret: Uint8Array = randomBytes(32)): string {
   const number = BigInt(`0x${Buffer.from(secret).toString('hex')}`);
   const preceding = `cbk_${environment}_${idBits(keyId)}_${base62(number, 43)}`;
@@ -32,8 +33,8 @@ export function makeApiKey(environment: KeyEnvironment, keyId: string, secret: U
 }
 
 /**
- * What a well-formed key says of itself; undefined when its form or checksum is wrong. Proves
- * nothing: see `hashApiKey`.
+ * Returns the id and environment of a well-formed key, or undefined if its form or checksum is wrong. This does
+ * not authenticate the key: see `hashApiKey`.
  */
 export function parseApiKey(apiKey: string): { key_id: string; environment: KeyEnvironment } | undefined {
   const match = form.exec(apiKey);
@@ -42,7 +43,7 @@ export function parseApiKey(apiKey: string): { key_id: string; environment: KeyE
   return { key_id: idOf('key', match[2]), environment: match[1] === 'live' ? 'live' : 'test' };
 }
 
-/** What is kept of a key: HMAC-SHA-256 of the whole key under the pepper, 64 hex digits. */
+/** Returns what is stored of a key: the HMAC-SHA-256 of the whole key under the pepper, as 64 hex digits. */
 export function hashApiKey(pepper: string, apiKey: string): string {
   return createHmac('sha256', pepper).update(apiKey).digest('hex');
 }

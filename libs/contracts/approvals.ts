@@ -4,9 +4,10 @@ import { scopes } from './scopes.ts';
 import { text } from './texts.ts';
 
 /**
- * Four eyes: what one person asks for and a second one approves (contract: Four eyes). `reverse`: a reversal.
- * `unfreeze`: any move out of Frozen. `create_key`: a key with writing scopes, or its rotation. `redrive`: with a renewed
- * deadline. `post_above`: a posting above the limit of its currency. `erase`: the erasure of a client.
+ * Four eyes: actions that a second person must approve (contract: Four eyes). `reverse`: a reversal.
+ * `unfreeze`: any change of status from Frozen. `create_key`: creating or rotating a key with writing scopes.
+ * `redrive`: redriving with a renewed deadline. `post_above`: a posting above the limit of its currency.
+ * `erase`: the erasure of a client.
  */
 export const approvalActions = ['reverse', 'unfreeze', 'create_key', 'redrive', 'post_above', 'erase'] as const;
 export const approvalAction = z.enum(approvalActions);
@@ -15,12 +16,12 @@ export type ApprovalAction = z.infer<typeof approvalAction>;
 export const approvalStatus = z.enum(['Waiting', 'Approved', 'Rejected', 'Expired']);
 export type ApprovalStatus = z.infer<typeof approvalStatus>;
 
-/** Who has asked, seen from whoever lists approvals. */
+/** The requester, relative to the caller that lists approvals. */
 export const approvalAsker = z.enum(['me', 'others']);
 
 export const approvalLifetimeMs = 24 * 60 * 60 * 1000;
 
-/** The commands that can wait for an approval. */
+/** The commands that can require an approval. */
 export const approvableCommand = z.enum([
   'reverse_transaction',
   'change_account_status',
@@ -35,7 +36,7 @@ export const approvableCommand = z.enum([
 ]);
 export type ApprovableCommand = z.infer<typeof approvableCommand>;
 
-/** What an approved command has led to: what its request would have been answered, had nobody needed to approve it. */
+/** The outcome of an approved command: the response that the request would have received without approval. */
 const outcomeSchema = z.discriminatedUnion('status', [
   z.object({ status: z.literal('success'), data: z.record(z.string(), z.unknown()) }),
   z.object({
@@ -53,16 +54,16 @@ const time = z.string();
 export const approvalSchema = z.object({
   approval_id: z.string(),
   action: approvalAction,
-  /** One sentence, without personal data. */
+  /** One sentence without personal data. */
   summary: z.string(),
-  /** What was asked for: the operation of the API, its route and its body. */
+  /** The original request: API operation, route, and body. */
   request: z.object({
     operation: approvableCommand,
     method: z.string(),
     path: z.string(),
     body: z.record(z.string(), z.unknown()),
   }),
-  /** What it would change, as it was when it was asked for; null: there is nothing before, or nothing after. */
+  /** The changes, as of the time of the request. null: there is no value before, or none after. */
   changes: z.array(z.object({ field: z.string(), before: z.string().nullable(), after: z.string().nullable() })),
   requested_by: z.string(),
   requested_at: time,
@@ -70,20 +71,20 @@ export const approvalSchema = z.object({
   status: approvalStatus,
   decided_by: z.string().nullable(),
   decided_at: time.nullable(),
-  /** Why it was approved or rejected. */
+  /** The reason for approving or rejecting. */
   reason: z.string().nullable(),
-  /** Of an approved request, as soon as it has been carried out or refused. */
+  /** Set once an approved request has been executed or refused. */
   outcome: outcomeSchema.optional(),
 });
 export type Approval = z.infer<typeof approvalSchema>;
 
-/** What accounts keeps until somebody approves it. */
+/** What accounts stores until the request is approved. */
 export const approvalRequestSchema = approvalSchema
   .pick({ approval_id: true, action: true, summary: true, request: true, changes: true })
   .extend({
-    /** Whoever decides needs these besides approvals:write. */
+    /** The scopes that the approver needs in addition to approvals:write. */
     scopes: z.array(z.enum(scopes)),
-    /** The command as the gateway would have sent it. */
+    /** The command that the gateway would have published. */
     command: z.object({
       name: approvableCommand,
       id: z.string().max(64),

@@ -6,10 +6,7 @@ import { type EventType, eventHeadersSchema, events } from './events.ts';
 import { type MessageName, messages, messageType } from './messages.ts';
 import { isEventTopic, type TopicDefinition, type TopicName, topics } from './topics.ts';
 
-/**
- * The AsyncAPI 3 document: nothing in it is written twice, it is the tables of topics, events and
- * messages in other words.
- */
+/** Builds the AsyncAPI 3 document from the tables of topics, events, and messages. */
 
 const description = `What the bank publishes on Kafka, and how its parts talk to each other.
 
@@ -19,7 +16,7 @@ additions: take fields that you do not know. Guarantees, sequences, and the snap
 
 Commands, queries and replies (tagged \`internal\`) are the bank's own and may change with every release: use REST instead.`;
 
-/** What a topic is for, where its messages do not tell. */
+/** Titles, keys, and rules of topics that cannot be derived from their messages. */
 const about: Partial<Record<TopicName, { title: string; key: string; rule?: string }>> = {
   transactions: { title: 'One event per transaction of a customer', key: 'account_id' },
   transfers: { title: 'One event per transfer', key: 'transfer_id' },
@@ -137,7 +134,7 @@ function publication(topic: TopicName): JsonSchema {
   return { action: 'send', channel: ref('channels', topic), tags: [{ name: tagOf(topic) }] };
 }
 
-/** The service receives a command or query and answers it. */
+/** The operation of a service that receives a command or query and replies to it. */
 function exchange(name: MessageName): JsonSchema {
   const { topic, kind } = messages[name];
   return {

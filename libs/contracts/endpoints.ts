@@ -44,7 +44,8 @@ import {
 } from './webhooks.ts';
 
 /**
- * The endpoints table: what the gateway routes, OpenAPI documents and clients call. Paths are fastify's (`:name`).
+ * The endpoints table. Routes of the gateway, OpenAPI, and clients are derived from it. Paths use fastify's
+ * syntax (`:name`).
  */
 export interface Endpoint {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -61,36 +62,36 @@ export interface Endpoint {
     | 'Webhooks'
     | 'Administration';
   summary: string;
-  /** null: any authenticated caller. */
+  /** The required scope; null for any authenticated caller. */
   scope: Scope | null;
-  /** Needed besides `scope`: what it shows is the subject of this one. */
+  /** A second required scope, for an endpoint that also shows data of another resource. */
   also?: Scope;
   query: z.ZodType;
   body?: z.ZodType;
-  /** Largest body, where it is not that of all (64 KiB). */
+  /** The maximum body size in bytes, if it is not the default of 64 KiB. */
   bodyLimit?: number;
-  /** An Idempotency-Key must be given. */
+  /** The request must have an Idempotency-Key. */
   needsKey?: true;
-  /** What callers must know beyond the summary. */
+  /** What callers need to know beyond the summary. */
   description?: string;
   /**
-   * What `data` holds; `list` and `page` say how. `document`: one, of which a part is a page.
-   * `feed`: a list, with a cursor to ask on with.
+   * The schema of `data`; `shape` says how it is used. `document`: one object, a part of which is paged.
+   * `feed`: a list with a cursor for polling.
    */
   result: z.ZodType;
   shape: 'one' | 'list' | 'page' | 'document' | 'feed' | 'bare' | 'health';
   success: 200 | 201;
-  /** Answered 202 with a Pending resource when no reply comes in time. */
+  /** Returns 202 with a Pending resource if no reply arrives in time. */
   pending?: true;
-  /** Answered 202 with an Approval where a second person must approve it. */
+  /** Returns 202 with an Approval if a second person must approve the request. */
   approval?: true;
-  /** Answered as a PDF to whoever accepts that. */
+  /** Returns a PDF if the request accepts one. */
   pdf?: true;
-  /** Its answer has an ETag; a PATCH takes it in If-Match. */
+  /** The response has an ETag, which a PATCH accepts in If-Match. */
   versioned?: true;
-  /** The message that carries it; composed reads name their first one. */
+  /** The message that the endpoint sends. For a read composed of several messages, the first one. */
   message: MessageName | null;
-  /** Codes beyond those that every endpoint can answer. */
+  /** The error codes in addition to those of every endpoint. */
   errors: ErrorCode[];
 }
 
@@ -1103,12 +1104,12 @@ export const endpoints = {
 
 export type EndpointName = keyof typeof endpoints;
 
-/** Every scope that a caller needs; none for any authenticated caller. */
+/** Returns every scope that the endpoint requires; an empty list means any authenticated caller. */
 export function neededScopes({ scope, also }: Pick<Endpoint, 'scope' | 'also'>): Scope[] {
   return [scope, also].filter((needed) => needed !== null && needed !== undefined);
 }
 
-/** Whether its answers come in pages, with a Link to the next one. */
+/** Reports whether the endpoint returns pages with a Link to the next one. */
 export function isPaged({ shape }: Pick<Endpoint, 'shape'>): boolean {
   return shape === 'page' || shape === 'document';
 }

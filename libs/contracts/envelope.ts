@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { refusalSchema } from './errors.ts';
 
 /**
- * What travels in headers: CloudEvents 1.0 in binary mode (Kafka protocol binding) plus the context of a request.
- * The domain's data travel in the value.
+ * The headers of a message: CloudEvents 1.0 in binary mode (Kafka protocol binding) plus the context of the
+ * request. The data is in the value.
  */
 export const source = {
   gateway: '/core-banking/gateway',
@@ -13,38 +13,41 @@ export const source = {
 } as const;
 
 export interface MessageContext {
-  /** ce_id: the command's id (the id of what it creates, or a fresh one), the same on every repeat. */
+  /**
+   * ce_id: the id of the command, which is the id of what it creates or a generated one. It is the same on
+   * every repeat.
+   */
   message_id: string;
   /** ce_type */
   type: string;
   /** ce_source */
   source: string;
-  /** ce_time: the moment of acceptance, ISO 8601 UTC. Becomes created_at. */
+  /** ce_time: the time of acceptance, ISO 8601 UTC. Becomes created_at. */
   time: string;
   /** ce_subject: the message's key. */
   subject: string;
   request_id: string;
-  /** Who asked: `key:<family>` or `jwt:<iss>|<sub>`; empty for the system itself. */
+  /** The requester: `key:<family>` or `jwt:<iss>|<sub>`; empty for the system itself. */
   actor: string;
-  /** After this moment the first service that takes the command must not execute it. ISO 8601 UTC. */
+  /** The first service that receives the command must not execute it after this time. ISO 8601 UTC. */
   deadline?: string;
-  /** Until this moment the gateway waits for the reply. ISO 8601 UTC. */
+  /** The gateway waits for the reply until this time. ISO 8601 UTC. */
   reply_by?: string;
   idempotency_key?: string;
-  /** SHA-256 (first 128 bits, hex) over path parameters and normalised body. */
+  /** The first 128 bits of a SHA-256 over path parameters and normalized body, in hex. */
   fingerprint?: string;
-  /** 'true': answer what is kept under this id, and execute nothing where nothing is (docs/decisions/0047). */
+  /** 'true': reply with the outcome stored under this id; if there is none, execute nothing (docs/decisions/0047). */
   repeat_only?: string;
-  /** 'true' where the actor is a member of staff, in person: the ledger then audits postings too. */
+  /** 'true' if the actor is a staff user. The ledger then writes audit records for postings too. */
   staff?: string;
-  /** The caller's network address, for the audit; of commands alone. */
+  /** The caller's network address, for the audit log. Only commands have it. */
   address?: string;
-  /** The client that the caller is bound to. */
+  /** The client to which the credential is bound. */
   bound_client_id?: string;
-  /** Who approved the command, where a second person had to, and the approval: the reply goes to its saga. */
+  /** The approver and the approval of a command that required one. The reply goes to the approval's saga. */
   approved_by?: string;
   approval_id?: string;
-  /** The batch that this is an item of. In no header: who unfolds the batch's message says so. */
+  /** The batch that contains this item. It is not in a header; it is set when the batch message is expanded. */
   batch_id?: string;
   traceparent?: string;
   correlation_id?: string;
@@ -52,7 +55,7 @@ export interface MessageContext {
   reply_partition?: number;
 }
 
-/** The header of each field. */
+/** The header name of each field. */
 export const headerNames = {
   message_id: 'ce_id',
   type: 'ce_type',
@@ -78,7 +81,7 @@ export const headerNames = {
 
 const pairs = Object.entries(headerNames) as [keyof typeof headerNames, string][];
 
-/** Headers of a message. Absent fields are left out. */
+/** Converts a context to message headers. Absent fields are omitted. */
 export function toHeaders(context: MessageContext): Record<string, string> {
   const headers: Record<string, string> = { ce_specversion: '1.0', 'content-type': 'application/json' };
   for (const [field, header] of pairs) {
@@ -89,7 +92,7 @@ export function toHeaders(context: MessageContext): Record<string, string> {
   return headers;
 }
 
-/** By what a line of a log is found again: the request, and the command (or query) that it led to. */
+/** Returns the ids that log lines contain: of the request, and of its command or query. */
 export function idsOf(headers: Record<string, string>): {
   request_id: string | undefined;
   command_id: string | undefined;
@@ -99,7 +102,7 @@ export function idsOf(headers: Record<string, string>): {
 
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** The context that a message's headers carry, or undefined when a required one is missing or malformed. */
+/** Parses the context from message headers. Returns undefined if a required header is missing or malformed. */
 export function fromHeaders(headers: Record<string, string>): MessageContext | undefined {
   const context: Partial<Record<keyof typeof headerNames, string>> & { reply_partition?: number } = {};
   for (const [field, header] of pairs) {
@@ -124,7 +127,7 @@ export function fromHeaders(headers: Record<string, string>): MessageContext | u
   return context as MessageContext;
 }
 
-/** The value of a reply: an outcome, or a refusal. `replayed`: the command had been decided before. */
+/** The value of a reply: a result or a refusal. `replayed`: the command had already been decided. */
 export const replySchema = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), replayed: z.boolean().optional(), data: z.unknown() }),
   z.object({ ok: z.literal(false), replayed: z.boolean().optional(), refusal: refusalSchema }),
@@ -133,7 +136,7 @@ export type ReplyBody = z.infer<typeof replySchema>;
 
 export const replyType = 'corebanking.reply.v1';
 
-/** Where a reply to this message goes; undefined when nobody waits. */
+/** Where to send the reply to a message; undefined if none is expected. */
 export interface ReplyAddress {
   topic: string;
   partition: number;

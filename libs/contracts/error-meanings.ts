@@ -1,4 +1,7 @@
-/** What each error code means, and what a caller does about it: docs/errors.md. Codes as in errors.ts. */
+/**
+ * The meaning of each error code and the action for the caller. Published as docs/errors.md. The codes are
+ * those of errors.ts.
+ */
 export const errorMeanings: Record<string, { meaning: string; action: string }> = {
   validation_failed: {
     meaning: 'A field, parameter or header is missing or not of its form; `errors` names every one.',

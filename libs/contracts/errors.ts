@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * Every error code and its HTTP status: the one table (contract: Errors). Business errors begin their message with
- * interface.md's own name, kept here as `title`.
+ * All error codes with their HTTP status (contract: Errors). The message of a business error begins with its
+ * name in interface.md, which is stored here as `title`.
  */
 export const errorCodes = {
   validation_failed: { status: 400 },
@@ -56,11 +56,11 @@ export const errorCodes = {
   deadline_exceeded: { status: 409 },
   approval_decided: { status: 409 },
   client_erased: { status: 410 },
-  /** Retention has deleted its bytes from the topic. */
+  /** Retention has deleted the message from the dead letter topic. */
   dead_letter_expired: { status: 410 },
-  /** Some events of the period are older than what the outbox keeps. */
+  /** The client did not send the whole request in time. */
   request_timeout: { status: 408 },
-  /** If-Match names no version that the resource has. */
+  /** If-Match does not name the current version of the resource. */
   version_mismatch: { status: 412 },
   body_too_large: { status: 413 },
   unsupported_media_type: { status: 415 },
@@ -76,11 +76,14 @@ export type ErrorCode = keyof typeof errorCodes;
 
 export const errorCodeSchema = z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]);
 
-/** One violation: which field (dotted path, or parameter name), which rule, in words. */
+/** A violation of a validation rule. `field` is a dotted path or a parameter name. */
 export const violationSchema = z.object({ field: z.string(), code: errorCodeSchema, message: z.string() });
 export type Violation = z.infer<typeof violationSchema>;
 
-/** A refusal: a business answer, a value that is decided, replied and (where the contract says so) kept. */
+/**
+ * A refusal: a business decision against a request. It is replied like any outcome and, where the contract says
+ * so, stored.
+ */
 export const refusalSchema = z.object({
   code: errorCodeSchema,
   message: z.string(),
@@ -89,19 +92,22 @@ export const refusalSchema = z.object({
 });
 export type Refusal = z.infer<typeof refusalSchema>;
 
-/** Makes a refusal; the message of a business error begins with its name from interface.md. */
+/** Creates a refusal. The message of a business error begins with the error's title. */
 export function refusal(code: ErrorCode, message: string, rest: Omit<Refusal, 'code' | 'message'> = {}): Refusal {
   const entry: { status: number; title?: string } = errorCodes[code];
   return { code, message: entry.title === undefined ? message : `${entry.title}: ${message}`, ...rest };
 }
 
 /**
- * Where nothing is kept under the id of a command that asks for a repeat alone: nothing was done,
- * and nothing is kept.
+ * The refusal of a repeat-only command if nothing is stored under its id. Nothing was executed, and the refusal
+ * is not stored.
  */
 export const unknownRepeat = refusal('service_unavailable', 'no such command is known, and none was executed');
 
-/** A 400 refusal for violations: its code is theirs when all agree, else validation_failed. */
+/**
+ * Creates a 400 refusal from violations. Its code is the violations' code if they all have the same one,
+ * otherwise validation_failed.
+ */
 export function violationsRefusal(errors: Violation[]): Refusal {
   const first = errors[0]?.code ?? 'validation_failed';
   const code = errors.every((e) => e.code === first) ? first : 'validation_failed';
@@ -112,7 +118,7 @@ export function violationsRefusal(errors: Violation[]): Refusal {
   return { code, message: message.slice(0, 2000), errors };
 }
 
-/** The error body that every caller sees. */
+/** The body of every error response. */
 export const errorBodySchema = z.object({
   status: z.literal('error'),
   message: z.string(),

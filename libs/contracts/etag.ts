@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 
 /**
- * The entity tag (RFC 9110) of a resource as it is shown: it changes with anything that changes in
- * it, and needs no column.
+ * Returns the entity tag (RFC 9110) of a resource as it is shown. It is a hash of the content, so it changes
+ * with the content and needs no column.
  */
 export function etagOf(resource: object): string {
   return `"${hash('sha256', JSON.stringify(resource, sorted)).slice(0, 32)}"`;
@@ -13,12 +13,12 @@ function sorted(_name: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** More of them than anybody has. */
+/** The maximum number of tags in an If-Match; no client needs more. */
 const maxTags = 100;
 
 /**
- * PURE: the tags of an If-Match that may be ours; undefined where any version will do. One that is
- * weak or of another form matches none.
+ * Returns the tags of an If-Match header that have the form of ours, or undefined if any version matches. Weak
+ * tags and tags of another form match no version. Pure.
  */
 export function tagsOf(ifMatch: string | undefined): string[] | undefined {
   if (ifMatch === undefined || ifMatch.trim() === '*') return undefined;

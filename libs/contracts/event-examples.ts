@@ -1,6 +1,6 @@
 import type { EventData, EventType } from './events.ts';
 
-/** One event of each type as consumers get it: in the schemas, in AsyncAPI and on docs/events.md. */
+/** One example of each event type, used in the JSON Schemas, in AsyncAPI, and in docs/events.md. */
 
 const bits = '0195f0c2a1b27c3d8e4f5a6b7c8d9e0f';
 const other = '1195f0c2a1b27c3d8e4f5a6b7c8d9e0f';

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { eventExamples } from './event-examples.ts';
 import { type EventType, events, schemaId } from './events.ts';
 
-/** The JSON Schemas (draft-07) of what consumers get: docs/events/<type>.schema.json, and the payloads of AsyncAPI. */
+/** Generates the JSON Schemas (draft-07) of events: docs/events/<type>.schema.json, and the payloads in AsyncAPI. */
 
 export type JsonSchema = { [keyword: string]: unknown };
 
-/** What each type tells, and when. */
+/** What each event type reports and when it is published. */
 export const eventSummaries: Record<EventType, string> = {
   'corebanking.transaction.completed.v1':
     'A transaction was posted to an account: complete, with every entry of its operation. One per account: a transfer has two',
@@ -43,7 +43,7 @@ export const eventSummaries: Record<EventType, string> = {
     'Internal, for gateways: what they need to check a key; the topic keeps the latest of each for ever',
 };
 
-/** A word means the same wherever it stands; a test tells which field has none. */
+/** Field descriptions. A field means the same in every event; a test finds fields without a description. */
 const fields: Record<string, string> = {
   account: 'The account as REST shows it, without its balance',
   account_id: 'acc_ and 32 hex digits',
@@ -135,8 +135,8 @@ const fields: Record<string, string> = {
 };
 
 /**
- * Draft-07 of a zod schema as it is on the wire. What is said to come may have more than it says:
- * within a version there are additions.
+ * Converts a zod schema to draft-07. Output schemas allow additional fields, because events may gain fields
+ * within a version.
  */
 export function wireSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): JsonSchema {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
@@ -147,7 +147,7 @@ export function wireSchema(schema: z.ZodType, io: 'input' | 'output' = 'output')
   return adjusted(rest) as JsonSchema;
 }
 
-/** What only REST or zod needs is left out; fields are described. */
+/** Removes what only REST or zod need, and adds field descriptions. */
 function adjusted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(adjusted);
   if (typeof value !== 'object' || value === null) return value;
@@ -168,8 +168,8 @@ function adjusted(value: unknown): unknown {
 }
 
 /**
- * What every event has since a release is required of those that are published: readers of older
- * ones take it as optional.
+ * Marks fields with `since` as required in published events. Readers must treat them as optional, because older
+ * events lack them.
  */
 function withSince(schema: JsonSchema): JsonSchema {
   if (typeof schema['properties'] !== 'object' || schema['type'] !== 'object') return schema;
@@ -188,7 +188,7 @@ function described(properties: Record<string, JsonSchema>): Record<string, JsonS
   );
 }
 
-/** The file of an event type: a schema of the message's value, with an example. */
+/** The schema file of an event type: the schema of the message value, with an example. */
 export function eventSchema(type: EventType): JsonSchema {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -200,7 +200,7 @@ export function eventSchema(type: EventType): JsonSchema {
   };
 }
 
-/** Every schema, by its file's name in docs/events. */
+/** All schema files by name in docs/events. */
 export function eventSchemaFiles(): Record<string, JsonSchema> {
   const types = Object.keys(events) as EventType[];
   return Object.fromEntries(types.map((type) => [`${type}.schema.json`, eventSchema(type)]));

@@ -33,8 +33,9 @@ import {
 import type { TopicName } from './topics.ts';
 
 /**
- * Events for downstream systems: CloudEvents 1.0, at least once, the same ce_id on a repeat, in order per key, never
- * one for what rolled back. Within a type version only additions (docs/events-evolution.md).
+ * Events for downstream systems: CloudEvents 1.0, delivered at least once, with the same ce_id on every repeat,
+ * in order per key, and never published for a transaction that rolled back. Within a version, types only gain
+ * fields (docs/events-evolution.md).
  */
 const time = { created_at: moment };
 
@@ -48,7 +49,10 @@ const transactionIds = {
   batch_id: idField('batch').optional(),
 };
 
-/** Its type is open, so that a fee or interest fits in: account, direction and amount say what became of the money. */
+/**
+ * transaction_type is open, so that fees or interest can be added. Account, direction, and amount describe the
+ * posting completely.
+ */
 const postedTransaction = transactionSchema.omit({ reversed_by_transaction_id: true, failure_code: true }).extend({
   ...transactionIds,
   ...time,
@@ -58,7 +62,7 @@ const postedTransaction = transactionSchema.omit({ reversed_by_transaction_id: t
   status: z.literal('Completed'),
 });
 
-/** Without a currency where its caller named none and its account was not looked at. */
+/** The currency is absent if the caller named none and the account was not read. */
 const refusedTransaction = postedTransaction.extend({
   currency: currencyCode.nullable(),
   status: z.literal('Failed'),
@@ -66,8 +70,8 @@ const refusedTransaction = postedTransaction.extend({
 });
 
 /**
- * Without balance_after: that of the account itself stands beside, and that of another account is
- * nobody's but its own.
+ * Without balance_after: the balance of the event's own account is a field of the event, and balances of other
+ * accounts must not be disclosed.
  */
 const eventEntry = entrySchema.omit({ balance_after: true }).extend({
   ...time,
@@ -82,17 +86,17 @@ const eventEntry = entrySchema.omit({ balance_after: true }).extend({
 
 const transactionCompletedSchema = z.object({
   transaction: postedTransaction,
-  /** Gap-free per account: the sequence of this account's entry. */
+  /** The sequence of this account's entry. Gap-free per account. */
   sequence: count,
   balance_after: money,
   operation_id: idField('operation'),
-  /** Every entry of the operation, Teller's and Vault's too. */
+  /** All entries of the operation, including those of Teller and Vault. */
   entries: z.array(eventEntry).min(2),
   ...ownership,
   ...asked,
 });
 
-/** As callers named it: nothing is known of the account that was not found. */
+/** As requested by the caller; the account was not found. */
 const unknownAccountSchema = z.object({
   transaction: refusedTransaction.extend({ failure_code: z.literal('account_not_found') }),
   ...asked,
@@ -119,7 +123,10 @@ const eventHold = holdSchema.extend({
   updated_at: moment,
 });
 
-/** The hold as the change leaves it, and which change of the account's holds it was, without a gap from 1. */
+/**
+ * The hold after the change, and the number of the change among all changes of the account's holds, gap-free
+ * from 1.
+ */
 const holdChange = (statuses: HoldStatus[]) => ({
   hold: eventHold.extend({ status: holdStatus.extract(statuses) }),
   hold_version: count,
@@ -155,7 +162,7 @@ export const events = {
       ...asked,
     }),
   ),
-  /** The transfer back, keyed by the one that it reverses. */
+  /** The transfer that reverses another one. The key is the reversed transfer. */
   'corebanking.transfer.reversed.v1': event(
     'transfers',
     z.object({
@@ -165,7 +172,7 @@ export const events = {
     }),
   ),
   'corebanking.hold.placed.v1': event('holds', z.object(holdChange(['Active']))),
-  /** `amount`: of this capture. */
+  /** `amount`: the captured amount. */
   'corebanking.hold.captured.v1': event(
     'holds',
     z.object({
@@ -207,7 +214,7 @@ export const events = {
       request_channel: asked.request_channel,
     }),
   ),
-  /** Ids, type, the bank's own names for it and names of changed fields: no personal data. */
+  /** Ids, type, external_id, metadata, and the names of changed fields; no personal data. */
   'corebanking.client.created.v1': event(
     'clients',
     z.object({ ...client, created_at: moment, ...shownNames, ...asked }),
@@ -216,9 +223,9 @@ export const events = {
     'clients',
     z.object({ ...client, changed_fields: z.array(z.string()), updated_at: moment, ...shownNames, ...asked }),
   ),
-  /** Whoever keeps data of the client has to erase them too. */
+  /** Consumers that store data of the client must erase it too. */
   'corebanking.client.erased.v1': event('clients', z.object({ ...client, erased_at: moment, ...asked })),
-  /** Ids and words of the table alone: what was asked for is read by those who may decide it. */
+  /** Contains ids and enumeration values only. Approvers read the request through the API. */
   'corebanking.approval.requested.v1': event(
     'approvals',
     z.object({
@@ -230,7 +237,7 @@ export const events = {
       expires_at: moment,
     }),
   ),
-  /** Approved, Rejected, or Expired, which nobody decided. */
+  /** Approved, Rejected, or Expired without a decision. */
   'corebanking.approval.decided.v1': event(
     'approvals',
     z.object({
@@ -244,8 +251,8 @@ export const events = {
     }),
   ),
   /**
-   * The bank has stopped sending to it: `gone`, its receiver said so (410); `failing`, nothing has
-   * got through for five days.
+   * The bank stopped sending to the webhook. `gone`: its receiver returned 410. `failing`: nothing was
+   * delivered for five days.
    */
   'corebanking.webhook.disabled.v1': event(
     'webhooks',
@@ -258,8 +265,8 @@ export const events = {
     }),
   ),
   /**
-   * The latest state of an account, from its opening on, after every posting, change of status and
-   * change of its holds; the topic is compacted.
+   * The latest state of an account, published when it is opened and after every posting, status change, and
+   * hold change. The topic is compacted.
    */
   'corebanking.balance.v1': event(
     'balances',
@@ -272,14 +279,14 @@ export const events = {
       status: accountStatus,
       status_version: count,
       balance: money,
-      /** The balance less what is held. Messages that are older than holds lack it, and hold_version. */
+      /** The balance minus the held amount. Messages from before 0.2.0 lack it, and hold_version. */
       available_balance: since('0.2.0', money),
       sequence: z.number().int().min(0),
       hold_version: since('0.2.0', z.number().int().min(0)),
       updated_at: moment,
     }),
   ),
-  /** Every audit record, keyed by its actor. */
+  /** Every audit record. The key is the actor. */
   'corebanking.audit.recorded.v1': event(
     'audit',
     auditRecordSchema.extend({ audit_id: idField('audit'), created_at: moment }),
@@ -298,12 +305,12 @@ export const events = {
       ),
     }),
   ),
-  /** Keyed by the actor. Published by the gateways, summed up each minute: what a crash interrupts is lost. */
+  /** The key is the actor. Gateways publish a summary each minute; a crash loses the current minute. */
   'corebanking.security.activity.v1': event(
     'security',
     securityActivitySchema.extend({ since: moment, until: moment, count }),
   ),
-  /** What gateways need to check a key; the topic is compacted. */
+  /** What gateways need to verify a key. The topic is compacted. */
   'corebanking.api_key.v1': event(
     'api-keys',
     z.object({
@@ -320,7 +327,7 @@ export const events = {
   ),
 };
 
-/** Headers of an event: CloudEvents 1.0 in Kafka's binary content mode, and by what it is found in logs and traces. */
+/** Headers of an event: CloudEvents 1.0 in Kafka's binary content mode, and the ids used in logs and traces. */
 export const eventHeadersSchema = z.object({
   ce_specversion: z.literal('1.0').describe('CloudEvents version'),
   ce_id: z.guid().describe('The same on every publication of the event: by it consumers know repeats'),
@@ -349,7 +356,7 @@ export const eventHeadersSchema = z.object({
   traceparent: z.string().optional().describe('W3C trace context of that request'),
 });
 
-/** The name of the schema of a type: its `$id`, and `ce_dataschema` of its events. */
+/** The schema name of an event type: the `$id` of its schema and the `ce_dataschema` of its events. */
 export function schemaId(type: string): string {
   return `urn:corebanking:event:${type}`;
 }

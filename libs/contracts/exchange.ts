@@ -11,19 +11,22 @@ import type { MacKeys } from './mac.ts';
 import { type MessageName, maySend, messageOfType, messages } from './messages.ts';
 import { commandPartitions, replyPartitions, topicName } from './topics.ts';
 
-/** Pure: what a request on a command or query topic says, and the reply that goes back. */
+/** Decodes requests on the command and query topics, and builds their replies. Pure. */
 export type DecodedRequest =
   | { kind: 'request'; name: MessageName; context: MessageContext; data: unknown; address: ReplyAddress | undefined }
-  /** Can never be processed: for the dead letters, and answered where it says where to. */
+  /** The message can never be processed. It is dead-lettered, and replied to if it has a valid reply address. */
   | { kind: 'bad'; code: string; reason: string; address: ReplyAddress | undefined };
 
-/** Who reads requests: the common prefix of topics, and the keys of those who may send them. */
+/** What a consumer of requests needs: the topic prefix, and the keys of the services that may send requests. */
 export interface Reader {
   prefix: string;
   keys: MacKeys;
 }
 
-/** A message without the MAC of who may send it. Nobody is answered: where to is the forger's choice. */
+/**
+ * A message without a valid MAC of a service that may send it. It gets no reply, because a forger could choose
+ * the reply address.
+ */
 export const notAuthentic = {
   kind: 'bad',
   code: 'not_authentic',
@@ -32,7 +35,7 @@ export const notAuthentic = {
 } as const;
 
 /**
- * Reads a command or query that this consumer takes. Never throws. The reason of a bad one names paths and rules only:
+ * Decodes a command or query. Never throws. The reason of a bad message names only paths and rules, because
  * values may be personal data.
  */
 export function decodeRequest(
@@ -64,7 +67,10 @@ function bad(code: string, reason: string, address?: ReplyAddress): DecodedReque
   return { kind: 'bad', code, reason, address };
 }
 
-/** A step of a saga is answered under its own id, an approved command under its approval's, and not to another step. */
+/**
+ * Reports whether a reply may go to this address. Saga steps are replied to under their own id, approved
+ * commands under that of their approval.
+ */
 function maySendTo(
   { topic, partition, correlation_id }: ReplyAddress,
   { message_id, approval_id = message_id }: MessageContext,
@@ -76,7 +82,7 @@ function maySendTo(
   );
 }
 
-/** undefined for what is no JSON. */
+/** Parses JSON; returns undefined if the value is not JSON. */
 export function parseJson(value: Buffer | null): unknown {
   try {
     return value === null ? undefined : JSON.parse(value.toString('utf8'));
@@ -85,7 +91,7 @@ export function parseJson(value: Buffer | null): unknown {
   }
 }
 
-/** The reply to a request, for a publisher. */
+/** Creates the reply message to a request, ready to publish. */
 export function replyMessage(
   address: ReplyAddress,
   body: ReplyBody,

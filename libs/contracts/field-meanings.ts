@@ -1,8 +1,7 @@
 /**
- * What each field and parameter means, with its unit and form, for the OpenAPI document: by its
- * name, once for all resources that have it, and as `Owner.name` where it means something else
- * there (the owner is a resource, an operation, or the field it lies in). What a zod schema says by
- * `meta` goes before what is said of the name alone.
+ * The meaning, unit, and form of each field and parameter, for the OpenAPI document. An entry applies to all
+ * resources that have the field; `Owner.name` overrides it for one owner (a resource, an operation, or an
+ * enclosing field). A `meta` description in the zod schema takes precedence.
  */
 
 const utc = 'ISO 8601 in UTC with three decimals';

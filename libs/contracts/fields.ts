@@ -20,13 +20,12 @@ import { phone, text, textWithoutNul } from './texts.ts';
 import { violation } from './violation.ts';
 
 /**
- * Fields of requests: what callers may send, normalised on the way in. Violations carry an error
- * code in `params`; `meta` says in JSON Schema what a transform hides from the OpenAPI document
- * (`input_default` and `input_examples`, because zod drops the default and examples of what is
- * transformed).
+ * Fields of requests, normalized while parsing. Violations carry an error code in `params`. `meta` describes in
+ * JSON Schema what a transform hides from the OpenAPI document (`input_default` and `input_examples`, because
+ * zod drops the default and examples of a transformed field).
  */
 
-/** RFC 5321 without quoting: at most 64 characters before the @, labels of at most 63 behind it. */
+/** RFC 5321 without quoted strings: at most 64 characters before the @ and labels of at most 63 after it. */
 const emailForm =
   /^(?=[^@]{1,64}@)(?!\.)(?!.*\.\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 
@@ -45,7 +44,7 @@ export const currency = z
   )
   .meta({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code', input_examples: ['USD'] });
 
-/** A JSON number's exact value as a plain decimal; only > 0, or >= 0 where `zero` allows it. */
+/** Parses a JSON number to its exact decimal value. Requires > 0, or >= 0 if `zero` is true. */
 export function amount(zero: boolean) {
   return z
     .unknown()
@@ -73,7 +72,7 @@ export function amount(zero: boolean) {
 
 type Body = Record<string, unknown>;
 
-/** A rule over several fields. Applied although others are wrong too: every violation is named at once. */
+/** A rule over several fields. It also runs if other rules fail, so that all violations are reported at once. */
 function rule(
   code: ErrorCode,
   field: string,
@@ -86,14 +85,14 @@ function rule(
   return z.refine<Body>(holds, { params: { code }, path: [field], error, when });
 }
 
-/** What a body that binds a key to one client asks for and cannot have. */
+/** Returns the requested scopes that a key bound to a client cannot have. */
 function bankScopesOf({ client_id, scopes: asked }: Body): Scope[] {
   return typeof client_id === 'string' && Array.isArray(asked)
     ? bankScopes.filter((scope) => asked.includes(scope))
     : [];
 }
 
-/** The same kind of rule for JSON Schema: where `when` has that value, `field` must be a text. */
+/** The JSON Schema of the same rule: if `when` has that value, `field` must be a string. */
 function needsWhen(when: string, value: string, field: string) {
   return {
     if: { properties: { [when]: { const: value } }, required: [when] },
@@ -101,7 +100,7 @@ function needsWhen(when: string, value: string, field: string) {
   };
 }
 
-/** Checks digits and size of `field` against the currency, where the body names one (else the ledger does). */
+/** Checks the decimal places and size of `field` if the body names a currency. Otherwise the ledger checks them. */
 export function amountFits(field: string) {
   const fault = (body: Body): unknown => {
     const { [field]: decimal, currency: code } = body;
@@ -136,7 +135,7 @@ const transactionKind = z
 
 export const description = text(0, 255).nullish();
 export const reference = text(0, 100).nullish();
-/** An id of whatever kind: one that cannot exist is an unknown one, not a malformed body. */
+/** An id of any kind. A malformed id is reported as not found, not as a violation. */
 export const id = z.string().meta({ pattern: textWithoutNul });
 
 const contact = { email, contact_number: phone, address: text(0, 500, { lines: true }).nullish() };
@@ -177,20 +176,20 @@ const corporate = z.strictObject({
 });
 
 /**
- * The moment as UTC with three decimals; undefined for what no calendar has (30 February) and
- * outside of the years 1 to 9999.
+ * Converts a time to UTC with three decimals. Returns undefined for dates that do not exist (30 February) and
+ * years outside 1 to 9999.
  */
 function utcTime(text: string): string | undefined {
   const day = text.slice(0, 10);
   const dayMs = Date.parse(day);
   const ms = Date.parse(text);
-  // Date.parse takes 30 February for 2 March.
+  // Date.parse accepts 30 February as 2 March.
   if (Number.isNaN(ms) || Number.isNaN(dayMs) || new Date(dayMs).toISOString().slice(0, 10) !== day) return undefined;
   const utc = new Date(ms).toISOString();
   return /^\d{4}-/.test(utc) && !utc.startsWith('0000') ? utc : undefined;
 }
 
-/** A moment in a body, as UTC with three decimals. */
+/** A time in a body, converted to UTC with three decimals. */
 export const moment = z.iso
   .datetime({ offset: true, error: 'must be an ISO 8601 time' })
   .transform((value, ctx) => utcTime(value) ?? violation(ctx, 'validation_failed', 'must be in the years 1 to 9999'));
@@ -217,11 +216,14 @@ const newTransfer = z
   })
   .check(...amountFits('amount'));
 
-/** Most items of a batch, and of one in atomic mode, which is decided in one database transaction. */
+/** The maximum number of items in a batch, and in atomic mode, which uses one database transaction. */
 export const maxItems = 1000;
 const maxAtomicItems = 500;
 
-/** That both accounts of a transfer are one is a decision of its item: with others it would refuse the whole batch. */
+/**
+ * Whether source and destination are the same account is decided per item; as a validation rule it would refuse
+ * the whole batch.
+ */
 const item = z
   .strictObject({ transaction: newTransaction.optional(), transfer: newTransfer.optional() })
   .check(
@@ -232,7 +234,7 @@ const item = z
   )
   .meta({ minProperties: 1, maxProperties: 1 });
 
-/** A number that an account has had elsewhere: no check digit is asked for. */
+/** An account number from another system. It needs no check digit. */
 const accountNumber = z
   .string()
   .regex(/^[A-Z]{3}-\d{4,20}$/, "must be the type's prefix, a hyphen and 4 to 20 digits, such as SAV-1234567897")
@@ -247,7 +249,7 @@ function prefixFor({ account_type }: Body): string | undefined {
   return type.success ? numberPrefixes[type.data] : undefined;
 }
 
-/** What is no number at all, or of no type, breaks another rule. */
+/** Values that are not an account number, or a type that does not exist, violate other rules. */
 function hasOwnPrefix(body: Body): boolean {
   const [prefix, number] = [prefixFor(body), body['account_number']];
   return (
@@ -258,7 +260,7 @@ function hasOwnPrefix(body: Body): boolean {
   );
 }
 
-/** Bodies of the write endpoints. */
+/** The bodies of write endpoints. */
 export const bodies = {
   createClient: z.discriminatedUnion('client_type', [retail, corporate]),
   updateClient: z
@@ -277,7 +279,7 @@ export const bodies = {
     .refine((body) => Object.keys(body).length > 0, {
       message: 'must change at least one field',
       params: { code: 'validation_failed' },
-      // A body of nothing but unknown fields is told about those.
+      // If the body has only unknown fields, report those instead.
       when: ({ issues }) => issues.length === 0,
     })
     .meta({ minProperties: 1 }),
@@ -382,7 +384,7 @@ const limit = z
   })
   .meta({ type: 'integer', minimum: 1, maximum: 500 });
 
-/** ISO 8601 date or time, as UTC with three decimals. A plus that arrived as a blank is read as a plus. */
+/** An ISO 8601 date or time, converted to UTC with three decimals. A `+` that was decoded to a space is accepted. */
 export const time = z
   .string()
   .transform((value, ctx) => {
@@ -405,10 +407,10 @@ const decimalParameter = z
   })
   .meta({ type: 'number', minimum: 0 });
 
-/** Of every list. */
+/** Parameters of every list. */
 export const page = { limit, cursor: z.string().max(2000).optional(), order: z.enum(['asc', 'desc']).default('desc') };
 
-/** Rows that belong to those of another list, so that they can be shown together. */
+/** Ids of rows to return, so that a client can show them together with another list. */
 const ids = (prefix: string) =>
   z
     .string()
@@ -432,7 +434,10 @@ const clientSearches = {
     .optional(),
 };
 
-/** Query parameters of the read endpoints. Unknown ones are refused: a mistyped filter must not list everything. */
+/**
+ * Query parameters of read endpoints. Unknown parameters are refused, because a mistyped filter must not list
+ * everything.
+ */
 export const parameters = {
   none: z.strictObject({}),
   listClients: z.strictObject({

@@ -3,15 +3,15 @@ import { amount, amountFits, currency, description, id, moment, page, reference 
 import { externalId, givenNames, shownNames } from './names.ts';
 import { money, transactionSchema, transferSchema } from './resources.ts';
 
-/** Holds (contract: Holds): money of an account that is set aside for later. Balance and books do not change. */
+/** Holds (contract: Holds) reserve money on an account. The balance and the books do not change. */
 
 export const holdStatus = z.enum(['Active', 'Captured', 'Released', 'Expired']);
 export type HoldStatus = z.infer<typeof holdStatus>;
 
 const day = 24 * 60 * 60 * 1000;
-/** Where no expires_at is given. */
+/** The lifetime if no expires_at is given. */
 export const holdLifetimeMs = 7 * day;
-/** The latest expires_at. */
+/** The maximum lifetime. */
 export const maxHoldLifetimeMs = 31 * day;
 
 const time = z.string();
@@ -20,10 +20,10 @@ export const holdSchema = z.object({
   hold_id: z.string(),
   account_id: z.string(),
   amount: money,
-  /** What captures have taken of it so far. */
+  /** The total of all captures so far. */
   captured_amount: money,
   currency: z.string(),
-  /** From expires_at on an Active hold is Expired: it no longer counts. */
+  /** An Active hold whose expires_at has passed is Expired: it no longer reduces the available balance. */
   status: holdStatus,
   description: z.string().nullable(),
   reference: z.string().nullable(),
@@ -34,7 +34,7 @@ export const holdSchema = z.object({
 });
 export type Hold = z.infer<typeof holdSchema>;
 
-/** The hold as the capture leaves it, and what was posted: a transfer where an account was named, else a withdrawal. */
+/** The hold after the capture, and the posting: a transfer if a destination was named, otherwise a withdrawal. */
 export const capturedHoldSchema = z.object({
   hold: holdSchema,
   transaction: transactionSchema.optional(),

@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
 
 /**
- * Identifiers: a type prefix, an underscore and 128 bits in 32 lower-case hex digits (contract: Envelope, ids, time).
+ * Identifiers: a type prefix, an underscore, and 128 bits as 32 lowercase hex digits (contract: Envelope, ids,
+ * time).
  *
- * The last byte of a transaction's, transfer's or hold's id is a routing hint: the bucket of its command's key.
- * Uniqueness rests on the first 120 bits alone, so that one Idempotency-Key used for two accounts (two buckets)
+ * The last byte of the id of a transaction, transfer, or hold is a routing hint: the bucket of its command's
+ * key. Only the first 120 bits are unique, so that the same Idempotency-Key used for two accounts (two buckets)
  * still collides, as it must.
  */
 export const idPrefix = {
@@ -29,7 +30,10 @@ export type IdKind = keyof typeof idPrefix;
 
 const hex = /^[0-9a-f]{32}$/;
 
-/** True when `value` has the form of an id of that kind; anything else is an unknown id, never an error. */
+/**
+ * Reports whether `value` has the form of an id of that kind. Any other value is treated as an unknown id, not
+ * as an error.
+ */
 export function isId(kind: IdKind, value: string): boolean {
   return value.length === 36 && value.startsWith(`${idPrefix[kind]}_`) && hex.test(value.slice(4));
 }
@@ -43,7 +47,10 @@ export function idOf(kind: IdKind, bits: string): string {
   return `${idPrefix[kind]}_${bits}`;
 }
 
-/** Bucket 0-255 of a command's key (FNV-1a, folded). A command goes to partition `bucket % partitions`. */
+/**
+ * Returns the bucket, 0-255, of a command's key (FNV-1a, folded). A command goes to partition `bucket %
+ * partitions`.
+ */
 export function bucketOf(key: string): number {
   let fnv = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) {
@@ -53,73 +60,73 @@ export function bucketOf(key: string): number {
   return (fnv ^ (fnv >>> 8)) & 0xff;
 }
 
-/** The same bits with the bucket of `key` in the last byte. */
+/** Returns the bits with the bucket of `key` in the last byte. */
 export function withBucket(bits: string, key: string): string {
   return inBucket(bits, bucketOf(key));
 }
 
-/** The same bits with this bucket in the last byte. */
+/** Returns the bits with `bucket` in the last byte. */
 export function inBucket(bits: string, bucket: number): string {
   return bits.slice(0, 30) + bucket.toString(16).padStart(2, '0');
 }
 
-/** The bucket that the id of a transaction, transfer, hold or batch carries. */
+/** Returns the bucket in the id of a transaction, transfer, hold, or batch. */
 export function bucketOfId(id: string): number {
   return Number.parseInt(id.slice(-2), 16);
 }
 
-/** The other one of the two ids that a command names: the top bit turned. Its own inverse. */
+/** Returns the second id of a command that creates two: the bits with the top bit inverted. It is its own inverse. */
 export function siblingBits(bits: string): string {
   const first = Number.parseInt(bits.charAt(0), 16) ^ 8;
   return first.toString(16) + bits.slice(1);
 }
 
-/** The Transaction on the source of a transfer: the transfer's own bits. */
+/** The id of the transaction on the source account of a transfer. It has the transfer's bits. */
 export function debitLegId(transferId: string): string {
   return idOf('transaction', idBits(transferId));
 }
 
-/** The Transaction on the destination of a transfer. */
+/** The id of the transaction on the destination account of a transfer. */
 export function creditLegId(transferId: string): string {
   return idOf('transaction', siblingBits(idBits(transferId)));
 }
 
-/** The Transaction that books the initial deposit of an account: at most one per account. */
+/** The id of the transaction for the initial deposit of an account. There is at most one per account. */
 export function openingTransactionId(accountId: string): string {
   return idOf('transaction', withBucket(idBits(accountId), accountId));
 }
 
-/** What uniqueness of transaction and transfer ids rests on: all but the routing hint. */
+/** The unique part of a transaction or transfer id: all but the routing hint. */
 export function idKey(id: string): string {
   return id.slice(0, -2);
 }
 
 /**
- * The bits of what an item of a batch makes: they follow from the batch, so that every repeat and
- * every service names the same thing.
+ * The bits of the id that an item of a batch creates. They are derived from the batch, so that every repeat and
+ * every service uses the same id.
  */
 export function itemBits(batchId: string, index: number, bucket: number): string {
   return inBucket(hash('sha256', `item ${index} of ${idKey(batchId)}`).slice(0, 32), bucket);
 }
 
-/** The 128 bits under which a command's outcome is kept: those of its id without the routing hint. */
+/** The 128 bits under which a command's outcome is stored: its id without the routing hint. */
 export function commandKey(messageId: string): string {
   return `${messageId.slice(-32, -2)}00`;
 }
 
-/** The id of the audit record of a command: one, however often the command is delivered. */
+/** The id of a command's audit record. Repeated deliveries produce the same id. */
 export function auditId(messageId: string): string {
   return idOf('audit', hash('sha256', `audit ${messageId}`).slice(0, 32));
 }
 
-/** The id of the event that tells a change of a hold; `change` names it among those of the hold. */
+/** The id of the event for a change of a hold. `change` is unique among the changes of the hold. */
 export function holdEventId(holdId: string, change: string): string {
   return hash('sha256', `${holdId} ${change}`).slice(0, 32);
 }
 
 /**
- * The id of the event of a transfer, by the bits of its debit leg: neither of the two transactions'
- * ids, and as fixed as they are.
+ * The id of a transfer's event, derived from the bits of its debit leg. It differs from the ids of both
+ * transactions.
  */
 export function transferEventId(bits: string): string {
   return hash('sha256', `transfer ${bits}${siblingBits(bits)}`).slice(0, 32);

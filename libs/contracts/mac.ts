@@ -2,20 +2,19 @@ import { hash } from 'node:crypto';
 import { sameHash } from './api-key.ts';
 
 /**
- * Every message that asks a service for something carries a MAC (HMAC-SHA-256) by the service that
- * sends it, over what it says: all headers but those that change on the way, and the bytes of its
- * body. So who can write to the broker, and no more, has nothing done, and a message that was
- * changed is noticed.
+ * Every message that requests something from a service carries a MAC (HMAC-SHA-256) of the service that sends
+ * it. The MAC covers the value and all headers except those that change in transit. Write access to the broker
+ * alone is therefore not enough to execute anything, and a modified message is detected.
  */
 export type Signer = 'gateway' | 'accounts' | 'ledger' | 'webhooks';
 
 /** `<signer>/<id of the key>:<MAC>` */
 const macHeader = 'mac';
-/** The new deadline of a redriven command, and the MAC of accounts that belongs to it. */
+/** The new deadline of a redriven command, with the MAC of accounts for it. */
 const renewedDeadlineHeader = 'renewed-deadline';
 const renewalMacHeader = 'renewal-mac';
 
-/** Where a reply goes, until when somebody waits for it, and traces: set, changed or taken away on the way. */
+/** Reply address, reply time, and trace headers: they are set, changed, or removed in transit. */
 const notCovered = new Set([
   macHeader,
   renewedDeadlineHeader,
@@ -28,7 +27,7 @@ const notCovered = new Set([
   'tracestate',
   'baggage',
 ]);
-/** Headers that are added where a message is dead-lettered. */
+/** The prefix of headers that are added when a message is dead-lettered. */
 const deadLetterPrefix = 'dlq-';
 
 type Headers = Record<string, string>;
@@ -37,15 +36,12 @@ type Value = string | Buffer | null;
 interface MacKey {
   signer: Signer;
   name: string;
-  /**
-   * The padded key that HMAC hashes before the message, and the one that it hashes before that
-   * hash, with room for it.
-   */
+  /** The padded keys of the inner and the outer hash of HMAC. `outer` has room for the inner hash. */
   inner: Buffer;
   outer: Buffer;
 }
 
-/** The secrets of each service that this process knows: the first of a service signs, each of them verifies. */
+/** The secrets of each service that this process knows. The first secret of a service signs; all of them verify. */
 export class MacKeys {
   readonly #signing = new Map<Signer, MacKey>();
   readonly #byName = new Map<string, MacKey>();
@@ -60,17 +56,17 @@ export class MacKeys {
     }
   }
 
-  /** Adds the MAC of this service to the headers of a message. */
+  /** Adds the MAC of `signer` to the headers of a message. */
   sign(signer: Signer, { headers, value }: { headers: Headers; value: Value }): void {
     headers[macHeader] = this.#mac(signer, coveredHeaders(headers, value), value);
   }
 
-  /** The service whose MAC the message carries; undefined where it carries none that is right. */
+  /** Returns the service whose valid MAC the message carries, or undefined. */
   signerOf({ headers, value }: { headers: Headers; value: Value }): Signer | undefined {
     return this.#verify(headers[macHeader], coveredHeaders(headers, value), value);
   }
 
-  /** The headers with another deadline, by accounts. What their sender has signed stays as it is. */
+  /** Returns the headers with a new deadline, signed by accounts. The original MAC stays valid. */
   renewed(headers: Headers, deadline: string): Headers {
     return {
       ...headers,
@@ -79,10 +75,7 @@ export class MacKeys {
     };
   }
 
-  /**
-   * The deadline that a message was given later; undefined where there is none, null where accounts
-   * has not given it.
-   */
+  /** Returns the renewed deadline. undefined: there is none. null: it was not signed by accounts. */
   renewedDeadline(headers: Headers): string | undefined | null {
     const deadline = headers[renewedDeadlineHeader];
     if (deadline === undefined) return undefined;
@@ -103,7 +96,10 @@ export class MacKeys {
   }
 }
 
-/** Each with its length, so that no two messages have the same text; in the order in which they were sent. */
+/**
+ * Joins the covered headers in their original order, each with its length, so that no two messages produce the
+ * same text.
+ */
 function coveredHeaders(headers: Headers, value: Value): string {
   let text = value === null ? 'message without a body\n' : 'message\n';
   for (const name in headers) {
@@ -129,12 +125,12 @@ function macKey(signer: Signer, secret: string): MacKey {
   return { ...key, name: `${signer}/${hmac(key, 'the id of this key', null).slice(0, 8)}` };
 }
 
-/** What is being hashed; grows with the longest message. */
+/** The buffer to hash; it grows to the size of the longest message. */
 let bytes: Buffer = Buffer.allocUnsafeSlow(16 * 1024);
 
 /**
- * HMAC-SHA-256, base64url. By two calls of hash, which take two thirds of the time of createHmac:
- * every posting is signed once and verified once (docs/decisions/0031).
+ * HMAC-SHA-256 in base64url. Two calls of `hash` take two thirds of the time of createHmac, and every posting
+ * is signed and verified once (docs/decisions/0031).
  */
 function hmac({ inner, outer }: Pick<MacKey, 'inner' | 'outer'>, text: string, value: Value): string {
   const needed = blockBytes + maxUtf8Bytes * (text.length + (value?.length ?? 0));

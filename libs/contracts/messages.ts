@@ -56,20 +56,18 @@ import type { TopicName } from './topics.ts';
 import { cloudEventSchema, deliverySchema, deliveryStatus, webhookChanges, webhookSchema } from './webhooks.ts';
 
 /**
- * The messages table: every command and query with its topic, its data and its result. Both ends validate against it.
+ * The messages table: every command and query with its topic, data, and result. Sender and receiver validate
+ * against it.
  */
 
 const id = z.string().max(64);
-/**
- * Of what callers name: the gateway asks nobody about anything else, and what is unknown is kept as
- * it was asked for.
- */
+/** Ids supplied by callers. The gateway does not look them up; an unknown id is stored as requested. */
 const accountId = z.string().regex(/^acc_[0-9a-f]{32}$/);
 const transactionId = z.string().regex(/^txn_[0-9a-f]{32}$/);
 const holdId = z.string().regex(/^hld_[0-9a-f]{32}$/);
 const text = z.string().nullable();
 const time = z.string();
-/** What the gateway lets through: plain decimals, not negative, and codes of the list. */
+/** Amounts that the gateway accepts: plain, non-negative decimals. */
 const amount = z
   .string()
   .max(maxDecimalLength)
@@ -81,7 +79,7 @@ const amountOrZero = z
   .regex(/^\d+(\.\d+)?$/);
 const currency = z.string().refine(isCurrency);
 
-/** A decision's place in a list: the row after which the page goes on. */
+/** A position in a list: the row after which the next page starts. */
 export const position = z.object({ at: z.string(), id: z.string() });
 export type Position = z.infer<typeof position>;
 
@@ -92,7 +90,7 @@ function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), next: position.optional() });
 }
 
-/** `complete`, of searches alone (searches.ts): false where the page ends because no more rows were looked at. */
+/** `complete` is set for searches only (searches.ts). False if the page ended because the scan limit was reached. */
 function searchedPageOf<T extends z.ZodType>(item: T) {
   return pageOf(item).extend({ complete: z.boolean().optional() });
 }
@@ -107,10 +105,10 @@ function query<D extends z.ZodType, R extends z.ZodType>(topic: TopicName, data:
 
 const secretHash = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** True where leaving Frozen needs an approval that this command does not have: then it is refused. */
+/** True if the change from Frozen needs an approval that this command does not have. The command is then refused. */
 const keepFrozen = z.boolean().optional();
 
-/** `scopes`: those of whoever decides. */
+/** `scopes`: the scopes of the person who decides. */
 const verdict = z.object({ approval_id: id, reason: text, scopes: z.array(z.string()) });
 
 const keyData = z.object({
@@ -119,13 +117,13 @@ const keyData = z.object({
   scopes: z.array(z.string()),
   environment: keyEnvironment,
   client_id: text,
-  /** null: as late as it may. */
+  /** null: the latest possible time. */
   expires_at: time.nullable(),
-  /** The bank's limit. */
+  /** The latest expiry that the bank allows. */
   not_after: time.nullish(),
-  /** The API key that makes it, where it is one. */
+  /** The API key that creates this one, if it was not created by a person. */
   maker_key_id: id.nullish(),
-  /** HMAC-SHA-256 of the whole key under the pepper, hex. The secret itself never travels. */
+  /** HMAC-SHA-256 of the whole key under the pepper, in hex. The secret itself is never sent. */
   secret_hash: secretHash,
 });
 
@@ -153,7 +151,7 @@ const item = z.union([
   z.object({ index: z.number().int(), transaction: newTransaction.omit({ transaction_id: true }) }),
   z.object({ index: z.number().int(), transfer: newTransfer.omit({ transfer_id: true }) }),
 ]);
-/** `count`: of the whole batch. */
+/** `count`: the number of items in the whole batch. */
 const batchMessageSchema = z.object({
   batch_id: id,
   mode: batchMode,
@@ -169,7 +167,7 @@ export const messages = {
     z.object({ client_id: id, changes: bodies.updateClient, if_match: z.array(z.string()).optional() }),
     clientSchema,
   ),
-  /** The saga of an erasure: see services/accounts/erasure. */
+  /** Starts the erasure saga: see services/accounts/erasure. */
   erase_client: command('accounts.commands', z.object({ client_id: id }), erasureSchema),
   open_account: command(
     'accounts.commands',
@@ -205,16 +203,19 @@ export const messages = {
       .extend({ rotates_key_id: id, overlap_seconds: z.number().int(), maker_scopes: z.array(z.string()) }),
     apiKeySchema,
   ),
-  /** With all keys of its family; `descendants`: with what they made, too. */
+  /** Revokes all keys of its family and, with `descendants`, the keys that they created. */
   revoke_api_key: command(
     'accounts.commands',
     z.object({ key_id: id, descendants: z.boolean().optional() }),
     apiKeySchema,
   ),
-  /** No reply: tells that a key was used, at most once a minute per key and gateway. */
+  /** No reply. Reports that a key was used, at most once a minute per key and gateway. */
   record_api_key_use: command('accounts.commands', z.object({ key_id: id, used_at: time }), z.null()),
 
-  /** No reply: what the gateway refused and what the ledger did for staff. Repeats are known by audit_id. */
+  /**
+   * No reply. Records what the gateway refused and what the ledger posted for staff. Duplicates are recognized
+   * by audit_id.
+   */
   record_audit: command('accounts.commands', auditRecordSchema, z.null()),
   redrive_dead_letter: command(
     'accounts.commands',
@@ -222,11 +223,11 @@ export const messages = {
     deadLetterSchema,
   ),
   drop_dead_letter: command('accounts.commands', z.object({ dead_letter_id: id, reason: text }), deadLetterSchema),
-  /** In the place of a command that a second person must approve. */
+  /** Sent instead of a command that a second person must approve. */
   request_approval: command('accounts.commands', approvalRequestSchema, approvalSchema),
   approve_request: command('accounts.commands', verdict, approvalSchema),
   reject_request: command('accounts.commands', verdict, approvalSchema),
-  /** Gives the key that an approval has made the secret that is shown to whoever asked for it: once. */
+  /** Sets the secret of a key created by an approval. Its requester is shown the secret once. */
   claim_approved_key: command(
     'accounts.commands',
     z.object({ approval_id: id, key_id: id, secret_hash: secretHash }),
@@ -299,7 +300,7 @@ export const messages = {
       last_audit_check: auditCheckSchema.nullable(),
     }),
   ),
-  /** On the queries' topic: nothing waits behind it. Answered as soon as it has begun. */
+  /** On the queries topic, so that nothing waits behind it. The reply is sent when the check has started. */
   verify_audit: command('accounts.queries', z.object({ verification_id: id }), auditCheckSchema),
   list_dead_letters: query(
     'accounts.queries',
@@ -313,7 +314,7 @@ export const messages = {
     pageOf(deadLetterSchema),
   ),
   get_dead_letter: query('accounts.queries', z.object({ dead_letter_id: id }), deadLetterContentSchema),
-  /** `scopes`: those of whoever asks, who sees what they may decide, and their own. */
+  /** `scopes`: those of the caller, who sees their own approvals and those that they may decide. */
   list_approvals: query(
     'accounts.queries',
     z.object({
@@ -338,8 +339,8 @@ export const messages = {
   create_transaction: command('ledger.commands', newTransaction, transactionSchema),
   create_transfer: command('ledger.commands', newTransfer, transferSchema),
   /**
-   * Items of a batch: in atomic mode all, else those of one partition. Each makes what its id,
-   * index and bucket say (ids.ts, itemBits).
+   * Items of a batch: all of them in atomic mode, otherwise those of one partition. The id of each item is
+   * derived from its index and bucket (`itemBits` in ids.ts).
    */
   create_batch: command('ledger.batches', batchMessageSchema, z.object({ results: z.array(itemResultSchema) })),
   reverse_transaction: command(
@@ -347,7 +348,10 @@ export const messages = {
     z.object({ transaction_id: id, reverses_transaction_id: transactionId, reason: z.string(), ...givenNames }),
     transactionSchema,
   ),
-  /** Whether `expires_at` is still to come only the ledger says, which knows repeats; null: the default. */
+  /**
+   * `expires_at`: null for the default. Only the ledger, which recognizes repeats, decides whether it is in the
+   * future.
+   */
   place_hold: command(
     'ledger.commands',
     z.object({
@@ -363,8 +367,8 @@ export const messages = {
     holdSchema,
   ),
   /**
-   * `amount`: null for what is left. `transaction_id`: of the withdrawal, or of the transfer's leg
-   * on the hold's account.
+   * `amount`: null for the remaining amount. `transaction_id`: the withdrawal, or the transaction of the
+   * transfer on the hold's account.
    */
   capture_hold: command(
     'ledger.commands',
@@ -380,7 +384,7 @@ export const messages = {
     capturedHoldSchema,
   ),
   release_hold: command('ledger.commands', z.object({ hold_id: holdId }), holdSchema),
-  /** A step of the opening saga: answered to `accounts.commands`. */
+  /** A step of the opening saga. The reply goes to `accounts.commands`. */
   open_ledger_account: command(
     'ledger.commands',
     z.object({
@@ -394,7 +398,7 @@ export const messages = {
     }),
     z.object({ account_id: id, status: accountStatus, status_version: z.number().int(), balance: money }),
   ),
-  /** A step of the status saga: the ledger decides from, to, no-op and order. */
+  /** A step of the status saga. The ledger decides the previous and new status, no-ops, and the order. */
   change_ledger_account_status: command(
     'ledger.commands',
     z.object({ transition_id: id, account_id: accountId, status: accountStatus, keep_frozen: keepFrozen }),
@@ -405,7 +409,7 @@ export const messages = {
       changed: z.boolean(),
       status_version: z.number().int(),
       balance: money,
-      /** Answers that are older than holds lack it. */
+      /** Missing in replies from before holds existed. */
       available_balance: money.optional(),
       changed_at: time,
     }),
@@ -413,8 +417,8 @@ export const messages = {
 
   // ledger: queries
   /**
-   * The database's clock, by which the bank books. Without reply_by: whoever asks may be the one
-   * whose clock is wrong.
+   * The database's clock, which determines posting times. It has no reply_by, because the clock of the sender
+   * may be wrong.
    */
   get_time: query('ledger.queries', z.object({}), z.object({ time })),
   get_ledger_accounts: query(
@@ -448,8 +452,8 @@ export const messages = {
     searchedPageOf(transactionSchema),
   ),
   /**
-   * This and the next two may be sent to `ledger.commands` or `ledger.batches` too, into the bucket
-   * of the id: then they are answered behind the commands there.
+   * This query and the next two may also be sent to `ledger.commands` or `ledger.batches`, in the id's bucket.
+   * They are then answered after the commands before them.
    */
   get_transaction: query('ledger.queries', z.object({ transaction_id: id }), transactionSchema),
   list_transfers: query(
@@ -486,16 +490,16 @@ export const messages = {
     z.object({ outbox: outboxStateSchema, last_verification: bookCheckSchema.nullable() }),
   ),
   /**
-   * The ledger's step of an erasure: replaces the texts of postings on the client's accounts, if
-   * none of these has money or was booked on after `kept_since`. On the queries' topic: it books
-   * nothing, and no posting waits behind it.
+   * The ledger's step of an erasure. It replaces the texts of postings on the client's accounts, unless one of
+   * them has money or a posting after `kept_since`. It is on the queries topic so that no posting waits behind
+   * it.
    */
   erase_ledger_texts: command(
     'ledger.queries',
     z.object({ client_id: z.string().regex(/^cli_[0-9a-f]{32}$/), kept_since: time }),
     z.object({ transactions: z.number().int() }),
   ),
-  /** On the queries' topic too. */
+  /** Also on the queries topic. */
   verify_books: command('ledger.queries', z.object({ verification_id: id }), bookCheckSchema),
   get_posting_statistics: query(
     'ledger.queries',
@@ -511,7 +515,7 @@ export const messages = {
   get_trial_balance: query('ledger.queries', z.object({}), z.array(trialBalanceSchema)),
   get_system_accounts: query('ledger.queries', z.object({}), z.array(systemAccountSchema)),
 
-  // webhooks: commands. `sealed_secret`: as the table of webhooks keeps it (webhook-secret.ts).
+  // webhooks: commands. `sealed_secret` is stored in the table of webhooks as it is (webhook-secret.ts).
   create_webhook: command(
     'webhooks.commands',
     z.object({
@@ -558,29 +562,29 @@ export type MessageName = keyof typeof messages;
 export type MessageData<N extends MessageName> = z.output<(typeof messages)[N]['data']>;
 export type MessageResult<N extends MessageName> = z.output<(typeof messages)[N]['result']>;
 
-/** Who sends what the gateway does not send, or does not send alone. */
+/** The senders of messages that are not sent by the gateway alone. */
 const senders: Partial<Record<MessageName, readonly Signer[]>> = {
   open_ledger_account: ['accounts'],
   change_ledger_account_status: ['accounts'],
   erase_ledger_texts: ['accounts'],
   record_audit: ['gateway', 'ledger', 'webhooks'],
-  // Once somebody has approved them.
+  // Approvable commands are also sent by accounts, after an approval.
   ...Object.fromEntries(approvableCommand.options.map((name) => [name, ['gateway', 'accounts'] as const])),
 };
 
-/** Whether this service may ask for that. */
+/** Reports whether the service may send this message. */
 export function maySend(signer: Signer, name: MessageName): boolean {
   return senders[name]?.includes(signer) ?? signer === 'gateway';
 }
 
-/** ce_type of a command or query. */
+/** Returns the ce_type of a command or query. */
 export function messageType(name: MessageName): string {
   return `corebanking.${messages[name].kind}.${name}.v1`;
 }
 
 const byType = new Map((Object.keys(messages) as MessageName[]).map((name) => [messageType(name), name]));
 
-/** The message of a ce_type, or undefined when the type is not known. */
+/** Returns the message of a ce_type, or undefined if the type is unknown. */
 export function messageOfType(type: string): MessageName | undefined {
   return byType.get(type);
 }

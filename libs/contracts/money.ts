@@ -1,7 +1,7 @@
 /**
- * Money without floating point: a JSON number's source text in REST, a decimal string in messages,
- * integer minor units (bigint) in the ledger. Digits per currency: ISO 4217, list one of 2025-05-12
- * (`Intl` disagrees for 29 of them).
+ * Money without floating point: the source text of a JSON number in REST, a decimal string in messages, and
+ * integer minor units (bigint) in the ledger. Decimal places per currency are those of ISO 4217, list one of
+ * 2025-05-12 (`Intl` disagrees for 29 currencies).
  */
 const digitsByCurrency = new Map<string, number>();
 const codesByDigits: Record<number, string> = {
@@ -19,7 +19,7 @@ for (const [digits, codes] of Object.entries(codesByDigits)) {
   for (const code of codes.split(' ')) digitsByCurrency.set(code, Number(digits));
 }
 
-/** Largest amount and largest customer balance in minor units: 15 digits survive any IEEE double unchanged. */
+/** The largest amount and customer balance in minor units. 15 digits survive any IEEE double unchanged. */
 export const maxMinor = 10n ** 15n - 1n;
 
 export const currencies: readonly string[] = [...digitsByCurrency.keys()].sort();
@@ -28,14 +28,17 @@ export function isCurrency(code: string): boolean {
   return digitsByCurrency.has(code);
 }
 
-/** Digits after the point of a currency (0, 2, 3 or 4). Throws on an unknown code: callers check `isCurrency` first. */
+/**
+ * Returns the number of decimal places of a currency (0, 2, 3, or 4). Throws for an unknown code; callers check
+ * `isCurrency` first.
+ */
 export function currencyDigits(code: string): number {
   const digits = digitsByCurrency.get(code);
   if (digits === undefined) throw new Error(`unknown currency ${code}`);
   return digits;
 }
 
-/** A JSON number as it was written, so that no digit is lost on the way in. */
+/** The source text of a JSON number, kept so that no digit is lost while parsing. */
 export class NumberText {
   readonly text: string;
   constructor(text: string) {
@@ -43,14 +46,15 @@ export class NumberText {
   }
 }
 
-/** Longest that `canonicalDecimal` makes: 40 characters shifted by an exponent of 30. */
+/** The maximum length of a result of `canonicalDecimal`: 40 characters shifted by an exponent of 30. */
 export const maxDecimalLength = 72;
 
 const jsonNumber = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /**
- * The exact value of a JSON number as a plain decimal: no exponent, no needless zeros, `-0` is `0`.
- * Undefined for what is no number, for more than 40 characters and for an exponent beyond 30: never expanded.
+ * Returns the exact value of a JSON number as a plain decimal without exponent or redundant zeros; `-0` becomes
+ * `0`. Returns undefined if the text is not a number, has more than 40 characters, or has an exponent beyond
+ * 30, without expanding it.
  */
 export function canonicalDecimal(text: string): string | undefined {
   if (text.length > 40) return undefined;
@@ -71,7 +75,10 @@ export function canonicalDecimal(text: string): string | undefined {
 
 export type MoneyFault = 'invalid_amount_precision' | 'amount_too_large';
 
-/** Minor units of a canonical decimal, or why it has none: too many digits for the currency, or beyond 10^15 - 1. */
+/**
+ * Converts a canonical decimal to minor units. Returns the violated rule if it has too many decimal places for
+ * the currency or exceeds 10^15 - 1 minor units.
+ */
 export function toMinor(decimal: string, currency: string): bigint | MoneyFault {
   const digits = currencyDigits(currency);
   const point = decimal.indexOf('.');
@@ -82,7 +89,7 @@ export function toMinor(decimal: string, currency: string): bigint | MoneyFault 
   return minor > maxMinor || minor < -maxMinor ? 'amount_too_large' : minor;
 }
 
-/** Minor units as a decimal string with all digits of the currency: 1050n USD is "10.50". */
+/** Converts minor units to a decimal string with all decimal places of the currency: 1050n USD is "10.50". */
 export function fromMinor(minor: bigint, currency: string): string {
   const digits = currencyDigits(currency);
   if (digits === 0) return minor.toString();

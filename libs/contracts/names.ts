@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** Own names for things (contract): what a caller calls a thing of ours, and what it notes on it. */
+/**
+ * external_id and metadata (contract: Own names for things): a caller's own id for a resource, and strings
+ * stored with it.
+ */
 const maxKeys = 20;
 const maxValue = 500;
 const keyForm = /^[a-z0-9_.-]{1,40}$/;
@@ -10,7 +13,7 @@ const control = /[\u0000-\u001f\u007f-\u009f]/;
 const keyPattern = '^[a-z0-9_.-]{1,40}$';
 const shown = '[^\\u0000-\\u001f\\u007f-\\u009f]';
 
-/** Taken as it is: neither trimmed, nor without regard to case. */
+/** Stored unchanged: not trimmed, and case-sensitive. */
 export const externalId = z
   .string()
   .regex(externalIdForm, 'must have 1 to 128 printable ASCII characters')
@@ -27,7 +30,7 @@ function brokenBy(value: unknown): string | undefined {
   return control.test(value) ? 'must not contain control characters' : undefined;
 }
 
-/** Texts by name. One without any is none: null. */
+/** Named strings. An empty object becomes null. */
 const metadata = z
   .record(z.string(), z.unknown())
   .transform((value, ctx) => {
@@ -51,10 +54,10 @@ const metadata = z
     input_examples: [{ branch: 'Nairobi 3', 'crm.id': 'A-17' }],
   });
 
-/** Of requests and commands. */
+/** In requests and commands. */
 export const givenNames = { external_id: externalId.nullish(), metadata: metadata.nullish() };
 
-/** Of resources and events: left out where nothing was given. */
+/** In resources and events; omitted if not set. */
 export const shownNames = {
   external_id: z.string().optional(),
   metadata: z.record(z.string(), z.string()).optional(),
@@ -65,10 +68,10 @@ export interface Names {
   metadata?: Record<string, string>;
 }
 
-/** As they come in: null and undefined give none. */
+/** As received: null and undefined mean not set. */
 export type GivenNames = { [N in keyof Names]?: Names[N] | null | undefined };
 
-/** PURE: what was given of the two, and nothing else. */
+/** Returns external_id and metadata if they are set. Pure. */
 export function namesOf(from: GivenNames): Names {
   const { external_id, metadata: noted } = from;
   return {

@@ -3,8 +3,8 @@ import { refusalSchema } from './errors.ts';
 import { shownNames } from './names.ts';
 
 /**
- * Resources as they travel in replies and events: snake_case fields, money as decimal strings, times as ISO 8601 UTC
- * with three decimals. REST shows the same with money as JSON numbers (see `money` and the gateway's presenter).
+ * Resources as they appear in replies and events: snake_case fields, money as decimal strings, times in ISO
+ * 8601 UTC with three decimals. REST shows money as JSON numbers (see `money` and the gateway's presenter).
  */
 
 /** Marks a decimal string that REST shows as a JSON number. */
@@ -32,14 +32,14 @@ export type Side = z.infer<typeof side>;
 
 const time = z.string();
 
-/** Who a client is: changed by the bank alone, and what they were is audited. */
+/** The fields that identify a client. Bound credentials cannot change them, and previous values are audited. */
 export const identityFields = ['first_name', 'last_name', 'company_name', 'registration_number'] as const;
 
 const contact = {
   email: z.string(),
   contact_number: z.string(),
   address: z.string().nullable(),
-  /** Only where the client was erased: everything personal is replaced then. */
+  /** Set if the client was erased; all personal data is then replaced. */
   erased_at: time.optional(),
 };
 const stamps = { created_at: time, updated_at: time };
@@ -75,7 +75,7 @@ export const accountSchema = z.object({
   account_type: accountType,
   currency: z.string(),
   balance: money,
-  /** The balance less what is held. Only repeats of answers that are older than holds lack it. */
+  /** The balance minus the held amount. Missing only in repeated replies from before holds existed. */
   available_balance: money.optional(),
   status: accountStatus,
   ...shownNames,
@@ -95,14 +95,14 @@ export const numberPrefixes: Record<AccountType, string> = {
 export const accountMasterSchema = accountSchema.omit({ balance: true, available_balance: true });
 export type AccountMaster = z.infer<typeof accountMasterSchema>;
 
-/** What the ledger knows of an account. */
+/** What the ledger stores of an account. */
 export const ledgerAccountSchema = z.object({
   account_id: z.string(),
   account_number: z.string(),
   currency: z.string(),
   status: accountStatus,
   balance: money,
-  /** A ledger of a version before holds does not tell it. */
+  /** Missing in replies from before holds existed. */
   available_balance: money.optional(),
 });
 export type LedgerAccount = z.infer<typeof ledgerAccountSchema>;
@@ -114,12 +114,12 @@ export const accountBalanceSchema = z.object({
   currency: z.string(),
 });
 
-/** An account's balance at a moment: behind the last entry that was booked before it. */
+/** An account's balance after the last entry posted before a given time. */
 export const balanceAtSchema = accountBalanceSchema.extend({
-  /** Now alone. */
+  /** Only for the current time. */
   available_balance: money.optional(),
   at: time,
-  /** That of the entry; 0 before the first one. */
+  /** The sequence of the entry; 0 before the first one. */
   sequence: z.number().int().min(0),
 });
 
@@ -128,7 +128,7 @@ export const transactionSchema = z.object({
   account_id: z.string(),
   transaction_type: transactionType,
   amount: money,
-  /** null only where the account was never found and the caller named no currency. */
+  /** null only if the account was not found and the caller named no currency. */
   currency: z.string().nullable(),
   description: z.string().nullable(),
   reference: z.string().nullable(),
@@ -139,7 +139,7 @@ export const transactionSchema = z.object({
   counterparty_account_id: z.string().optional(),
   reverses_transaction_id: z.string().optional(),
   reversed_by_transaction_id: z.string().optional(),
-  /** The hold that it captured, or was to capture. */
+  /** The hold that the transaction captured or was meant to capture. */
   hold_id: z.string().optional(),
   batch_id: z.string().optional(),
   failure_code: z.string().optional(),
@@ -169,15 +169,15 @@ export const batchMode = z.enum(['independent', 'atomic']);
 export type BatchMode = z.infer<typeof batchMode>;
 
 /**
- * What became of one item of a batch. Without transaction and transfer: still Pending, and read by
- * another request than its own.
+ * The result of one item of a batch. If it has neither transaction nor transfer, the item is Pending and the
+ * result was read by a later request.
  */
 export const itemResultSchema = z.object({
   index: z.number().int().min(0).max(999),
   status: transactionStatus,
   transaction: transactionSchema.optional(),
   transfer: transferSchema.optional(),
-  /** Why it is Failed: what the item would have been answered, had it been sent alone. */
+  /** The error that the item would have returned if it had been sent alone. */
   error: refusalSchema.optional(),
 });
 export type ItemResult = z.infer<typeof itemResultSchema>;
@@ -185,7 +185,7 @@ export type ItemResult = z.infer<typeof itemResultSchema>;
 export const batchSchema = z.object({
   batch_id: z.string(),
   mode: batchMode,
-  /** Pending as long as an item is. */
+  /** Pending while any item is Pending. */
   status: z.enum(['Completed', 'Pending']),
   counts: z.object({
     completed: z.number().int().min(0).max(1000),
@@ -197,7 +197,7 @@ export const batchSchema = z.object({
 });
 export type Batch = z.infer<typeof batchSchema>;
 
-/** PURE: the batch of these results, which are in the order of its items. */
+/** Returns the batch with these results, which are in the order of its items. Pure. */
 export function batchOf(batch_id: string, mode: BatchMode, results: ItemResult[]): Batch {
   const count = (status: ItemResult['status']): number => results.filter((result) => result.status === status).length;
   const counts = { completed: count('Completed'), failed: count('Failed'), pending: count('Pending') };
@@ -219,7 +219,7 @@ export const entrySchema = z.object({
 });
 export type Entry = z.infer<typeof entrySchema>;
 
-/** An entry with what a printed statement tells of it. */
+/** An entry with everything that a printed statement shows. */
 export const entryLineSchema = entrySchema.extend({
   transaction_type: transactionType,
   description: z.string().nullable(),
@@ -231,14 +231,14 @@ export const entryLineSchema = entrySchema.extend({
 export type EntryLine = z.infer<typeof entryLineSchema>;
 
 /**
- * An account over a period, with a page of its entries in the order of booking; totals and balances
- * are those of the whole period.
+ * An account over a period, with one page of its entries in posting order. Totals and balances cover the whole
+ * period.
  */
 export const statementSchema = z.object({
   account_id: z.string(),
   account_number: z.string(),
   currency: z.string(),
-  /** Booked at `from` or later, and before `to`; null: no bound. */
+  /** The period includes `from` and excludes `to`; null: no bound. */
   from: time.nullable(),
   to: time.nullable(),
   opening_balance: money,
@@ -255,7 +255,7 @@ export const statusTransitionSchema = z.object({
   account_id: z.string(),
   from_status: accountStatus,
   to_status: accountStatus,
-  /** Why, and by whom: not for callers bound to one client. */
+  /** Not shown to callers bound to a client. */
   reason: freezeReason.nullable().optional(),
   note: z.string().nullable().optional(),
   actor: z.string().optional(),
@@ -275,7 +275,7 @@ export const apiKeySchema = z.object({
   expires_at: time,
   last_used_at: time.nullable(),
   revoked_at: time.nullable(),
-  /** The key that this one was made from by rotation. */
+  /** The key that was rotated to create this one. */
   rotated_from: z.string().nullable(),
 });
 export type ApiKey = z.infer<typeof apiKeySchema>;

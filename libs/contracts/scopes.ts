@@ -1,6 +1,6 @@
 /**
- * The permission list (contract: Authentication and permission), and to whom each permission may be given. A credential
- * bound to one client acts for a customer: what belongs to the bank is never among its scopes.
+ * All scopes (contract: Authentication and permission) and who may have each. A credential bound to one client
+ * acts for a customer, so it never has a scope that belongs to the bank.
  */
 const holders = {
   'clients:read': 'anyone',
@@ -27,10 +27,13 @@ export type Scope = keyof typeof holders;
 
 export const scopes = Object.keys(holders) as [Scope, ...Scope[]];
 
-/** Those that a credential bound to one client cannot have. */
+/** The scopes that a bound credential cannot have. */
 export const bankScopes: readonly Scope[] = scopes.filter((scope) => holders[scope] === 'bank');
 
-/** What a credential may do: names that are no scope mean nothing, and a bound one has none of the bank's. */
+/**
+ * Returns the effective scopes of a credential. Unknown names are ignored, and a bound credential gets none of
+ * the bank's scopes.
+ */
 export function grantedScopes(named: readonly string[], boundClientId: string | undefined): ReadonlySet<Scope> {
   const own = boundClientId === undefined ? [] : bankScopes;
   return new Set(scopes.filter((scope) => named.includes(scope) && !own.includes(scope)));

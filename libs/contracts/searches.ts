@@ -1,9 +1,9 @@
 import type { MessageName } from './messages.ts';
 
-/** Rows that a search looks at for one page: the newest ones from where the page begins. */
+/** The number of rows that a search scans for one page, starting with the newest. */
 export const searchedRows = 200_000;
 
-/** Filters for which there is no index. */
+/** Filters without an index. */
 const filters: { [N in MessageName]?: readonly string[] } = {
   list_transactions: ['transaction_type', 'currency', 'actor', 'min_amount', 'max_amount'],
   list_transfers: [],
@@ -14,9 +14,8 @@ export function isSearchable(name: MessageName): boolean {
 }
 
 /**
- * PURE: whether no index leads to the rows of a list, so that they are looked for among the newest
- * ones of everybody. A list of one client's accounts, of one account or of one transfer is confined
- * by an index, whatever else it is filtered by.
+ * Reports whether a list has no index and must scan the newest rows of all accounts. Lists of one client's
+ * accounts, one account, or one transfer use an index, whatever other filters they have. Pure.
  */
 export function isSearch(name: MessageName, data: Record<string, unknown>, boundClientId: string | undefined): boolean {
   const names = filters[name];

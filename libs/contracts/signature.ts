@@ -1,20 +1,22 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 
 /**
- * The states of API keys are signed by accounts (Ed25519): a gateway, which only has public keys,
- * can check what a key may do, but nobody else can say it. A signature is `<id of the
- * key>:<signature>`; the id follows from the public key.
+ * accounts signs the states of API keys (Ed25519). Gateways have only public keys: they can check a state but
+ * not forge one. A signature has the form `<key id>:<signature>`; the key id is derived from the public key.
  */
 export const signatureHeader = 'signature';
 
-/** Signs what is published, as text. Throws where the key is none of Ed25519. */
+/** Returns a function that signs text. Throws if the key is not an Ed25519 key. */
 export function createSigner(privateKeyPem: string): (value: string) => string {
   const key = ofEd25519(createPrivateKey(privateKeyPem));
   const id = idOf(createPublicKey(key));
   return (value) => `${id}:${sign(null, Buffer.from(value), key).toString('base64url')}`;
 }
 
-/** Whether a value has been signed by one of these keys: one PEM after the other, several while they are rotated. */
+/**
+ * Returns a function that reports whether one of these keys signed the value. PEMs are concatenated; there are
+ * several during a rotation.
+ */
 export function createVerifier(
   publicKeysPem: string,
 ): (value: Buffer | null, signature: string | undefined) => boolean {

@@ -1,24 +1,24 @@
 import { z } from 'zod';
 import { violation } from './violation.ts';
 
-/** Texts that people write, and phone numbers: what is taken, and how it is kept (contract: Clients). */
+/** Texts and phone numbers entered by people: what is accepted, and how it is normalized (contract: Clients). */
 
-// C0, DEL and C1.
+// C0, DEL, and C1.
 const controls = '\\u0000-\\u001f\\u007f-\\u009f';
-/** They change what a line seems to say: the order of its characters. */
+/** Bidirectional controls: they change the visible order of characters. */
 const bidi = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
 const noncharacters = '\\ufdd0-\\ufdef\\ufffe\\uffff';
 const shown = `[^${controls}${bidi}${noncharacters}]`;
 const shownOrLineFeed = `(${shown}|\\n)`;
 
-/** Any text that JSON of ours takes, for patterns of JSON Schema. */
+/** Any string that our JSON parser accepts, as a JSON Schema pattern. */
 export const textWithoutNul = '^[^\\u0000]*$';
 
 const rules: [RegExp, string][] = [
   [/\p{Cc}/u, 'must not contain control characters'],
   [new RegExp(`[${bidi}]`), 'must not contain characters that change the direction of writing'],
   [/[\u{e0000}-\u{e007f}]/u, 'must not contain tag characters'],
-  // Noncharacters are among them.
+  // Includes noncharacters.
   [/\p{Cn}/u, 'must not contain code points that are no characters'],
   [
     /(?<![\p{L}\p{M}])[\u200c\u200d]|[\u200c\u200d](?![\p{L}\p{M}])/u,
@@ -28,7 +28,7 @@ const rules: [RegExp, string][] = [
 const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{C}\u2800]/u;
 
 interface Form {
-  /** Lines may be separated by LF; CRLF becomes that. */
+  /** Allow line feeds. CRLF becomes LF. */
   lines?: boolean;
 }
 
@@ -38,8 +38,8 @@ function ruleBrokenBy(value: string, { lines = false }: Form): string | undefine
 }
 
 /**
- * Text of `min`-`max` characters (code points), trimmed, any script. One that must not be empty has
- * a visible character.
+ * A text of `min`-`max` characters (code points) in any script, trimmed. If `min` is positive, it must have a
+ * visible character.
  */
 export function text(min: number, max: number, form: Form = {}) {
   const any = form.lines === true ? shownOrLineFeed : shown;
@@ -67,36 +67,33 @@ export function text(min: number, max: number, form: Form = {}) {
     });
 }
 
-/** May stand anywhere in a phone number, and says nothing. */
+/** Separators that may appear anywhere in a phone number. */
 const separators = '[ .()-]*';
 const digits = (least: number, most: number) => `(${separators}[0-9]){${least},${most}}`;
-/** What `phone` takes, for JSON Schema: 7 to 15 digits, the first not 0. */
+/** The JSON Schema pattern of `phone`: 7 to 15 digits, the first not 0. */
 const phonePattern = `^(?!.*\\(0\\))${separators}(\\+${separators}|0${separators}0${separators})?[1-9]${digits(6, 14)}${separators}$`;
 
-/**
- * Without what separates its digits; a trunk prefix in brackets behind a country code, +44 (0)20 …,
- * is none of them.
- */
+/** Removes separators. A trunk prefix in brackets after a country code, as in +44 (0)20, is not a separator. */
 function bareNumber(value: string): string {
   return value.replace(/^(\s*(?:\+|00)[^(]*[1-9][^(]*)\(0\)/, '$1').replace(/[\s.()-]/g, '');
 }
 
 /**
- * PURE: a national number (leading single 0) with the country's calling code: 0700 000 001 is
- * +254700000001 where that is 254. Anything else as it is.
+ * Converts a national number (leading single 0) to international form: with calling code 254, 0700 000 001
+ * becomes +254700000001. Returns other values unchanged. Pure.
  */
 export function withCallingCode(value: string, callingCode: string): string {
   const bare = bareNumber(value);
   return /^0[1-9]\d*$/.test(bare) ? `+${callingCode}${bare.slice(1)}` : value;
 }
 
-/** Fields and parameters that hold phone numbers. */
+/** The fields and parameters that contain phone numbers. */
 export const phoneFields = ['contact_number', 'ussd_phone_number', 'ussd_phone'] as const;
 
 /**
- * E.164 with its plus: spaces, dashes, dots and brackets go, a leading 00 is a plus. A missing
- * country code cannot be guessed. A plus that arrived as a blank (`?ussd_phone=+254…` unencoded) is
- * one anyway.
+ * A phone number in E.164 form with its plus. Spaces, dashes, dots, and brackets are removed; a leading 00
+ * becomes a plus. A number without country code is refused. A plus that was decoded to a space
+ * (`?ussd_phone=+254…`) is accepted.
  */
 export const phone = z
   .string()

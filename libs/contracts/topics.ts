@@ -1,7 +1,4 @@
-/**
- * Names, partitions and retention of every topic, and who writes and reads it: the one place. Names
- * are without the common prefix.
- */
+/** Names, partitions, retention, writers, and readers of all topics. Names have no prefix here. */
 export const commandPartitions = 12;
 export const replyPartitions = 64;
 
@@ -10,7 +7,7 @@ const small = String(256 * 1024);
 const medium = String(1024 * 1024);
 const large = String(4 * 1024 * 1024);
 
-/** `consumers`: downstream systems. The broker's rights follow from it (tools/generate/kafka-rights.ts). */
+/** `consumers` are downstream systems. Broker ACLs are generated from this table (tools/generate/kafka-rights.ts). */
 export type TopicUser = 'gateway' | 'ledger' | 'accounts' | 'webhooks' | 'consumers';
 
 export interface TopicSettings {
@@ -23,7 +20,7 @@ export interface TopicDefinition extends TopicSettings {
   readers: readonly TopicUser[];
 }
 
-/** A sender whose clock is wrong must not have its messages refused, or deleted before their time. */
+/** Messages of a sender whose clock is wrong must not be refused, or deleted too early. */
 const brokersTime = { 'message.timestamp.type': 'LogAppendTime' };
 
 function log(partitions: number, retentionMs: number, maxMessageBytes: string): TopicSettings {
@@ -38,10 +35,10 @@ function log(partitions: number, retentionMs: number, maxMessageBytes: string): 
   };
 }
 
-/** EVENTS_RETENTION_DAYS, where it is not set. */
+/** The default of EVENTS_RETENTION_DAYS. */
 export const eventsRetentionDays = 400;
 
-/** Events are kept long enough that a consumer can begin late, or read a year again. */
+/** Events are kept long enough for a consumer to start late or to read a year again. */
 function kept(partitions: number): TopicSettings {
   return log(partitions, eventsRetentionDays * day, large);
 }
@@ -59,7 +56,7 @@ function compacted(partitions: number): TopicSettings {
   };
 }
 
-/** Read by accounts, who lists it. */
+/** accounts reads all dead letter topics and lists their messages. */
 function deadLetter(writer: TopicUser): TopicDefinition {
   return { ...log(1, 30 * day, large), writers: [writer], readers: ['accounts'] };
 }
@@ -72,12 +69,12 @@ function between(
   return { ...settings, writers, readers };
 }
 
-/** `others`: services that read them too. */
+/** `others`: services that also read the events. */
 function events(writer: TopicUser, settings: TopicSettings, ...others: TopicUser[]): TopicDefinition {
   return between([writer], ['consumers', ...others], settings);
 }
 
-/** Where messages that cannot be processed are dead-lettered: `<topic>.dlq`. */
+/** The dead letter topics: `<topic>.dlq`. */
 export const deadLetterTopics = [
   'ledger.commands.dlq',
   'ledger.batches.dlq',
@@ -89,7 +86,7 @@ export const deadLetterTopics = [
   'webhooks.queries.dlq',
 ] as const;
 
-/** What consumers read; the rest of what outboxes hold is between services. */
+/** The topics for consumers. All other topics are internal. */
 export const eventTopics = [
   'transactions',
   'transfers',
@@ -109,14 +106,14 @@ export function isEventTopic(topic: string): topic is EventTopic {
 }
 
 export const topics = {
-  /** accounts writes its sagas' steps, and what is redriven. */
+  /** accounts writes saga steps and redriven commands. */
   'ledger.commands': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, 7 * day, small)),
   /**
-   * Apart from single commands, so that none of these waits behind a batch. A request of 1 MiB is
-   * one message, where one partition takes it all.
+   * Separate from single commands, so that they never wait behind a batch. A request of 1 MiB is one message if
+   * all its items go to one partition.
    */
   'ledger.batches': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, 7 * day, large)),
-  /** The ledger answers those steps; webhooks sends what is audited of its own. */
+  /** The ledger writes replies to saga steps; webhooks writes audit records. */
   'accounts.commands': between(
     ['gateway', 'ledger', 'accounts', 'webhooks'],
     ['accounts'],
@@ -124,17 +121,17 @@ export const topics = {
   ),
   /** The ledger's audit records. */
   'ledger.audit': between(['ledger', 'accounts'], ['accounts'], log(1, 7 * day, large)),
-  /** The newest batch that the ledger has published (libs/postgres/outbox/history.ts): the last record. */
+  /** The last record is the newest batch that the ledger published (libs/postgres/outbox/history.ts). */
   'ledger.position': between(['ledger'], ['ledger'], {
     partitions: 1,
     config: { ...compacted(1).config, 'segment.bytes': String(16 * 1024 * 1024) },
   }),
   'ledger.queries': between(['gateway', 'accounts'], ['ledger'], log(commandPartitions, day / 24, small)),
   'accounts.queries': between(['gateway', 'accounts'], ['accounts'], log(commandPartitions, day / 24, small)),
-  /** accounts writes what is redriven. */
+  /** accounts writes redriven commands. */
   'webhooks.commands': between(['gateway', 'accounts'], ['webhooks'], log(commandPartitions, 7 * day, small)),
   'webhooks.queries': between(['gateway', 'accounts'], ['webhooks'], log(commandPartitions, day / 24, small)),
-  /** A gateway writes messages to itself, by which it knows that replies arrive. */
+  /** Gateways also write probes to themselves, to verify that replies arrive. */
   replies: between(
     ['gateway', 'ledger', 'accounts', 'webhooks'],
     ['gateway'],
@@ -150,12 +147,12 @@ export const topics = {
   balances: events('ledger', compacted(12)),
   'api-keys': between(['accounts'], ['gateway'], compacted(1)),
   /**
-   * Of the dashboard: which sessions were ended by signing out. Read from its beginning, like a
-   * compacted one; no session lasts as long as it keeps.
+   * Dashboard sessions that ended by signing out. Gateways read the topic from the beginning; no session
+   * outlives its retention.
    */
   sessions: between(['gateway'], ['gateway'], log(1, day, small)),
   audit: events('accounts', kept(1)),
-  /** What a SIEM is told of, summed up by the gateways. */
+  /** Security events for a SIEM, summarized by the gateways. */
   security: events('gateway', kept(1)),
   'ledger.commands.dlq': deadLetter('ledger'),
   'ledger.batches.dlq': deadLetter('ledger'),
@@ -169,52 +166,55 @@ export const topics = {
 
 export type TopicName = keyof typeof topics;
 
-/** The events that webhooks stores: what it sends, and what GET /events has. */
+/** The topics that webhooks stores for deliveries and GET /events. */
 export const feedTopics: readonly TopicName[] = eventTopics.filter((name) =>
   (topics[name].readers as readonly TopicUser[]).includes('webhooks'),
 );
 
-/** What EVENTS_RETENTION_DAYS means for the topic; undefined for any other than one of events, and for balances. */
+/**
+ * Returns the configuration that EVENTS_RETENTION_DAYS implies for a topic, or undefined if the topic is not an
+ * event topic or is compacted.
+ */
 export function eventsRetention(name: string, days: number): Record<string, string> | undefined {
   const isKept = isEventTopic(name) && topics[name].config['cleanup.policy'] === 'delete';
   return isKept ? { 'retention.ms': String(days === -1 ? -1 : days * day) } : undefined;
 }
 
-/** Retention deletes segments as a whole, and brokers begin a new one after so long (their default). */
+/** Retention deletes whole segments, and brokers start a new segment after this time by default. */
 const segmentMs = 7 * day;
 
 /**
- * webhooks stores events for EVENTS_RETENTION_DAYS, and so long at least: a delivery may be sent
- * for three days, and sent again for thirty.
+ * webhooks stores events for EVENTS_RETENTION_DAYS, but at least this long: a delivery may take three days and
+ * be redelivered for thirty.
  */
 export const leastStoredDays = 35;
 
-/** How long a record is in the topic at the latest; undefined: for ever. */
+/** Returns how long a record can stay in the topic, in ms; undefined: forever. */
 export function longestKept(name: TopicName, eventsDays: number): number | undefined {
   const config: Record<string, string> = { ...topics[name].config, ...eventsRetention(name, eventsDays) };
   const retentionMs = Number(config['retention.ms'] ?? -1);
   return retentionMs < 0 ? undefined : retentionMs + segmentMs;
 }
 
-/** The topic's name on the broker. */
+/** Returns the topic's name on the broker. */
 export function topicName(prefix: string, name: TopicName): string {
   return prefix + name;
 }
 
-/** The whole table, by the topics' names on the broker: publishers take their limits from it. */
+/** Returns the topics table by names on the broker. Publishers take their limits from it. */
 export function topicTable(prefix: string): ReadonlyMap<string, TopicDefinition> {
   return new Map(Object.entries(topics).map(([name, definition]) => [prefix + name, definition]));
 }
 
 /**
- * The bytes that the broker takes at most in one record batch of this topic, which is what one send
- * holds for one partition.
+ * Returns the maximum size of a record batch that the broker accepts, in bytes. One send makes one record batch
+ * per partition.
  */
 export function maxBatchBytes({ config }: TopicSettings): number {
   return Number(config['max.message.bytes']);
 }
 
-/** The partition of a command or query with this bucket. */
+/** Returns the partition of a command or query with this bucket. */
 export function commandPartition(bucket: number): number {
   return bucket % commandPartitions;
 }

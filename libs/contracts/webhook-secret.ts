@@ -1,15 +1,15 @@
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto';
 
 /**
- * Secrets of webhooks (Standard Webhooks 1.0: `whsec_` and base64). The gateway makes one and shows
- * it once; from there on it is sealed (AES-256-GCM, under a key of the configuration) in messages
- * and in the table, for the webhook that it belongs to and no other.
+ * Secrets of webhooks (Standard Webhooks 1.0: `whsec_` and base64). The gateway generates a secret and shows it
+ * once. In messages and in the table it is sealed for its webhook (AES-256-GCM with a key from the
+ * configuration).
  */
 export interface SecretKeys {
   seal(webhookId: string, secret: string): string;
-  /** Throws where none of the keys has sealed it for this webhook. */
+  /** Returns the secret. Throws if none of the keys sealed it for this webhook. */
   open(webhookId: string, sealed: string): string;
-  /** Whether it is sealed with the key that seals. */
+  /** Reports whether the value was sealed with the current key. */
   isCurrent(sealed: string): boolean;
 }
 
@@ -20,7 +20,7 @@ export function newWebhookSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
-/** The first key seals, each opens. What is sealed is `<id of the key>:<iv, tag and text, base64url>`. */
+/** The first key seals; all keys open. A sealed value is `<key id>:<iv, tag, and text in base64url>`. */
 export function createSecretKeys(secrets: readonly string[]): SecretKeys {
   const keys = secrets.map((secret) => ({
     id: hash('sha256', `the id of this key ${secret}`).slice(0, 8),

@@ -6,21 +6,27 @@ import { text } from './texts.ts';
 import { feedTopics } from './topics.ts';
 
 /**
- * Webhooks and GET /events: resources, bodies and parameters. Events are named without prefix and
- * version: `transaction.completed`.
+ * Webhooks and GET /events: resources, bodies, and parameters. Event types have no prefix and version here:
+ * `transaction.completed`.
  */
 
-/** The types of the topics that webhooks reads, by their names. Others are state (balances) or for auditors. */
+/**
+ * The event types of the topics that webhooks reads, by short name. Other types are state (balances) or for
+ * auditors.
+ */
 const feedTypes: ReadonlyMap<string, string> = new Map(
   Object.entries(events)
     .filter(([, { topic }]) => feedTopics.includes(topic))
     .map(([type]) => [type.replace(/^corebanking\.|\.v\d+$/g, ''), type]),
 );
 
-/** Of a test, which a webhook gets whatever it asks for. */
+/** The type of a test event. A webhook receives it regardless of its event_types. */
 export const testEventType = 'corebanking.webhook.test.v1';
 
-/** The types that a pattern stands for: a name, `transaction.*`, or `*`; none where it is unknown. */
+/**
+ * Returns the event types that a pattern matches: a name, `transaction.*`, or `*`. Returns none for an unknown
+ * name.
+ */
 export function typesOf(pattern: string): string[] {
   const isMeant = (name: string) =>
     pattern === '*' || name === pattern || (pattern.endsWith('.*') && name.startsWith(pattern.slice(0, -1)));
@@ -34,10 +40,7 @@ const pattern = z
   .refine((value) => typesOf(value).length > 0, knownTypes);
 const patterns = z.array(pattern).min(1, 'must name at least one type').max(50);
 
-/**
- * https, or http, which only a receiver on the same machine may have. Which addresses are allowed,
- * the service decides.
- */
+/** https, or http for a receiver on the same machine. The service checks which addresses are allowed. */
 const url = z
   .string()
   .max(2000)
@@ -58,47 +61,47 @@ export const webhookSchema = z.object({
   event_types: z.array(z.string()),
   description: z.string().nullable(),
   status: webhookStatus,
-  /** The client whose events it gets; null: the bank's. */
+  /** The client whose events the webhook receives; null: all events of the bank. */
   client_id: z.string().nullable(),
   created_by: z.string(),
   created_at: z.string(),
   updated_at: z.string(),
-  /** Since when nothing has got through. */
+  /** The time since which no delivery has succeeded. */
   failing_since: z.string().nullable(),
-  /** Until then the secret before the last rotation signs too. */
+  /** Until this time, events are also signed with the secret before the last rotation. */
   previous_secret_ends_at: z.string().nullable(),
 });
 export type Webhook = z.infer<typeof webhookSchema>;
 
-/** With its secret, which is shown once. */
+/** With the secret, which is shown once. */
 export const webhookWithSecretSchema = webhookSchema.extend({ secret: z.string().optional() });
 
 const attemptSchema = z.object({
   attempted_at: z.string(),
   duration_ms: z.number().int().min(0),
-  /** null: there was no answer. */
+  /** null: no response. */
   response_status: z.number().int().min(100).max(999).nullable(),
   error: z.string().nullable(),
 });
 
-/** One event on its way to one webhook. */
+/** One event for one webhook. */
 export const deliverySchema = z.object({
   delivery_id: z.string(),
   webhook_id: z.string(),
-  /** The `id` of the event, and the header webhook-id. */
+  /** The event's `id`, also sent in the header webhook-id. */
   event_id: z.string(),
   event_type: z.string(),
   status: deliveryStatus,
   created_at: z.string(),
-  /** null: it waits for an earlier event of the same account, or is not Pending. */
+  /** null: the delivery waits for an earlier event of the same account, or is not Pending. */
   next_attempt_at: z.string().nullable(),
   finished_at: z.string().nullable(),
-  /** The oldest first. */
+  /** Oldest first. */
   attempts: z.array(attemptSchema),
 });
 export type Delivery = z.infer<typeof deliverySchema>;
 
-/** CloudEvents 1.0 in structured JSON. */
+/** A CloudEvents 1.0 event in structured JSON. */
 export const cloudEventSchema = z.object({
   specversion: z.literal('1.0'),
   id: z.string(),
@@ -107,13 +110,13 @@ export const cloudEventSchema = z.object({
   subject: z.string(),
   time: z.string(),
   datacontenttype: z.literal('application/json'),
-  /** The `$id` of the schema that its data have; events from before 0.2.0 lack it. */
+  /** The `$id` of the schema of `data`; events from before 0.2.0 lack it. */
   dataschema: z.string().optional(),
   data: z.record(z.string(), z.unknown()),
 });
 export type CloudEvent = z.infer<typeof cloudEventSchema>;
 
-/** What PATCH changes. */
+/** The fields that PATCH changes. */
 export const webhookChanges = z.object({
   url: z.string().optional(),
   event_types: z.array(z.string()).optional(),
