@@ -85,6 +85,7 @@ const fields: Record<string, string> = {
   expires_at: 'From this moment on it no longer counts; ISO 8601 UTC',
   external_id: "The caller's own name of it, where it has one",
   failing_since: 'The first failure behind which nothing got through; ISO 8601 UTC',
+  failure_account_id: 'The account at the other end, where it is the reason of the failure',
   failure_code: 'The error code, where status is Failed',
   family_id: 'The key from which this one came by rotation',
   from_account_id: 'The source',

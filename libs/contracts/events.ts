@@ -69,6 +69,9 @@ const refusedTransaction = postedTransaction.extend({
   failure_code: openList(failureCodes),
 });
 
+/** The account at the other end, where it and not its own is why a posting failed. */
+const failureAccount = { failure_account_id: idField('account').optional() };
+
 /**
  * Without balance_after: the balance of the event's own account is a field of the event, and balances of other
  * accounts must not be disclosed.
@@ -144,7 +147,7 @@ export const events = {
   'corebanking.transaction.completed.v1': event('transactions', transactionCompletedSchema),
   'corebanking.transaction.failed.v1': event(
     'transactions',
-    z.object({ transaction: refusedTransaction, ...ownership, ...asked }),
+    z.object({ transaction: refusedTransaction, ...failureAccount, ...ownership, ...asked }),
   ),
   'corebanking.transaction.account_not_found.v1': event('transactions', unknownAccountSchema),
   'corebanking.transfer.completed.v1': event(
@@ -159,6 +162,7 @@ export const events = {
         status: z.literal('Failed'),
         failure_code: openList(failureCodes),
       }),
+      ...failureAccount,
       ...asked,
     }),
   ),

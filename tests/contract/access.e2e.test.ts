@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type Endpoint, type EndpointName, endpoints, neededScopes } from '#libs/contracts/endpoints.ts';
 import { bankScopes, type Scope, scopes } from '#libs/contracts/scopes.ts';
 import {
+  type Answer,
   type Api,
   corporate,
   expectError,
@@ -187,6 +188,44 @@ describe.each(['API key', 'JWT'])('A caller bound to one client: %s', (kind) => 
         'insufficient_funds',
       );
     }
+  });
+
+  it('nor is it told more where somebody else was refused a payment from its account', async () => {
+    const { client_id } = await api.client();
+    const theirs = await api.account(client_id);
+    const frozen = await api.account(client_id, { status: 'Frozen' });
+    const loan = await api.account(client_id, { account_type: 'Loan', initial_deposit: 1 });
+    const { account_id } = await api.account(own.client_id, { initial_deposit: 100 });
+    const paid = await api.transfer(account_id, theirs.account_id, 50);
+    await api.transact(theirs.account_id, 'Withdrawal', 20);
+    const [debit] = await api.all<RestTransaction>(
+      `/transactions?transfer_id=${paid.transfer_id}&account_id=${account_id}`,
+    );
+    const hold = (await api.post(`/accounts/${account_id}/holds`, { amount: 2 })).data<{ hold_id: string }>();
+    const pay = (to_account_id: string) =>
+      api.post('/transfers', { from_account_id: account_id, to_account_id, amount: 2 });
+    const refused: [string, Answer][] = [
+      ['inactive_account', await pay(frozen.account_id)],
+      ['amount_exceeds_outstanding', await pay(loan.account_id)],
+      ['inactive_account', await api.post(`/holds/${hold.hold_id}/capture`, { to_account_id: frozen.account_id })],
+      ['insufficient_funds', await api.post(`/transactions/${debit?.transaction_id}/reversal`, { reason: 'x' })],
+    ];
+    for (const [code, answer] of refused) {
+      const id = expectError(answer, 400, code).details?.['transaction_id'];
+      expect((await api.get(`/transactions/${id}`)).data()).toMatchObject({ failure_code: code });
+      const shown = (await bound.get(`/transactions/${id}`)).data<RestTransaction>();
+      expect(shown).toMatchObject({ transaction_type: 'Transfer', failure_code: 'destination_refused' });
+      expect((await bound.all<RestTransaction>(`/transactions?account_id=${account_id}`)).at(0)).toEqual(shown);
+      if (shown.reverses_transaction_id !== undefined) continue;
+      const transfer = (await bound.get(`/transfers/${shown.transfer_id}`)).data<RestTransfer>();
+      expect(transfer).toMatchObject({ failure_code: 'destination_refused' });
+      expect((await bound.all<RestTransfer>(`/transfers?account_id=${account_id}`)).at(0)).toEqual(transfer);
+    }
+    const toOwn = await api.account(own.client_id, { status: 'Frozen' });
+    const { details } = expectError(await pay(toOwn.account_id), 400, 'inactive_account');
+    expect((await bound.get(`/transactions/${details?.['transaction_id']}`)).data()).toMatchObject({
+      failure_code: 'inactive_account',
+    });
   });
 
   it('reading anything of another client is 404', async () => {

@@ -211,6 +211,20 @@ describe('the event of a transaction', () => {
     });
   });
 
+  it('of a refusal names the account at the other end where that is the reason, and no other', () => {
+    const frozen = accountOf(3, 'Savings', 'USD', 'Frozen');
+    const books = () => booksOf([{ ...a }, { ...b }, { ...frozen }]);
+    const named = (from: typeof a, to: typeof a) =>
+      eventsNow(decide(transfer(from, to, '3', null, 5), books()), books()).map(
+        (event) => payloadOf(event)['failure_account_id'],
+      );
+    expect(named(a, frozen)).toEqual([frozen.account_id, frozen.account_id]);
+    expect([named(frozen, a), named(b, a)]).toEqual([
+      [undefined, undefined],
+      [undefined, undefined],
+    ]);
+  });
+
   it('of an amount that no currency counts carries it as asked', () => {
     const [event] = eventsNow(decide(cash('Deposit', a, '1.234', { deadline: '2026-01-02T03:04:00.000Z' }), fresh()));
     expect(payloadOf(event as never)).toMatchObject({

@@ -10,6 +10,7 @@ import {
   availableMinor,
   type EntryRecord,
   isOfTransfer,
+  isRefusedByOther,
   isShownByIdAlone,
   isTransferLeg,
   type TransactionRecord,
@@ -68,6 +69,11 @@ function ownershipOf(accountId: string, accounts: ReadonlyMap<string, AccountSta
   return account ? `"client_id":"${account.client_id}","account_number":"${account.account_number}",` : '';
 }
 
+/** Of what failed because of the account at the other end: which that is, as a member of an event's data. */
+function failureAccountOf(record: TransactionRecord): string {
+  return isRefusedByOther(record) ? `"failure_account_id":"${record.counterparty_account_id}",` : '';
+}
+
 function transactionEvent(
   record: TransactionRecord,
   records: EntryRecord[],
@@ -81,7 +87,7 @@ function transactionEvent(
   const completed = record.status === 'Completed' && own !== undefined;
   const payload = completed
     ? `{"transaction":${transaction},"sequence":${own.sequence},"balance_after":"${fromMinor(own.balance_after_minor, own.currency)}","operation_id":"${record.operation_id}","entries":${entries},${about}`
-    : `{"transaction":${transaction},${about}`;
+    : `{"transaction":${transaction},${failureAccountOf(record)}${about}`;
   const outcome = record.status === 'Completed' ? 'completed' : isUnknown ? 'account_not_found' : 'failed';
   return {
     id: idBits(record.transaction_id),
@@ -118,7 +124,7 @@ function transferEvent(
     type: `corebanking.transfer.${outcome}.v1`,
     time: now,
     headers: context(first.request_id, traceparent),
-    payload: `{"transfer":${JSON.stringify(transfer)},${outcome === 'failed' ? '' : `"operation_id":"${first.operation_id}",`}${asked}}`,
+    payload: `{"transfer":${JSON.stringify(transfer)},${outcome === 'failed' ? failureAccountOf(first) : `"operation_id":"${first.operation_id}",`}${asked}}`,
   };
 }
 

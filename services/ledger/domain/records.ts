@@ -132,6 +132,21 @@ export function isTransferLeg(record: TransactionRecord): boolean {
   return isOfTransfer(record) && record.reverses_transaction_id === null;
 }
 
+/** Whether the account at the other end was the reason of a refusal, which its message then names. */
+export function isRefusedByOther({ counterparty_account_id: other, failure_message }: TransactionRecord): boolean {
+  return other !== null && failure_message?.includes(other) === true;
+}
+
+/** As a caller is shown it who may not know what the account at the other end lacks. */
+export function withoutReason(record: TransactionRecord): TransactionRecord {
+  const isPayment = record.reverses_transaction_id === null;
+  return {
+    ...record,
+    failure_code: 'destination_refused',
+    ...(isPayment ? { transaction_type: 'Transfer' as const } : {}),
+  };
+}
+
 function amountOf(record: TransactionRecord): string {
   if (record.amount_minor !== null && record.currency !== null) return fromMinor(record.amount_minor, record.currency);
   return record.amount_text ?? '0';

@@ -8,7 +8,15 @@ import { searchedRows } from '#libs/contracts/searches.ts';
 import { uuidArray } from '#libs/postgres/arrays.ts';
 import { isTime, type List, listed, type Page, type PageRequest, readPage, Where } from '#libs/postgres/keyset.ts';
 import type { Pool } from '#libs/postgres/pool.ts';
-import { type EntryRecord, isListed, toEntry, toTransaction, toTransfer } from '../domain/records.ts';
+import {
+  type EntryRecord,
+  isListed,
+  type TransactionRecord,
+  toEntry,
+  toTransaction,
+  toTransfer,
+  withoutReason,
+} from '../domain/records.ts';
 import { entryColumns, prefixed, recordOf, type TransactionRow, transactionColumns } from '../rows.ts';
 import { type LineRow, lineOf, linesOf } from './lines.ts';
 
@@ -27,15 +35,18 @@ const reversalOf = (
 
 /**
  * How a transaction is linked with its reversal, and its operation with that of the reversal, or
- * with the one that it reverses.
+ * with the one that it reverses; and whose account refused it, where that is the counterparty's.
  */
-export const reversedBy = `${reversalOf('transaction_id')} as reversed_by, ${reversalOf('operation_id')} as reversed_operation,
-  (select o.operation_id from transactions o where id_key(o.transaction_id) = id_key(t.reverses_transaction_id)) as reverses_operation`;
+export const linked = `${reversalOf('transaction_id')} as reversed_by, ${reversalOf('operation_id')} as reversed_operation,
+  (select o.operation_id from transactions o where id_key(o.transaction_id) = id_key(t.reverses_transaction_id)) as reverses_operation,
+  case when strpos(t.failure_message, replace(t.counterparty_account_id::text, '-', '')) > 0
+    then (select c.client_id from accounts c where c.account_id = t.counterparty_account_id) end as refusing_client`;
 
 export type ListedRow = TransactionRow & {
   reversed_by: string | null;
   reversed_operation: string | null;
   reverses_operation: string | null;
+  refusing_client: string | null;
 };
 export type FoundRow = ListedRow & { exact: boolean };
 
@@ -93,7 +104,7 @@ async function readPostings<Item>(
         accounts === undefined
           ? `select t.* from (${inner(range, isSearch ? String(searched) : limit)}) t where ${filter} order by ${order} limit ${limit}`
           : `select t.* from unnest(${where.parameter(uuidArray(accounts))}::uuid[]) as own (account_id) cross join lateral (${inner(`t.account_id = own.account_id and ${range} and ${filter}`)}) t order by ${order} limit ${limit}`;
-      return `select t.*, ${reversedBy} from (${rows}) t order by ${order}`;
+      return `select t.*, ${linked} from (${rows}) t order by ${order}`;
     },
   };
   const found = await readPage(pool, within, list, page);
@@ -184,12 +195,21 @@ export async function listTransactions(
   return readPostings(pool, { accounts, within, only, searched }, filters, (row) => toListed(row, bound));
 }
 
-/** A Transaction, with what reversed it. Why staff reversed one is none of the customer's business. */
+/**
+ * A row as its caller may see it. Why staff reversed a transaction is none of the customer's
+ * business, nor is what kept the account of another client from a payment.
+ */
+function shownTo(bound: string | undefined, row: ListedRow): TransactionRecord {
+  const { reversed_by: _, reversed_operation: __, reverses_operation: ___, refusing_client, ...rest } = row;
+  const record = recordOf(rest);
+  if (bound === undefined) return record;
+  const shown = record.reverses_transaction_id === null ? record : { ...record, description: null };
+  return refusing_client === null || prefixed('cli', refusing_client) === bound ? shown : withoutReason(shown);
+}
+
+/** A Transaction, with what reversed it. */
 export function toListed(row: ListedRow, bound: string | undefined): Transaction {
-  const { reversed_by, reversed_operation: _, reverses_operation: __, ...record } = row;
-  const isHidden = bound !== undefined && record.reverses_transaction_id !== null;
-  const shown = isHidden ? { ...record, description: null } : record;
-  return toTransaction(recordOf(shown), reversed_by === null ? undefined : prefixed('txn', reversed_by));
+  return toTransaction(shownTo(bound, row), row.reversed_by === null ? undefined : prefixed('txn', row.reversed_by));
 }
 
 /** A Transfer is the Transaction on its source. */
@@ -223,17 +243,16 @@ export async function listTransfers(
  * exchanged.
  */
 export function toTransferSeen(row: ListedRow, bound: string | undefined): Transfer {
-  const { reversed_by: _, reversed_operation, reverses_operation, ...rest } = row;
-  const record = recordOf(rest);
+  const { reversed_operation, reverses_operation } = row;
+  const record = shownTo(bound, row);
   const isOnSource =
     reverses_operation === null
       ? row.transaction_id === row.operation_id
       : row.reverses_transaction_id !== reverses_operation;
   const links = { reverses: operationOf(reverses_operation), reversed_by: operationOf(reversed_operation) };
-  const shown = reverses_operation === null || bound === undefined ? record : { ...record, description: null };
-  if (isOnSource || record.counterparty_account_id === null) return toTransfer(shown, links);
+  if (isOnSource || record.counterparty_account_id === null) return toTransfer(record, links);
   return toTransfer(
-    { ...shown, account_id: record.counterparty_account_id, counterparty_account_id: record.account_id },
+    { ...record, account_id: record.counterparty_account_id, counterparty_account_id: record.account_id },
     links,
   );
 }

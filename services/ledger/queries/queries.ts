@@ -19,11 +19,11 @@ import { getHold, listHolds } from './holds.ts';
 import {
   bits,
   type FoundRow,
+  linked,
   listEntries,
   listedColumns,
   listTransactions,
   listTransfers,
-  reversedBy,
   toListed,
   toTransferSeen,
 } from './lists.ts';
@@ -188,7 +188,7 @@ async function readOne(
 ): Promise<FoundRow | undefined> {
   const { rows } = await pool.query<FoundRow>({
     name: 'get_transaction',
-    text: `select ${listedColumns}, ${reversedBy}, t.transaction_id = $1::uuid as exact from transactions t
+    text: `select ${listedColumns}, ${linked}, t.transaction_id = $1::uuid as exact from transactions t
       where id_key(t.transaction_id) = id_key($1::uuid)
         and ($2::uuid is null or (t.actor = $3 and t.status = 'Failed') or exists (select from accounts a where a.account_id = t.account_id and a.client_id = $2))`,
     values: [bits(transactionId), bound_client_id === undefined ? null : bits(bound_client_id), actor],

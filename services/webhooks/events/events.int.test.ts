@@ -203,6 +203,30 @@ describe('a caller bound to one client', () => {
     expect(await sequences(ofAccount.cursor, account)).toEqual([1, 2, 3, 'opened', 4]);
   });
 
+  it('is not told what kept the account of another client from a payment', async () => {
+    const [client, account, second, other] = [newId('client'), newId('account'), newId('account'), newId('account')];
+    await harness.take(opened(account, client), opened(second, client), opened(other, newId('client')));
+    const after = await end();
+    const failed = (to: string) =>
+      eventMessage('corebanking.transaction.failed.v1', account, {
+        transaction: {
+          account_id: account,
+          transaction_type: 'Loan Payment',
+          failure_code: 'amount_exceeds_outstanding',
+        },
+        failure_account_id: to,
+      } as never);
+    await harness.take(failed(other), failed(second));
+    const shown = async (context: object) =>
+      (await harness.events({ after, account_id: account }, context)).items.map(({ data }) => data['transaction']);
+    const told = { account_id: account, transaction_type: 'Loan Payment', failure_code: 'amount_exceeds_outstanding' };
+    expect(await shown(as(client))).toEqual([
+      { ...told, transaction_type: 'Transfer', failure_code: 'destination_refused' },
+      told,
+    ]);
+    expect(await shown({})).toEqual([told, told]);
+  });
+
   it('is not told who probed for its accounts, nor of refused transfers that would have come to it', async () => {
     const [client, account, other] = [newId('client'), newId('account'), newId('account')];
     const transfer_id = newId('transfer');

@@ -3,16 +3,22 @@ import type { CloudEvent } from '#libs/contracts/webhooks.ts';
 /** PURE: an event as a caller bound to one client is shown it. */
 
 type Entry = { account_id: string };
+type Posting = Record<string, unknown>;
 
 /** The accounts whose owners must be known to show it. */
 export function accountsIn(event: string): string[] {
   const { data } = JSON.parse(event) as CloudEvent;
-  return ((data['entries'] ?? []) as Entry[]).map(({ account_id }) => account_id);
+  const failedFor = data['failure_account_id'];
+  return [
+    ...((data['entries'] ?? []) as Entry[]).map(({ account_id }) => account_id),
+    ...(typeof failedFor === 'string' ? [failedFor] : []),
+  ];
 }
 
 /**
  * With the entries of the client's own accounts alone. Of a change of status from, to and time,
- * never why or by whom; of a reversal not why either (contract: Authentication and permission).
+ * never why or by whom; of a reversal not why either; and not what kept the account of another
+ * client from a payment (contract: Authentication and permission).
  */
 export function forClient(event: string, clientId: string, owners: ReadonlyMap<string, string>): string {
   const shown = JSON.parse(event) as CloudEvent;
@@ -21,10 +27,17 @@ export function forClient(event: string, clientId: string, owners: ReadonlyMap<s
     data['entries'] = (data['entries'] as Entry[]).filter(({ account_id }) => owners.get(account_id) === clientId);
   for (const name of ['actor', 'approved_by', 'request_channel']) delete data[name];
   if (shown.type.startsWith('corebanking.account.')) for (const name of ['reason', 'note']) delete data[name];
+  const failedFor = data['failure_account_id'];
+  const failedForOthers = typeof failedFor === 'string' && owners.get(failedFor) !== clientId;
   for (const name of ['transaction', 'transfer']) {
-    const posting = data[name] as Record<string, unknown> | undefined;
-    if (posting?.['reverses_transaction_id'] !== undefined || posting?.['reverses_transfer_id'] !== undefined)
-      posting['description'] = null;
+    const posting = data[name] as Posting | undefined;
+    if (posting === undefined) continue;
+    const isReversal =
+      posting['reverses_transaction_id'] !== undefined || posting['reverses_transfer_id'] !== undefined;
+    if (isReversal) posting['description'] = null;
+    if (!failedForOthers) continue;
+    posting['failure_code'] = 'destination_refused';
+    if (name === 'transaction' && !isReversal) posting['transaction_type'] = 'Transfer';
   }
   return JSON.stringify(shown);
 }
