@@ -31,7 +31,7 @@ export const eventSummaries: Record<EventType, string> = {
   'corebanking.approval.requested.v1': 'Somebody asked for what a second person must approve; nothing has happened',
   'corebanking.approval.decided.v1': 'It was approved or rejected, or nobody decided in time',
   'corebanking.webhook.disabled.v1':
-    'The bank has stopped sending events to a webhook: its receiver answered 410, or nothing has got through for five days',
+    'The bank has stopped sending events to a webhook: its receiver answered 410, nothing has got through for five days, or the key that made it was revoked with what it had made',
   'corebanking.balance.v1':
     'The state of an account after its latest posting; the topic keeps the latest of each account for ever',
   'corebanking.audit.recorded.v1': 'An act that is kept for auditors',
@@ -84,7 +84,7 @@ const fields: Record<string, string> = {
   erased_at: 'ISO 8601 UTC',
   expires_at: 'From this moment on it no longer counts; ISO 8601 UTC',
   external_id: "The caller's own name of it, where it has one",
-  failing_since: 'The first failure behind which nothing got through; ISO 8601 UTC',
+  failing_since: 'The first failure behind which nothing got through; null where nothing failed; ISO 8601 UTC',
   failure_account_id: 'The account at the other end, where it is the reason of the failure',
   failure_code: 'The error code, where status is Failed',
   family_id: 'The key from which this one came by rotation',

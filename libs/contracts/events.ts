@@ -256,15 +256,15 @@ export const events = {
   ),
   /**
    * The bank stopped sending to the webhook. `gone`: its receiver returned 410. `failing`: nothing was
-   * delivered for five days.
+   * delivered for five days. `revoked`: the key that created it was revoked with its descendants.
    */
   'corebanking.webhook.disabled.v1': event(
     'webhooks',
     z.object({
       webhook_id: idField('webhook'),
       client_id: idField('client').nullable(),
-      reason: z.enum(['gone', 'failing']),
-      failing_since: moment,
+      reason: z.enum(['gone', 'failing', 'revoked']),
+      failing_since: moment.nullable(),
       disabled_at: moment,
     }),
   ),

@@ -537,6 +537,12 @@ export const messages = {
   test_webhook: command('webhooks.commands', z.object({ webhook_id: id }), deliverySchema),
   redeliver: command('webhooks.commands', z.object({ webhook_id: id, delivery_id: id }), deliverySchema),
   replay_webhook: command('webhooks.commands', z.object({ webhook_id: id, from: time, to: time }), webhookSchema),
+  /** Of these callers, or for this client: their keys were revoked, with what they had made. */
+  disable_webhooks: command(
+    'webhooks.commands',
+    z.object({ made_by: z.array(z.string()), client_id: id.nullable() }),
+    z.object({ disabled: z.array(z.string()) }),
+  ),
 
   // webhooks: queries
   list_webhooks: query('webhooks.queries', z.object({ ...page }), pageOf(webhookSchema)),
@@ -567,6 +573,7 @@ const senders: Partial<Record<MessageName, readonly Signer[]>> = {
   open_ledger_account: ['accounts'],
   change_ledger_account_status: ['accounts'],
   erase_ledger_texts: ['accounts'],
+  disable_webhooks: ['accounts'],
   record_audit: ['gateway', 'ledger', 'webhooks'],
   // Approvable commands are also sent by accounts, after an approval.
   ...Object.fromEntries(approvableCommand.options.map((name) => [name, ['gateway', 'accounts'] as const])),

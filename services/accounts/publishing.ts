@@ -72,22 +72,20 @@ function replySigner(prefix: string, keys: MacKeys): (message: OutgoingMessage) 
 }
 
 /**
- * Of what the outbox holds: steps of sagas, which the ledger and accounts act upon, and states of
- * API keys, which gateways believe.
+ * Of what the outbox holds: what the ledger, webhooks and accounts itself are asked for, and states
+ * of API keys, which gateways believe.
  */
 function eventSigner(
   { TOPIC_PREFIX: prefix, API_KEY_SIGNING_KEY: signingKey }: AccountsConfig,
   keys: MacKeys,
 ): (message: OutgoingMessage) => void {
   const signState = createSigner(signingKey);
-  const steps = [
-    topicName(prefix, 'ledger.commands'),
-    topicName(prefix, 'ledger.queries'),
-    topicName(prefix, 'accounts.commands'),
-  ];
+  const requests = (['ledger.commands', 'ledger.queries', 'accounts.commands', 'webhooks.commands'] as const).map(
+    (name) => topicName(prefix, name),
+  );
   const states = topicName(prefix, 'api-keys');
   return (message) => {
-    if (steps.includes(message.topic)) keys.sign('accounts', message);
+    if (requests.includes(message.topic)) keys.sign('accounts', message);
     if (message.topic === states) message.headers[signatureHeader] = signState(String(message.value));
   };
 }

@@ -258,6 +258,12 @@ describe('post_above', () => {
     });
     const approval = asked.data<Approval>();
     expect([asked.status, approval.requested_by]).toEqual([202, actor('cora')]);
+    // A sign would say whether it is a Loan.
+    expect(approval.changes[1]).toEqual({
+      field: `balance of account ${other.account_id}`,
+      before: null,
+      after: '5000 USD',
+    });
     expectError(
       await customer.post('/transfers', {
         from_account_id: other.account_id,

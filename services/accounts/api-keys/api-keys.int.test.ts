@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hashApiKey, parseApiKey } from '#libs/contracts/api-key.ts';
 import { events } from '#libs/contracts/events.ts';
-import type { MessageData } from '#libs/contracts/messages.ts';
+import { type MessageData, messageType } from '#libs/contracts/messages.ts';
 import type { ApiKey } from '#libs/contracts/resources.ts';
 import { apiKeySchema } from '#libs/contracts/resources.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
@@ -329,6 +329,16 @@ test('with descendants it takes what the family made and rotated, and what those
   expect(records.rows.map(({ details }) => details)).toEqual([
     { revoked: [root.key_id] },
     { revoked: expect.arrayContaining(others) },
+  ]);
+  const asked = (await outboxOf(bank.pool, root.key_id)).filter(({ topic }) => topic === 'webhooks.commands');
+  expect(asked.map(({ type, payload }) => [type, payload])).toEqual([
+    [
+      messageType('disable_webhooks'),
+      {
+        made_by: [root.key_id, child, grandchild, partner.key_id].map((id) => `key:${id}`).sort(),
+        client_id: null,
+      },
+    ],
   ]);
 });
 

@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto';
 import type { KeyEnvironment } from '#libs/contracts/api-key.ts';
 import { hashApiKey, makeApiKey } from '#libs/contracts/api-key.ts';
 import type { MessageContext } from '#libs/contracts/envelope.ts';
-import { source } from '#libs/contracts/envelope.ts';
+import { source, toHeaders } from '#libs/contracts/envelope.ts';
 import type { Refusal } from '#libs/contracts/errors.ts';
 import { refusal, violationsRefusal } from '#libs/contracts/errors.ts';
-import { idOf } from '#libs/contracts/ids.ts';
+import { bucketOf, idOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { messageType } from '#libs/contracts/messages.ts';
 import { scopes } from '#libs/contracts/scopes.ts';
+import { commandPartition } from '#libs/contracts/topics.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
 import { wakeRelay, writeOutbox } from '#libs/postgres/outbox/outbox.ts';
 import type { Pool, Queries } from '#libs/postgres/pool.ts';
@@ -22,6 +23,7 @@ import type { KeyRow } from './key-store.ts';
 import {
   changeSecret,
   expireKey,
+  familiesMadeBy,
   familiesOf,
   insertKey,
   keyColumns,
@@ -184,17 +186,45 @@ export async function revokeApiKey(
   const own = revoked.find((one) => one.key_id === key_id) ?? row;
   return done(
     keyOf(own, now),
-    revoked.flatMap((one) => stateEvents(work, one)),
+    [
+      ...revoked.flatMap((one) => stateEvents(work, one)),
+      ...(descendants ? [disableWebhooks(work, key_id, await familiesMadeBy(client, row.family_id), null)] : []),
+    ],
     { revoked: revoked.slice(0, maxNamed).map((one) => one.key_id) },
   );
 }
 
-/** Every key that is bound to the client, with its family. Returns how many, and what gateways must know. */
+/** Asks webhooks to send nothing more to what keys of these families have made, or what is for the client. */
+function disableWebhooks(
+  { context, now }: KeyWork,
+  subject: string,
+  families: string[],
+  client_id: string | null,
+): OutboxEvent {
+  const id = `cmd_${randomBytes(16).toString('hex')}`;
+  const type = messageType('disable_webhooks');
+  const { request_id, actor } = context;
+  return {
+    id,
+    topic: 'webhooks.commands',
+    key: subject,
+    type,
+    time: now,
+    headers: toHeaders({ message_id: id, type, source: source.accounts, time: now, subject, request_id, actor }),
+    payload: JSON.stringify({ made_by: families.map((family) => `key:${family}`), client_id }),
+    partition: commandPartition(bucketOf(subject)),
+  };
+}
+
+/** Every key that is bound to the client, with its family, and its webhooks. Returns how many, and what gateways must know. */
 export async function revokeKeysOf(work: KeyWork, clientId: string): Promise<{ count: number; events: OutboxEvent[] }> {
   const revoked: KeyRow[] = [];
-  for (const family of await familiesOf(work.client, clientId))
-    revoked.push(...(await revokeFamily(work.client, family, false, work.now)));
-  return { count: revoked.length, events: revoked.flatMap((one) => stateEvents(work, one)) };
+  const families = await familiesOf(work.client, clientId);
+  for (const family of families) revoked.push(...(await revokeFamily(work.client, family, false, work.now)));
+  return {
+    count: revoked.length,
+    events: [...revoked.flatMap((one) => stateEvents(work, one)), disableWebhooks(work, clientId, families, clientId)],
+  };
 }
 
 /**

@@ -72,6 +72,41 @@ async function changed(client: Queries, statement: string, keyId: string, value:
   return row;
 }
 
+/** The family $1, and where $2 says so those that its keys have made or rotated, and so on. */
+const families = `families (family_id) as (
+  select $1::text collate "C"
+  union
+  select made.family_id from families f join api_keys made on made.created_by = 'key:' || f.family_id where $2
+)`;
+
+/** The family with those that its keys have made or rotated, and so on. */
+export async function familiesMadeBy(client: Queries, familyId: string): Promise<string[]> {
+  const { rows } = await client.query<{ family_id: string }>(
+    `with recursive ${families} select family_id from families order by family_id`,
+    [familyId, true],
+  );
+  return rows.map(({ family_id }) => family_id);
+}
+
+/**
+ * Whether one person may hold both credentials: one of them has made or rotated the other, which
+ * shows its secret, through any number of keys, or the same person has made both.
+ */
+export async function isOneHand(client: Queries, one: string, other: string): Promise<boolean> {
+  if (one === other) return true;
+  const { rows } = await client.query(
+    `with recursive makers (of, actor) as (
+       select given, given from unnest(array[$1::text, $2::text] collate "C") as given
+       union
+       select m.of, k.created_by from makers m join api_keys k on m.actor = 'key:' || k.family_id
+     )
+     select from makers a join makers b on b.actor = a.actor and b.of = $2
+     where a.of = $1 and (a.actor in ($1, $2) or a.actor like 'jwt:%') limit 1`,
+    [one, other],
+  );
+  return rows.length > 0;
+}
+
 /**
  * Revokes the keys of a family that are not revoked yet, and with `descendants` the families of
  * what its keys have made or rotated. Who makes a key holds a lock on a key of that family
@@ -87,11 +122,7 @@ export async function revokeFamily(
   const revoked: KeyRow[] = [];
   for (;;) {
     const { rows } = await client.query<KeyRow>(
-      `with recursive families (family_id) as (
-         select $1::text collate "C"
-         union
-         select made.family_id from families f join api_keys made on made.created_by = 'key:' || f.family_id where $2
-       )
+      `with recursive ${families}
        update api_keys set revoked_at = $3, version = version + 1
        where family_id in (select family_id from families) and revoked_at is null returning ${keyColumns}`,
       [familyId, descendants, revokedAt],

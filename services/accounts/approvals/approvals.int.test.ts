@@ -7,6 +7,7 @@ import type { MessageContext, ReplyBody } from '#libs/contracts/envelope.ts';
 import { bucketOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { messageType } from '#libs/contracts/messages.ts';
+import { scopes } from '#libs/contracts/scopes.ts';
 import { commandPartition } from '#libs/contracts/topics.ts';
 import { signedForTest } from '#libs/service/test/keys.ts';
 import { sweep } from '../commands/sweeper.ts';
@@ -239,6 +240,48 @@ describe('approving', () => {
       codeOf(await bank.send('reject_request', { ...verdict(approval_id), reason: 'late' }, { actor: carol })),
     ).toBe('approval_decided');
     expect(codeOf(await approve(approval_id, alice))).toBe('own_approval');
+  });
+
+  test('is for nobody who may hold the key that asked, or has made the key that approves', async () => {
+    const keyBy = async (actor: string): Promise<string> => {
+      const key_id = newId('key');
+      const data = {
+        key_id,
+        name: 'of an officer',
+        scopes: [...scopes],
+        environment: 'live' as const,
+        client_id: null,
+        expires_at: null,
+        secret_hash: randomBytes(32).toString('hex'),
+      };
+      const reply = await bank.send('create_api_key', data, { message_id: key_id, actor });
+      if (!reply?.ok) throw new Error(JSON.stringify(reply));
+      return `key:${key_id}`;
+    };
+    const ofAlice = await keyBy(alice);
+    const [below, beside, ofBob] = [await keyBy(ofAlice), await keyBy(alice), await keyBy(bob)];
+    const pairs: [string, string][] = [
+      [alice, ofAlice],
+      [alice, below],
+      [ofAlice, alice],
+      [below, ofAlice],
+      [below, beside],
+    ];
+    for (const [asker, approver] of pairs) {
+      const { approval_id } = await asked(reversalOf(), { actor: asker });
+      expect(codeOf(await approve(approval_id, approver)), `${asker} ${approver}`).toBe('own_approval');
+    }
+    // Those of the first key of all are different programs.
+    const [first, second] = [await keyBy('system:bootstrap'), await keyBy('system:bootstrap')];
+    for (const [asker, approver] of [
+      [ofAlice, ofBob],
+      [ofAlice, bob],
+      [first, second],
+    ] as [string, string][]) {
+      const { approval_id } = await asked(reversalOf(), { actor: asker });
+      await bank.handleCommands([approving(approval_id, approver)]);
+      expect((await shown(approval_id, asker)).status, `${asker} ${approver}`).toBe('Approved');
+    }
   });
 
   test('by many at the same time happens once: one is taken, one command is sent', async () => {

@@ -7,6 +7,7 @@ import { bucketOf } from '#libs/contracts/ids.ts';
 import type { MessageData } from '#libs/contracts/messages.ts';
 import { messages } from '#libs/contracts/messages.ts';
 import type { OutboxEvent } from '#libs/postgres/outbox/outbox.ts';
+import { isOneHand } from '../api-keys/key-store.ts';
 import type { Moment, Outcome, Step, Work } from '../outcome.ts';
 import { begun, done, eventOf, refused } from '../outcome.ts';
 import type { ApprovalRow } from './store.ts';
@@ -100,7 +101,7 @@ async function lockDecidable(
 ): Promise<ApprovalRow | Outcome> {
   const row = await lockApproval(client, id);
   if (!row || context.bound_client_id !== undefined) return refused(approvalNotFound(id));
-  if (row.requested_by === context.actor)
+  if (await isOneHand(client, row.requested_by, context.actor))
     return refused(
       refusal('own_approval', 'a second person must decide: nobody approves or rejects what they asked for'),
     );

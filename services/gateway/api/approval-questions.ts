@@ -167,6 +167,9 @@ async function aboutTransfer(data: MessageData<'create_transfer'>, asker: Asker)
     accountOf(to_account_id, asker, unbound(quiet(asker))),
   ]);
   const posting = { amount, currency: currency ?? from.currency };
+  const bound = asker.origin.caller.boundClientId;
+  // Whoever asks reads this too: a customer is not told that somebody else's account is a Loan.
+  const sign = bound !== undefined && bound !== to.client_id ? '' : to.account_type === 'Loan' ? '-' : '+';
   return {
     deed: { kind: 'posting', posting },
     scopes: ['transfers:write'],
@@ -176,7 +179,7 @@ async function aboutTransfer(data: MessageData<'create_transfer'>, asker: Asker)
       {
         field: `balance of account ${to_account_id}`,
         before: null,
-        after: `${to.account_type === 'Loan' ? '-' : '+'}${money(posting)}`,
+        after: `${sign}${money(posting)}`,
       },
     ],
   };

@@ -44,11 +44,11 @@ export function finishAttempts(
 
 const type = 'corebanking.webhook.disabled.v1';
 
-async function disableAndTell(
+export async function disableAndTell(
   client: Queries,
   webhook_id: string,
-  { client_id }: LockedWebhook,
-  why: { reason: 'gone' | 'failing'; failing_since: string; disabled_at: string },
+  { client_id }: Pick<LockedWebhook, 'client_id'>,
+  why: { reason: 'gone' | 'failing' | 'revoked'; failing_since: string | null; disabled_at: string },
 ): Promise<void> {
   await disable(client, webhook_id, why.disabled_at);
   const id = randomUUID();

@@ -3,6 +3,7 @@ import { errorCodes, type Refusal, refusal, violationsRefusal } from '#libs/cont
 import type { MessageData, MessageName } from '#libs/contracts/messages.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 import type { AllowedAddresses } from '#libs/service/addresses.ts';
+import { disableAndTell } from '../deliveries/finish.ts';
 import { deliveryNotFound, insertTest, readDelivery, redeliverNow } from './deliveries.ts';
 import {
   type Changes,
@@ -11,6 +12,7 @@ import {
   deleteFeeds,
   insertWebhook,
   lockedCount,
+  lockMadeBy,
   lockWebhook,
   openFeed,
   openReplay,
@@ -72,6 +74,7 @@ export const handlers = {
   test_webhook: testWebhook,
   redeliver,
   replay_webhook: replayWebhook,
+  disable_webhooks: disableWebhooks,
 } satisfies { [N in MessageName]?: (work: Work, data: MessageData<N>) => Promise<Outcome> };
 
 export type CommandName = keyof typeof handlers;
@@ -177,6 +180,18 @@ function redeliver(work: Work, { webhook_id, delivery_id }: MessageData<'redeliv
       status: delivery.delivery.status,
     });
   });
+}
+
+/** What revoked keys have made sends nothing more, until somebody makes it Active again. */
+async function disableWebhooks(
+  { client, now }: Work,
+  { made_by, client_id }: MessageData<'disable_webhooks'>,
+): Promise<Outcome> {
+  const rows = await lockMadeBy(client, made_by, client_id);
+  for (const row of rows)
+    await disableAndTell(client, row.webhook_id, row, { reason: 'revoked', failing_since: null, disabled_at: now });
+  const disabled = rows.map(({ webhook_id }) => webhook_id);
+  return done({ disabled }, { disabled });
 }
 
 function replayWebhook(work: Work, { webhook_id, from, to }: MessageData<'replay_webhook'>): Promise<Outcome> {

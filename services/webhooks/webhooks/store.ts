@@ -1,4 +1,5 @@
 import type { Webhook } from '#libs/contracts/webhooks.ts';
+import { textArray } from '#libs/postgres/arrays.ts';
 import type { Queries } from '#libs/postgres/pool.ts';
 
 /** SQL of webhooks and their feeds. */
@@ -57,6 +58,20 @@ export async function lockWebhook(client: Queries, webhookId: string): Promise<W
     [webhookId],
   );
   return rows[0];
+}
+
+/** Those that these callers have made, or that are for this client, and that may send; locked. */
+export async function lockMadeBy(
+  client: Queries,
+  makers: readonly string[],
+  clientId: string | null,
+): Promise<WebhookRow[]> {
+  const { rows } = await client.query<WebhookRow>(
+    `select ${webhookColumns} from webhooks where (created_by = any($1::text[]) or client_id = $2)
+       and status in ('Active', 'Paused') order by webhook_id for update`,
+    [textArray([...makers]), clientId],
+  );
+  return rows;
 }
 
 export type Changes = Partial<

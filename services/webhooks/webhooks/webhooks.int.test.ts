@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { MessageContext } from '#libs/contracts/envelope.ts';
+import { type MessageContext, source } from '#libs/contracts/envelope.ts';
+import { maySend } from '#libs/contracts/messages.ts';
 import { createSecretKeys, newWebhookSecret } from '#libs/contracts/webhook-secret.ts';
 import { claimDue } from '../deliveries/store.ts';
 import { type Harness, newId, startHarness } from '../test/harness.ts';
@@ -35,6 +36,29 @@ const refusedWith = (code: string, message?: RegExp) => ({
 });
 
 describe('a webhook', () => {
+  it('of a key that was revoked with what it had made sends nothing more: accounts alone can ask for that', async () => {
+    const client_id = newId('client');
+    const by = (actor: string, more = {}) => harness.webhook(url, ['*'], { actor, ...more });
+    const made = await by('key:key_stolen');
+    const bound = await by('key:key_of_a_customer', { bound_client_id: client_id });
+    const other = await by('key:key_other');
+    const asked = { made_by: ['key:key_stolen'], client_id };
+    const reply = await harness.done('disable_webhooks', asked, { source: source.accounts });
+    expect(reply.disabled.toSorted()).toEqual([made.webhook_id, bound.webhook_id].sort());
+    const statusOf = async ({ webhook_id }: { webhook_id: string }) =>
+      (await harness.done('get_webhook', { webhook_id })).status;
+    expect([await statusOf(made), await statusOf(bound), await statusOf(other)]).toEqual([
+      'Disabled',
+      'Disabled',
+      'Active',
+    ]);
+    const told = (await harness.outbox()).filter(({ key, topic }) => key === made.webhook_id && topic === 'webhooks');
+    expect(told.map(({ payload }) => JSON.parse(payload ?? '') as object)).toMatchObject([
+      { reason: 'revoked', failing_since: null },
+    ]);
+    expect([maySend('accounts', 'disable_webhooks'), maySend('gateway', 'disable_webhooks')]).toEqual([true, false]);
+  });
+
   it('is made, shown, listed, changed and deleted', async () => {
     const made = await harness.webhook(url, ['transaction.*', 'client.created']);
     const { secret: _secret, ...shown } = made;

@@ -1,0 +1,26 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+
+/** The tables of docs/security name tests and files, by their path or its end: each is there. */
+const root = join(import.meta.dirname, '..', '..');
+const files = globSync('{cli,clients,deploy,docs,libs,services,tests,tools}/**', { cwd: root }).map(
+  (file) => `/${file}`,
+);
+
+/** `tests/attacks/tokens`, `access/issuers`, `csv.test.ts`; a folder stands for the tests in it. */
+const named = /(?<![\w/:.`<@-])(?:[\w-]+(?:\/[\w-]+)+(?:\.[\w-]+)*|[\w-]+(?:\.[\w-]+)*\.ts)/g;
+
+it.each(['asvs', 'threat-model'])('docs/security/%s.md names what exists', (name) => {
+  const rows = readFileSync(join(root, 'docs', 'security', `${name}.md`), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| '));
+  const names = rows.flatMap((row) => (row.split('|').at(-2)?.match(named) ?? []).map((one) => `/${one}`));
+  expect(names.length).toBeGreaterThan(20);
+  const isTest = (file: string) => file.endsWith('.test.ts');
+  const isThere = (one: string) =>
+    files.some(
+      (file) => (isTest(file) && (file.includes(`${one}.`) || file.includes(`${one}/`))) || file.endsWith(one),
+    );
+  expect(names.filter((one) => !isThere(one))).toEqual([]);
+});
