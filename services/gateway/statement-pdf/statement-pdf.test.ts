@@ -119,6 +119,16 @@ test('Arabic stands from right to left, with numbers and Latin words within it f
   for (const part of ['محمد', 'علي', '2026', 'Nile', 'فرع', 'فاطمة', 'الزهراء']) expect(text).toContain(part);
 });
 
+test('digits of Arabic script stand from left to right, within Arabic text and alone', async () => {
+  const descriptions = ['شارع النيل ١٢٫٣', 'Room ۴۵', '٦٧'];
+  const file = await statementPdf(printed(descriptions.map((description, i) => entry(i + 1, { description }))));
+  const { items } = await (await (await getDocumentProxy(new Uint8Array(file))).getPage(1)).getTextContent();
+  const digits = (items as { str: string; transform: number[] }[])
+    .filter(({ str }) => /[\u0660-\u066c\u06f0-\u06f9]/.test(str))
+    .sort((a, b) => (b.transform[5] ?? 0) - (a.transform[5] ?? 0) || (a.transform[4] ?? 0) - (b.transform[4] ?? 0));
+  expect(digits.map(({ str }) => str).join('')).toBe('١٢٫٣۴۵٦٧');
+});
+
 test('amounts in groups of three digits', () => {
   expect(['1', '1000', '999999999999.999', '0.1234', '1234567.50'].map(grouped)).toEqual([
     '1',

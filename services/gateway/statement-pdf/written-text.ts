@@ -59,6 +59,8 @@ export interface Style {
 /** Most of what is written needs no search for fonts and directions. */
 const isPlain = (text: string): boolean => /^[\x20-\x7e]*$/.test(text);
 
+const isWord = /^[\p{L}\p{M}\p{Cf}]*$/u;
+
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
 export class TextWriter {
@@ -160,10 +162,10 @@ export class TextWriter {
     for (const index of bidi.getReorderedIndices(text, embedding)) {
       const char = text[index] ?? '';
       const isRightToLeft = ((levels[index] ?? 0) & 1) === 1;
-      const isWord = /[\p{L}\p{M}\p{Cf}\p{Cs}]/u.test(char);
-      const kind = isRightToLeft ? (isWord ? 'word' : `single ${index}`) : `left ${levels[index]}`;
+      const isLetter = /[\p{L}\p{M}\p{Cf}\p{Cs}]/u.test(char);
+      const kind = isRightToLeft ? (isLetter ? 'word' : `single ${index}`) : `left ${levels[index]}`;
       if (kind !== lastKind) runs.push('');
-      const shown = isRightToLeft && !isWord ? (bidi.getMirroredCharacter(char) ?? char) : char;
+      const shown = isRightToLeft && !isLetter ? (bidi.getMirroredCharacter(char) ?? char) : char;
       // The order of a word from the right is turned back: the font's shaping needs it as it is spelled.
       runs[runs.length - 1] = kind === 'word' ? shown + runs.at(-1) : runs.at(-1) + shown;
       lastKind = kind;
@@ -171,7 +173,11 @@ export class TextWriter {
     return runs.flatMap((run) => this.#byFont(run, style));
   }
 
-  /** Parts of one font each. A mark, or a joiner, stays with the letter before it. */
+  /**
+   * Parts of one font each. A mark, or a joiner, stays with the letter before it. What is written in
+   * the Arabic font and is no letter, such as a digit, is a part of its own: fontkit would set a
+   * number from right to left.
+   */
   #byFont(text: string, style: Style): Part[] {
     if (isPlain(text)) return [this.#part(style.bold === true ? 'bold' : 'regular', text, style)];
     const parts: { font: FontName; text: string }[] = [];
@@ -180,7 +186,8 @@ export class TextWriter {
       const shown = font === undefined ? missing : segment;
       if (font === undefined) this.#anyMissing = true;
       const last = parts.at(-1);
-      if (last?.font === (font ?? 'regular')) last.text += shown;
+      if (last?.font === (font ?? 'regular') && (font !== 'arabic' || isWord.test(last.text + shown)))
+        last.text += shown;
       else parts.push({ font: font ?? 'regular', text: shown });
     }
     return parts.map((part) => this.#part(part.font, part.text, style));
