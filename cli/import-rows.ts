@@ -151,7 +151,7 @@ export function accountBody(
   { values: { client_external_id: _, opening_balance = '0', ...values } }: Row,
   client_id: string,
 ): Body {
-  return { client_id, ...fieldsOf(values), initial_deposit: Number(opening_balance) };
+  return { client_id, ...fieldsOf(values), initial_deposit: Number(opening_balance), migrated: true };
 }
 
 /** As the bank reads it: numbers with their digits. */

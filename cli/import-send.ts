@@ -54,7 +54,7 @@ export function createImporter(
         create: async (options) => void (await bank.openAccount(body as Parameters<Bank['openAccount']>[0], options)),
         find: async () => {
           const [account] = await bank.listAccounts({ external_id }).toArray(1);
-          return account && { ...account, initial_deposit: account.balance };
+          return account && { ...account, initial_deposit: account.balance, migrated: true };
         },
       });
     },

@@ -713,7 +713,7 @@ export interface Calls {
   getBalanceByNumber(input: { accountNumber: string }, options?: CallOptions): Promise<AccountBalance>;
   /** Get an account. Scope: accounts:read. */
   getAccount(input: { account_id: string }, options?: CallOptions): Promise<Account>;
-  /** Open an account for a client. An `initial_deposit` above 0 is cash, and needs `transactions:write` besides; an `account_number` is given with `accounts:import` alone. Scope: accounts:write. */
+  /** Open an account for a client. An `initial_deposit` above 0 is cash, and needs `transactions:write` besides; `account_number` and `migrated` need `accounts:import`. Scope: accounts:write. */
   openAccount(input: {
     client_id: string;
     account_type: 'Savings' | 'Checking' | 'Current' | 'Loan';
@@ -721,6 +721,7 @@ export interface Calls {
     initial_deposit?: number;
     status?: 'Active' | 'Inactive' | 'Frozen';
     account_number?: string | null;
+    migrated?: boolean;
     external_id?: string | null;
     metadata?: Record<string, string> | null;
   }, options?: CallOptions): Promise<Account>;

@@ -263,7 +263,7 @@ export const endpoints = {
     query: none,
     body: bodies.openAccount,
     description:
-      'An `initial_deposit` above 0 is cash, and needs `transactions:write` besides; an `account_number` is given with `accounts:import` alone.',
+      'An `initial_deposit` above 0 is cash, and needs `transactions:write` besides; `account_number` and `migrated` need `accounts:import`.',
     result: accountSchema,
     shape: 'one',
     success: 201,

@@ -64,6 +64,8 @@ export const fieldMeanings: Record<string, string> = {
   currency: 'ISO 4217 code in upper case',
   'open_account.initial_deposit':
     'Booked with the opening, as a deposit; of a Loan the principal, which is paid out. 0: nothing is booked',
+  'open_account.migrated':
+    'true: the account was kept in another system until now (scope `accounts:import`); what `initial_deposit` books is described as "Opening balance"',
   balance: `What the account has, ${money}; of a Loan what is outstanding`,
   available_balance: `What can be taken from it: the balance without what is held, ${money}`,
   from_status: 'The status before',

@@ -293,6 +293,7 @@ export const bodies = {
         .meta({ input_default: 0 }),
       status: accountStatus.default('Active'),
       account_number: accountNumber.nullish(),
+      migrated: z.boolean().optional(),
       ...givenNames,
     })
     .check(

@@ -397,4 +397,18 @@ describe('Accounts: account_number', () => {
     const plain = api.withKey((await api.key({ scopes: ['accounts:write'] })).api_key);
     expectError(await plain.post('/accounts', opening), 403, 'insufficient_scope', /accounts:import/);
   });
+
+  it('migrated, with the same scope, describes what initial_deposit books as an opening balance', async () => {
+    const { client_id } = await api.client();
+    const opening = { client_id, currency: 'USD', initial_deposit: 5, migrated: true };
+    for (const account_type of ['Savings', 'Loan']) {
+      const { account_id } = (await api.post('/accounts', { ...opening, account_type })).data<RestAccount>();
+      expect((await api.get(`/transactions?account_id=${account_id}`)).list()).toMatchObject([
+        { description: 'Opening balance', amount: 5 },
+      ]);
+    }
+    const plain = api.withKey((await api.key({ scopes: ['accounts:write', 'transactions:write'] })).api_key);
+    const refused = await plain.post('/accounts', { ...opening, account_type: 'Savings' });
+    expectError(refused, 403, 'insufficient_scope', /migrated.*accounts:import/);
+  });
 });

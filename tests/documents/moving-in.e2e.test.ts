@@ -89,10 +89,13 @@ it('docs/moving-in.md: its commands, one after the other, answer what it shows, 
   expect((await api.get('/clients?external_id=C-1')).list()).toMatchObject([
     { contact_number: '+254700000001', address: '12 Kenyatta Avenue, Nairobi', metadata: { branch: 'Nairobi 3' } },
   ]);
-  const loan = await accountNamed('A-2');
-  expect((await api.get(`/transactions?account_id=${loan?.account_id}`)).list()).toMatchObject([
-    { amount: 20000, description: 'Loan disbursement', status: 'Completed' },
-  ]);
+  for (const [name, amount] of [
+    ['A-1', 1500.75],
+    ['A-2', 20000],
+  ] as const)
+    expect((await api.get(`/transactions?account_id=${(await accountNamed(name))?.account_id}`)).list()).toMatchObject([
+      { amount, description: 'Opening balance', status: 'Completed' },
+    ]);
   expect(JSON.parse(readFileSync(join(folder, 'accounts.report.json'), 'utf8'))).toMatchObject({
     books_before: {},
     clients: { rows: 3, already_there: 3 },

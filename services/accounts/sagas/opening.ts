@@ -35,8 +35,17 @@ export async function openAccounts(client: Queries, asked: Asked<MessageData<'op
     const account_number = numbers.get(data.account_id);
     if (account_number === undefined) return refused(refusalOf({ context, data }) ?? clientNotFound(data.client_id));
     if (typeof account_number !== 'string') return refused(account_number);
-    const { account_id, client_id, account_type, currency, status, initial_deposit } = data;
-    const payload = { account_id, client_id, account_number, account_type, currency, status, initial_deposit };
+    const { account_id, client_id, account_type, currency, status, initial_deposit, migrated } = data;
+    const payload = {
+      account_id,
+      client_id,
+      account_number,
+      account_type,
+      currency,
+      status,
+      initial_deposit,
+      migrated,
+    };
     return begun({ step_id: account_id, message: 'open_ledger_account', account_id, payload, context, detail: {} });
   });
 }

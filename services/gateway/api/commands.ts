@@ -137,10 +137,10 @@ const accountPlanners = {
   open_account({ body, bits, caller }: Input<Body<typeof bodies.openAccount>>): Plan<'open_account'> {
     if (body.initial_deposit !== '0' && !caller.scopes.has('transactions:write'))
       throw refuse('insufficient_scope', 'an initial_deposit is cash: the scope transactions:write is required');
-    if (body.account_number && !caller.scopes.has('accounts:import'))
+    if ((body.account_number || body.migrated) && !caller.scopes.has('accounts:import'))
       throw refuse(
         'insufficient_scope',
-        'an account_number is given where a bank moves in: the scope accounts:import is required',
+        'account_number and migrated are for accounts of another system: the scope accounts:import is required',
       );
     checkNames(caller, Boolean(body.external_id));
     knownForm('client', body.client_id);

@@ -68,7 +68,14 @@ const requests: Partial<Record<EndpointName, Record<string, Json>>> = {
       external_id: 'core-4711',
       metadata: { branch: 'Nairobi 3' },
     },
-    moving_in: { client_id: client, account_type: 'Savings', currency: 'USD', account_number: 'SAV-00042' },
+    moving_in: {
+      client_id: client,
+      account_type: 'Savings',
+      currency: 'USD',
+      account_number: 'SAV-00042',
+      initial_deposit: 1500.75,
+      migrated: true,
+    },
   },
   change_account_status: {
     freeze: { status: 'Frozen', reason: 'fraud', note: 'reported by the owner' },

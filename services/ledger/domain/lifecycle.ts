@@ -38,7 +38,8 @@ export function openAccount({ data, context }: CommandOf<'open_ledger_account'>,
   if (full) return keeping({ ok: false, refusal: full });
   books.accounts.set(account.account_id, account);
   books.takenNumbers.add(account.account_number);
-  const opening = minor === 0n ? only({ ok: true, data: null }) : bookOpening(account, legs, minor, context, books);
+  const opening =
+    minor === 0n ? only({ ok: true, data: null }) : bookOpening(account, legs, minor, context, books, data.migrated);
   const reply: ReplyBody = {
     ok: true,
     data: {
@@ -64,6 +65,7 @@ function bookOpening(
   minor: bigint,
   context: MessageContext,
   books: Books,
+  migrated?: boolean,
 ): Decision {
   const loan = account.account_type === 'Loan';
   const id = openingTransactionId(account.account_id);
@@ -74,7 +76,7 @@ function bookOpening(
     null,
     loan ? 'Withdrawal' : 'Deposit',
     'credit',
-    loan ? 'Loan disbursement' : 'Initial deposit',
+    migrated ? 'Opening balance' : loan ? 'Loan disbursement' : 'Initial deposit',
     null,
   );
   return complete('create_transaction', [completed(draft, minor, account.currency)], legs, minor, books);
