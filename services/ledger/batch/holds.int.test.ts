@@ -373,6 +373,35 @@ describe('the database', () => {
     expect(await Promise.all(changes.map(refused))).toEqual(changes.map(() => 'customer_balance_covers_holds'));
   });
 
+  it('adds no row and no index entry for holds, batches and own names to a posting without them', async () => {
+    const plain = await startLedger();
+    try {
+      const [from, to] = [await plain.open('Savings', '100'), await plain.open('Checking', '0')];
+      await plain.book([
+        plain.cash('Deposit', from, '5'),
+        plain.cash('Withdrawal', from, '5'),
+        plain.transfer(from, to, '1'),
+      ]);
+      await plain.owner.query('analyze');
+      const { rows } = await plain.owner.query<{ name: string; rows: number }>(
+        `select relname as name, reltuples::int as rows from pg_class
+         where relnamespace = 'ledger'::regnamespace and relkind in ('r', 'i') and reltuples > 0 order by 1`,
+      );
+      const counted = Object.fromEntries(rows.map((row) => [row.name, row.rows]));
+      expect(counted).toMatchObject({ transactions: 5, transactions_id_key: 5, entries: 14 });
+      const indexes = rows.filter(({ name }) => /^(transactions|entries|holds)_/.test(name)).map(({ name }) => name);
+      expect(indexes).toEqual([
+        'entries_pkey',
+        'transactions_by_account',
+        'transactions_by_time',
+        'transactions_id_key',
+      ]);
+      expect(Object.keys(counted).filter((name) => /hold|external|^batch/.test(name))).toEqual([]);
+    } finally {
+      await plain.stop();
+    }
+  });
+
   it('gives a posting nothing to do for holds where there are none, or where none ends', async () => {
     const [plain, held] = [await ledger.open('Savings', '1000'), await ledger.open('Savings', '1000')];
     const statements = async (commands: Command[]): Promise<string[]> => {
