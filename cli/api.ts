@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { createKafka, type KafkaClient } from '#libs/kafka/client.ts';
 import { ConfigError, databaseConfig, kafkaConfig, kafkaOptions, loadToolConfig, url } from '#libs/service/config.ts';
@@ -153,8 +153,43 @@ export function print(text: string): void {
   process.stdout.write(`${printable(text)}\n`);
 }
 
+export function keyOption(): Option {
+  return new Option('--key <text>', 'Idempotency-Key: the same command with the same key is done once');
+}
+
+export function callOf({ key }: { key?: string }): { idempotencyKey?: string } {
+  return key === undefined ? {} : { idempotencyKey: key };
+}
+
+/** What a caller names a thing of the bank, and keeps with it. */
+export interface Names {
+  externalId?: string;
+  metadata?: Record<string, string>;
+}
+
+export function withNames(command: Command): Command {
+  return command
+    .option('--external-id <text>', 'your own name for it')
+    .option('--metadata <key=value>', 'a text of your own that is kept with it; may be repeated', keyAndValue);
+}
+
+export const namesOf = ({ externalId, metadata }: Names) => ({ external_id: externalId, metadata });
+
+function keyAndValue(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (key === undefined || value === undefined)
+    throw new InvalidArgumentError('must be a key and a text such as branch=Nairobi.');
+  return { ...before, [key]: value };
+}
+
 export function jsonOption(): Option {
   return new Option('--json', 'print the data as JSON');
+}
+
+/** What a command answers: lines for people, or with --json the data. */
+export function answer({ json }: { json?: true }, data: unknown, ...lines: string[]): void {
+  if (json) printJson(data);
+  else for (const line of lines) print(line);
 }
 
 export function printJson(data: unknown): void {

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { Failure, failureOf } from './api.ts';
 import { addApprovals } from './approvals.ts';
+import { addBatches } from './batches.ts';
 import { addDeadLetters } from './dead-letters.ts';
 import { addDemo } from './demo.ts';
 import { addHolds } from './holds.ts';
@@ -39,6 +40,7 @@ for (const add of [
   addOpening,
   addPostings,
   addHolds,
+  addBatches,
   addLooking,
   addImport,
   addKeys,

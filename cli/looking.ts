@@ -2,21 +2,37 @@ import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Bank } from '../clients/typescript/index.ts';
 import { accountIdOf, money } from './accounts.ts';
-import { Failure, jsonOption, moment, openBank, print, printJson } from './api.ts';
+import { answer, Failure, jsonOption, moment, openBank, print, printJson } from './api.ts';
+import { holdLine } from './holds.ts';
 import { accountLine, clientLine } from './opening.ts';
 import { transactionLine, transferLine } from './postings.ts';
 
-/** `bank show`, `bank statement`: what there is. */
+/** `bank show`, `bank balance`, `bank statement`: what there is. */
 export function addLooking(program: Command): void {
   program
     .command('show <name>')
-    .description('Show a client, an account (by id or number), a transaction or a transfer')
+    .description('Show a client, an account (by id or number), a transaction, a transfer or a hold')
     .addOption(jsonOption())
     .addHelpText('after', '\nExamples:\n  bank show SAV-1234567897\n  bank show txn_…')
-    .action(async (name: string, { json: asJson }: { json?: true }) => {
+    .action(async (name: string, options: { json?: true }) => {
       const { data, lines } = await look(openBank(), name);
-      if (asJson) return printJson(data);
-      for (const line of lines) print(line);
+      answer(options, data, ...lines);
+    });
+
+  program
+    .command('balance <account>')
+    .description('Show what an account has, or had at a moment (scope accounts:read)')
+    .option('--at <time>', 'after the last entry booked before then (ISO 8601)', moment)
+    .addOption(jsonOption())
+    .addHelpText('after', '\nExample:\n  bank balance SAV-1234567897 --at 2026-01-31T00:00:00Z')
+    .action(async (account: string, options: { at?: Date; json?: true }) => {
+      const bank = openBank();
+      const account_id = await accountIdOf(bank, account);
+      const found = await bank.getAccountBalance({ account_id, at: options.at?.toISOString() });
+      const { account_number, balance, available_balance, currency, at, sequence } = found;
+      const available = available_balance === undefined ? [] : [`available ${money(available_balance, currency)}`];
+      const line = [account_number, at, `balance ${money(balance, currency)}`, ...available, `after entry ${sequence}`];
+      answer(options, found, line.join('  '));
     });
 
   program
@@ -30,28 +46,26 @@ export function addLooking(program: Command): void {
       'after',
       '\nExample:\n  bank statement SAV-1234567897 --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z',
     )
-    .action(async (account: string, { from, to, json: asJson, pdf }: StatementOptions) => {
+    .action(async (account: string, { from, to, json, pdf }: StatementOptions) => {
       const bank = openBank();
-      const period = {
-        account_id: await accountIdOf(bank, account),
-        from: from?.toISOString(),
-        to: to?.toISOString(),
-      };
+      const account_id = await accountIdOf(bank, account);
+      const period = { account_id, from: from?.toISOString(), to: to?.toISOString() };
       if (pdf !== undefined) return writeStatement(pdf, await bank.getStatementPdf(period));
-      const pages = bank.getStatement(period);
-      let first: Awaited<ReturnType<typeof pages.toArray>>[number] | undefined;
-      const entries = [];
-      for await (const page of pages) {
-        first ??= page;
-        entries.push(...page.entries);
+      if (json) {
+        const [first, ...rest] = await bank.getStatement(period).toArray();
+        return printJson({ ...first, entries: [first, ...rest].flatMap((page) => page?.entries ?? []) });
       }
-      if (first === undefined) throw new Failure(3, 'the bank answered without a statement');
-      if (asJson) return printJson({ ...first, entries });
-      const { currency } = first;
-      print(`${first.account_number}  from ${first.from ?? 'its opening'} to ${first.to ?? 'now'}`);
-      print(`${'opening balance'.padEnd(62)} ${money(first.opening_balance, currency).padStart(22)}`);
-      for (const line of entries) print(statementLine(line));
-      print(`${'closing balance'.padEnd(62)} ${money(first.closing_balance, currency).padStart(22)}`);
+      let closing = '';
+      for await (const page of bank.getStatement(period)) {
+        const { account_number, currency, opening_balance, closing_balance, entries } = page;
+        if (closing === '') {
+          print(`${account_number}  from ${page.from ?? 'its opening'} to ${page.to ?? 'now'}`);
+          print(`${'opening balance'.padEnd(48)}${money(opening_balance, currency).padStart(20)}`);
+        }
+        closing ||= money(closing_balance, currency);
+        for (const line of entries) print(statementLine(line));
+      }
+      print(`${'closing balance'.padEnd(48)}${closing.padStart(20)}`);
     });
 }
 
@@ -106,6 +120,10 @@ async function look(bank: Bank, name: string): Promise<{ data: object; lines: st
     case 'trf_': {
       const transfer = await bank.getTransfer({ transfer_id: name });
       return { data: transfer, lines: [transferLine(transfer)] };
+    }
+    case 'hld_': {
+      const hold = await bank.getHold({ hold_id: name });
+      return { data: hold, lines: [holdLine(hold)] };
     }
     default: {
       const account = await bank.getAccount({ account_id: await accountIdOf(bank, name) });

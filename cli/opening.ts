@@ -1,69 +1,67 @@
 import { type Command, Option } from 'commander';
 import type { Bank, Client } from '../clients/typescript/index.ts';
-import { amountOf, money } from './accounts.ts';
-import { jsonOption, openBank, print, printJson } from './api.ts';
+import { accountIdOf, amountOf, money } from './accounts.ts';
+import { answer, callOf, jsonOption, keyOption, type Names, namesOf, openBank, withNames } from './api.ts';
 
-interface ClientOptions {
+interface ClientOptions extends Names {
   firstName?: string;
   lastName?: string;
   companyName?: string;
   registrationNumber?: string;
-  email: string;
-  phone: string;
+  email?: string;
+  phone?: string;
   address?: string;
-  externalId?: string;
+  ussdPhone?: string;
+  ussdStatus?: 'active' | 'inactive';
   key?: string;
   json?: true;
 }
 
-interface AccountOptions {
+interface AccountOptions extends Names {
   type: 'Savings' | 'Checking' | 'Current' | 'Loan';
   currency: string;
   initialDeposit?: number;
   number?: string;
-  externalId?: string;
   key?: string;
   json?: true;
 }
 
-const key = () => new Option('--key <text>', 'Idempotency-Key: the same command with the same key is done once');
+interface StatusOptions {
+  reason?: 'fraud' | 'legal' | 'customer_request' | 'deceased' | 'other';
+  note?: string;
+  key?: string;
+  json?: true;
+}
 
-/** `bank client open`, `bank account open`. */
+/** `bank client open|change`, `bank account open|status`. */
 export function addOpening(program: Command): void {
-  program
-    .command('client')
-    .description('Clients (scope clients:write)')
-    .command('open')
+  const clients = program.command('client').description('Clients (scope clients:write)');
+  withDetails(clients.command('open'))
     .description(
       'Take on a client: a person by --first-name and --last-name, a company by --company-name and --registration-number',
     )
-    .option('--first-name <text>')
-    .option('--last-name <text>')
-    .option('--company-name <text>')
-    .option('--registration-number <text>')
-    .requiredOption('--email <address>')
-    .requiredOption('--phone <number>', 'contact number, such as +254700000001')
-    .option('--address <text>')
-    .option('--external-id <text>', 'your own name for the client')
-    .addOption(key())
-    .addOption(jsonOption())
     .addHelpText(
       'after',
       '\nExample:\n  bank client open --first-name Amina --last-name Otieno --email amina@example.org --phone +254700000001',
     )
-    .action(async ({ json: asJson, key: idempotencyKey, ...options }: ClientOptions) => {
-      const client = await openBank().createClient(
-        clientOf(options),
-        idempotencyKey === undefined ? {} : { idempotencyKey },
-      );
-      if (asJson) return printJson(client);
-      print(clientLine(client));
+    .addOption(keyOption())
+    .action(async (options: ClientOptions) => {
+      const isCompany = options.companyName !== undefined || options.registrationNumber !== undefined;
+      // The bank itself names what is missing, and what belongs to the other type of client.
+      const body = { client_type: isCompany ? 'Corporate' : 'Retail', ...detailsOf(options) };
+      const client = await openBank().createClient(body as Parameters<Bank['createClient']>[0], callOf(options));
+      answer(options, client, clientLine(client));
+    });
+  withDetails(clients.command('change <client_id>'))
+    .description('Change what is given; the rest stays')
+    .addHelpText('after', '\nExample:\n  bank client change cli_… --phone +254700000002 --metadata branch=Mombasa')
+    .action(async (client_id: string, options: ClientOptions) => {
+      const client = await openBank().updateClient({ client_id, ...detailsOf(options) });
+      answer(options, client, clientLine(client));
     });
 
-  program
-    .command('account')
-    .description('Accounts (scope accounts:write)')
-    .command('open <client_id>')
+  const accounts = program.command('account').description('Accounts (scope accounts:write)');
+  withNames(accounts.command('open <client_id>'))
     .description('Open an account for a client')
     .addOption(
       new Option('--type <type>', 'what it is').choices(['Savings', 'Checking', 'Current', 'Loan']).default('Savings'),
@@ -71,51 +69,69 @@ export function addOpening(program: Command): void {
     .requiredOption('--currency <code>', 'ISO 4217, such as KES')
     .option('--initial-deposit <amount>', 'cash paid in at once; of a Loan, paid out (transactions:write)', amountOf)
     .option('--number <number>', 'the number that it has had elsewhere (accounts:import)')
-    .option('--external-id <text>', 'your own name for the account')
-    .addOption(key())
+    .addOption(keyOption())
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank account open cli_… --type Savings --currency KES --initial-deposit 1500')
-    .action(
-      async (
-        client_id: string,
-        { type, currency, initialDeposit, number, externalId, key: idempotencyKey, json: asJson }: AccountOptions,
-      ) => {
-        const opening = {
-          client_id,
-          account_type: type,
-          currency,
-          initial_deposit: initialDeposit,
-          account_number: number,
-          external_id: externalId,
-        };
-        const account = await openBank().openAccount(opening, idempotencyKey === undefined ? {} : { idempotencyKey });
-        if (asJson) return printJson(account);
-        print(accountLine(account));
-      },
-    );
+    .action(async (client_id: string, options: AccountOptions) => {
+      const { type: account_type, currency, initialDeposit: initial_deposit, number: account_number } = options;
+      const opening = { client_id, account_type, currency, initial_deposit, account_number, ...namesOf(options) };
+      const account = await openBank().openAccount(opening, callOf(options));
+      answer(options, account, accountLine(account));
+    });
+  accounts
+    .command('status')
+    .description('Activate, deactivate or freeze an account (scope accounts:status)')
+    .argument('<account>', 'its number, such as SAV-1234567897, or its id')
+    .argument('<status>', 'Active, Inactive or Frozen')
+    .addOption(
+      new Option('--reason <reason>', 'why; required to freeze').choices([
+        'fraud',
+        'legal',
+        'customer_request',
+        'deceased',
+        'other',
+      ]),
+    )
+    .option('--note <text>', 'remark for the history')
+    .addOption(keyOption())
+    .addOption(jsonOption())
+    .addHelpText('after', '\nExample:\n  bank account status SAV-1234567897 Frozen --reason fraud')
+    .action(async (name: string, status: 'Active' | 'Inactive' | 'Frozen', options: StatusOptions) => {
+      const bank = openBank();
+      const { reason, note } = options;
+      const account_id = await accountIdOf(bank, name);
+      const account = await bank.changeAccountStatus({ account_id, status, reason, note }, callOf(options));
+      answer(options, account, accountLine(account));
+    });
 }
 
-/** What is missing or of the other kind the bank says, by name. */
-function clientOf({
-  firstName,
-  lastName,
-  companyName,
-  registrationNumber,
-  email,
-  phone,
-  address,
-  externalId,
-}: ClientOptions): Parameters<Bank['createClient']>[0] {
-  const common = { email, contact_number: phone, address, external_id: externalId };
-  const names = {
-    first_name: firstName,
-    last_name: lastName,
-    company_name: companyName,
-    registration_number: registrationNumber,
-  };
-  const client_type = companyName === undefined && registrationNumber === undefined ? 'Retail' : 'Corporate';
-  return { client_type, ...names, ...common } as Parameters<Bank['createClient']>[0];
+function withDetails(command: Command): Command {
+  return withNames(
+    command
+      .option('--first-name <text>')
+      .option('--last-name <text>')
+      .option('--company-name <text>')
+      .option('--registration-number <text>')
+      .option('--email <address>')
+      .option('--phone <number>', 'contact number, such as +254700000001')
+      .option('--address <text>')
+      .option('--ussd-phone <number>', 'of a person: the phone of USSD banking')
+      .addOption(new Option('--ussd-status <status>', 'of a person').choices(['active', 'inactive'])),
+  ).addOption(jsonOption());
 }
+
+const detailsOf = (options: ClientOptions) => ({
+  first_name: options.firstName,
+  last_name: options.lastName,
+  company_name: options.companyName,
+  registration_number: options.registrationNumber,
+  email: options.email,
+  contact_number: options.phone,
+  address: options.address,
+  ussd_phone_number: options.ussdPhone,
+  ussd_status: options.ussdStatus,
+  ...namesOf(options),
+});
 
 export function clientLine(client: Client): string {
   const name =
@@ -131,7 +147,9 @@ export function accountLine({
   account_type,
   status,
   balance,
+  available_balance = balance,
   currency,
 }: Awaited<ReturnType<Bank['getAccount']>>): string {
-  return [account_id, account_number, account_type, status, money(balance, currency)].join('  ');
+  const available = available_balance === balance ? [] : [`available ${money(available_balance, currency)}`];
+  return [account_id, account_number, account_type, status, money(balance, currency), ...available].join('  ');
 }

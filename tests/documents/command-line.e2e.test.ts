@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { extractText, getDocumentProxy } from 'unpdf';
@@ -225,6 +225,9 @@ describe('bank', () => {
       /^hld_\w+ {2}\S+Z {2}Released {2}60\.50 USD {2}captured 30\.50 USD/,
     );
     expect(await done(`hold show ${hold}`)).toMatchObject({ hold_id: hold, status: 'Released' });
+    expect(await done(`hold list ${savings.account_number}`)).toMatchObject([{ hold_id: hold }]);
+    expect(await done(`hold list ${savings.account_id} --status Active`)).toEqual([]);
+    expect((await bank(`show ${hold}`)).out).toContain('Released');
     expect(await bank(`hold capture ${hold}`)).toMatchObject({
       code: 1,
       err: expect.stringContaining('400 hold_not_active'),
@@ -232,6 +235,77 @@ describe('bank', () => {
     expect(
       await done(`hold capture ${(await done<{ hold_id: string }>(`hold place ${savings.account_id} 1`)).hold_id}`),
     ).toMatchObject({ hold: { status: 'Captured' }, transaction: { amount: 1 } });
+  });
+
+  it('batch: sent from a file, each for itself or all or nothing, once under its key, and shown', async () => {
+    const [from, to] = [await api.newAccount({ initial_deposit: 100 }), await api.newAccount()];
+    const file = join(mkdtempSync(join(tmpdir(), 'batch-')), 'batch.json');
+    const transfer = (amount: number) => ({
+      transfer: { from_account_id: from.account_id, to_account_id: to.account_id, amount },
+    });
+    writeFileSync(file, JSON.stringify([transfer(10.5), transfer(1000)]));
+    expect(await bank(`batch send ${file} --atomic --key all-${from.account_id}`)).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringMatching(/^400 batch_refused: .*items\[1\]\.transfer: Insufficient Funds/),
+    });
+    const sent = await bank(`batch send ${file} --key each-${from.account_id}`);
+    expect(sent).toMatchObject({
+      code: 1,
+      err: '1 of 2 items were refused\n',
+      out: expect.stringMatching(
+        /^ {2}0 {2}trf_\w+ .*Completed.* 10\.50 USD\n {2}1 {2}trf_\w+ .*Failed.* insufficient_funds: .*\nbat_\w+ {2}independent {2}Completed {2}1 completed, 1 failed, 0 pending\n$/,
+      ),
+    });
+    expect((await bank(`batch send ${file} --key each-${from.account_id}`)).out).toBe(sent.out);
+    expect((await bank(`batch show ${/bat_\w+/.exec(sent.out)?.[0]}`)).out).toBe(sent.out);
+    expect(await done(`balance ${from.account_number}`)).toMatchObject({ balance: 89.5, available_balance: 89.5 });
+    for (const [content, why] of [
+      ['[{"transfer": {"amount": 100.00000000000000001}}]', 'must be an amount'],
+      ['[', 'JSON'],
+    ] as const) {
+      writeFileSync(file, content);
+      expect(await bank(`batch send ${file} --key x`)).toMatchObject({
+        code: 2,
+        out: '',
+        err: expect.stringContaining(why),
+      });
+    }
+    expect(await bank(`batch send ${file}`)).toMatchObject({ code: 2, err: expect.stringContaining('--key') });
+  });
+
+  it('client change, account status, balance at a moment, metadata', async () => {
+    const { client_id } = await done<{ client_id: string }>(
+      'client open --first-name Amina --last-name Otieno --email amina@example.org --phone +254700000001 --metadata branch=Nairobi --metadata note=a=b',
+    );
+    expect(await done(`client change ${client_id} --phone +254700000002 --metadata branch=Mombasa`)).toMatchObject({
+      contact_number: '+254700000002',
+      email: 'amina@example.org',
+      metadata: { branch: 'Mombasa' },
+    });
+    const { account_number } = await done<{ account_number: string }>(
+      `account open ${client_id} --currency KES --external-id a-${client_id} --metadata a.b=c`,
+    );
+    const { created_at } = await done<{ created_at: string }>(`deposit ${account_number} 12.50 --metadata slip=7`);
+    expect((await bank(`balance ${account_number} --at ${created_at}`)).out).toMatch(
+      /^SAV-\d+ {2}\S+Z {2}balance 0\.00 KES {2}after entry 0\n$/,
+    );
+    expect((await bank(`balance ${account_number}`)).out).toMatch(
+      / {2}balance 12\.50 KES {2}available 12\.50 KES {2}after entry 1\n$/,
+    );
+    expect((await bank(`account status ${account_number} Frozen`)).err).toContain('reason is required to freeze');
+    expect((await bank(`account status ${account_number} Frozen --reason fraud --note seen`)).out).toContain(
+      '  Frozen  ',
+    );
+    expect(await done(`account status ${account_number} Active`)).toMatchObject({
+      status: 'Active',
+      external_id: `a-${client_id}`,
+      metadata: { 'a.b': 'c' },
+    });
+    expect(await bank(`client change ${client_id} --metadata branch`)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('must be a key and a text'),
+    });
   });
 
   it('keys: made, used, replaced, ended', async () => {

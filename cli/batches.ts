@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Bank, Batch } from '../clients/typescript/index.ts';
+import { amountOf } from './accounts.ts';
+import { answer, callOf, Failure, jsonOption, openBank } from './api.ts';
+import { transactionLine, transferLine } from './postings.ts';
+
+interface BatchOptions {
+  atomic?: true;
+  key: string;
+  json?: true;
+}
+
+type Items = Parameters<Bank['createBatch']>[0]['items'];
+
+/** `bank batch send|show`: many transactions and transfers by one request. */
+export function addBatches(program: Command): void {
+  const group = program.command('batch').description('Up to 1,000 transactions and transfers by one request');
+  group
+    .command('send <file>')
+    .description('Book what the file says (transactions:write, transfers:write)')
+    .option('--atomic', 'all or nothing, at most 500; else each for itself')
+    .requiredOption('--key <text>', 'Idempotency-Key: the same file with the same key is booked once')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+The file is a JSON array of items as POST /batches takes them:
+  [{"transfer": {"from_account_id": "acc_…", "to_account_id": "acc_…", "amount": 10.5, "description": "Rent"}},
+   {"transaction": {"account_id": "acc_…", "transaction_type": "Deposit", "amount": 25}}]
+Ends with 1 where an item was refused.
+
+Example:
+  bank batch send salaries.json --atomic --key salaries-2026-01`,
+    )
+    .action(async (file: string, options: BatchOptions) => {
+      const mode = options.atomic ? 'atomic' : 'independent';
+      showBatch(await openBank().createBatch({ mode, items: itemsIn(file) }, callOf(options)), options);
+    });
+  group
+    .command('show <batch_id>')
+    .description('What has become of its items (transactions:read)')
+    .addOption(jsonOption())
+    .action(async (batch_id: string, options: { json?: true }) =>
+      showBatch(await openBank().getBatch({ batch_id }), options),
+    );
+}
+
+/** Numbers that a double would change are refused, before anything is sent. */
+function itemsIn(file: string): Items {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'), (_, value: unknown, context?: { source: string }) =>
+      typeof value === 'number' ? amountOf(context?.source ?? '') : value,
+    ) as Items;
+  } catch (error) {
+    throw new Failure(2, `${file}: ${(error as Error).message}`);
+  }
+}
+
+function showBatch(batch: Batch, options: { json?: true }): void {
+  const { completed, failed, pending } = batch.counts;
+  answer(
+    options,
+    batch,
+    ...batch.results.map(({ index, status, transaction, transfer, error }) => {
+      const made = transaction ? transactionLine(transaction) : transfer && transferLine(transfer);
+      return `${String(index).padStart(3)}  ${made ?? status}${error ? `  ${error.code}: ${error.message}` : ''}`;
+    }),
+    `${batch.batch_id}  ${batch.mode}  ${batch.status}  ${completed} completed, ${failed} failed, ${pending} pending`,
+  );
+  if (failed > 0) throw new Failure(1, `${failed} of ${batch.results.length} items were refused`);
+}
