@@ -202,15 +202,15 @@ export function say(text: string): void {
 }
 
 /**
- * Says on stderr how far something is: one line that is written over on a terminal, elsewhere a
- * line for each tenth.
+ * Says on stderr how far something is: a bar that grows on a terminal, elsewhere a line for each
+ * tenth.
  */
 export function createProgress(title: string, total: number): (done: number) => void {
   let told = -1;
   return (done) => {
     const tenth = Math.floor((done * 10) / Math.max(total, 1));
     const line = `${title}: ${done} of ${total}`;
-    if (process.stderr.isTTY) process.stderr.write(`\r${line}${done === total ? '\n' : ''}`);
+    if (process.stderr.isTTY) process.stderr.write(`\r[${'='.repeat(2 * tenth).padEnd(20)}] ${line}${done === total ? '\n' : ''}`);
     else if (tenth > told) process.stderr.write(`${line}\n`);
     told = Math.max(told, tenth);
   };

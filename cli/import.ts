@@ -161,7 +161,8 @@ async function takeRows(file: Surveyed, take: (row: Row) => Promise<Outcome>): P
           csvLine([
             ...row.fields.filter((_, at) => kept.includes(file.columns[at] ?? '')),
             String(row.line),
-            outcome.refused,
+            // The field of POST /accounts, by the name of its column.
+            outcome.refused.replaceAll('initial_deposit', 'opening_balance'),
           ]),
         );
       }

@@ -202,7 +202,7 @@ describe('bank import', () => {
       ),
       'Y-2 3 account_number is that of line 2',
       'Y-3 4 client_external_id: no client of the bank has it',
-      expect.stringContaining('5 invalid_amount_precision: '),
+      expect.stringContaining('5 invalid_amount_precision: opening_balance has more decimal places than KES has'),
       expect.stringMatching(/^Y-5 6 opening_balance must be an amount not below 0/),
       expect.stringContaining('account_number must begin with SAV-'),
       expect.stringMatching(/^Y-7 .*opening_balance must be an amount/),

@@ -98,6 +98,24 @@ export function facts(
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
+/** Facts: what callers call a thing of the bank, and the texts that they keep with it. */
+export function ownNames({
+  external_id,
+  metadata,
+}: {
+  external_id?: string | null | undefined;
+  metadata?: Record<string, string> | null | undefined;
+}): [name: string, value: Html | string | false | null | undefined][] {
+  const texts = Object.entries(metadata ?? {});
+  return [
+    ['External id', external_id],
+    [
+      'Metadata',
+      texts.length > 0 && html`${texts.map(([key, text]) => html`<span class="long">${key}: ${text}</span><br>`)}`,
+    ],
+  ];
+}
+
 const good = new Set(['Active', 'active', 'Completed', 'published', 'redriven', 'Approved']);
 const bad = new Set(['Frozen', 'Failed', 'open', 'Waiting']);
 

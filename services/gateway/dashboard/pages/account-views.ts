@@ -9,7 +9,18 @@ import { confirmation, inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, fullTimeOf, idLink, idText, moneyText, statusOf, table, timeOf, totalText } from '../html/show.ts';
+import {
+  facts,
+  fullTimeOf,
+  idLink,
+  idText,
+  moneyText,
+  ownNames,
+  statusOf,
+  table,
+  timeOf,
+  totalText,
+} from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { refusalText } from './counter-instructions.ts';
 
@@ -174,6 +185,7 @@ export function accountFacts(account: Account, holder: Client | undefined): Html
     ['Phone', holder?.contact_number],
     ['Status', statusOf(account.status)],
     ['Type', account_type],
+    ...ownNames(account),
     ['Id', idText(account.account_id)],
     ['Opened', fullTimeOf(account.created_at)],
     ['Last changed', fullTimeOf(account.updated_at)],

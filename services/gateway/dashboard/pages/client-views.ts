@@ -6,7 +6,7 @@ import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, fullTimeOf, idLink, idText, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, idLink, idText, ownNames, table, timeOf } from '../html/show.ts';
 import type { ClientType } from './clients.ts';
 
 /** The client pages. */
@@ -49,7 +49,7 @@ export function clientFacts(client: Client, { scopes }: Person): Html {
       ['USSD phone', client.ussd_phone_number],
       ['USSD', client.ussd_status],
     ] as const);
-  return html`${facts([['Type', client.client_type], ...own, ['E-mail', client.email], ['Phone', client.contact_number], ['Address', client.address], ...(ussd || []), ['Client since', fullTimeOf(client.created_at)], ['Last changed', fullTimeOf(client.updated_at)], ['Id', idText(client.client_id)]])}
+  return html`${facts([['Type', client.client_type], ...own, ['E-mail', client.email], ['Phone', client.contact_number], ['Address', client.address], ...(ussd || []), ...ownNames(client), ['Client since', fullTimeOf(client.created_at)], ['Last changed', fullTimeOf(client.updated_at)], ['Id', idText(client.client_id)]])}
 ${client.erased_at === undefined && scopes.has('clients:write') && html`<p><a role="button" class="secondary" href="${url}/${client.client_id}/contact">Correct names or contact</a></p>`}`;
 }
 

@@ -8,7 +8,7 @@ import { inputOf, once, problem } from '../html/forms.ts';
 import type { Person } from '../html/layout.ts';
 import { csrfField } from '../html/layout.ts';
 import type { Sorting } from '../html/lists.ts';
-import { facts, fullTimeOf, idLink, idText, moneyText, statusOf, table, timeOf } from '../html/show.ts';
+import { facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf, table, timeOf } from '../html/show.ts';
 import { nameOf } from './client-views.ts';
 import { availableOf } from './counter-instructions.ts';
 import type { Owned } from './counter-views.ts';
@@ -86,6 +86,7 @@ export function holdPage(hold: Hold, { account, owner }: Owned, { scopes }: Pers
     ],
     ['Reference', hold.reference],
     ['Description', hold.description],
+    ...ownNames(hold),
     ['Placed', fullTimeOf(hold.created_at)],
     [status === 'Active' ? 'Held until' : 'Was held until at most', fullTimeOf(hold.expires_at)],
     ['Id', idText(hold_id)],

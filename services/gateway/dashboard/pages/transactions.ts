@@ -8,7 +8,7 @@ import { ApiRefused } from '../api.ts';
 import { keyNamesOf } from '../html/actors.ts';
 import type { Visit } from '../html/frame.ts';
 import { addPage } from '../html/frame.ts';
-import { facts, fullTimeOf, idLink, idText, moneyText, statusOf } from '../html/show.ts';
+import { facts, fullTimeOf, idLink, idText, moneyText, ownNames, statusOf } from '../html/show.ts';
 import type { Numbers } from './account-numbers.ts';
 import { numbersOf } from './account-numbers.ts';
 import { refusalText } from './counter-instructions.ts';
@@ -73,6 +73,7 @@ function transactionFacts(row: Transaction, numbers: Numbers): Html {
     ['Batch', link(row.batch_id)],
     ['Reference', row.reference],
     ['Description', row.description],
+    ...ownNames(row),
     ['Accepted', fullTimeOf(row.created_at)],
     ['Id', idText(row.transaction_id)],
   ]);
@@ -91,6 +92,7 @@ function transferFacts(row: Transfer, leg: string, numbers: Numbers): Html {
     ['Hold', row.hold_id !== undefined && idLink(row.hold_id)],
     ['Batch', row.batch_id !== undefined && idLink(row.batch_id)],
     ['Description', row.description],
+    ...ownNames(row),
     ['Accepted', fullTimeOf(row.created_at)],
     ['Id', idText(row.transfer_id)],
   ]);
