@@ -137,6 +137,31 @@ describe('clients', () => {
     expect(few.body).not.toMatch(/SAV-1|Correct names/);
   });
 
+  it('external_id and metadata are shown of clients, accounts, transactions and transfers that have them', async () => {
+    const names = { external_id: 'CRM-<7>', metadata: { branch: 'Nairobi <3>' } };
+    answers = {
+      get_client: ok({ ...retail, ...names }),
+      get_account: ok({ ...samples.master, ...names }),
+      get_ledger_accounts: ok([samples.ledger]),
+      get_transaction: ok({ ...samples.transaction, ...names }),
+      get_transfer: ok({ ...samples.transfer, ...names }),
+      list_accounts: ok({ items: [] }),
+      list_entries: ok({ items: [] }),
+      list_holds: ok({ items: [] }),
+      list_status_transitions: ok({ items: [] }),
+    };
+    for (const path of [
+      client,
+      account,
+      `/admin/ui/transactions/${ids.transaction}`,
+      `/admin/ui/transfers/${ids.transfer}`,
+    ]) {
+      const { body } = await made.signedIn('clients:read accounts:read transactions:read').get(path);
+      expect(body, path).toContain('<dd>CRM-&lt;7&gt;</dd>');
+      expect(body, path).toContain('branch: Nairobi &lt;3&gt;');
+    }
+  });
+
   it('a change of contact sends what was changed in the form, and nothing else', async () => {
     answers['update_client'] = ok(retail);
     const { session, post } = made.signedIn(everything);
