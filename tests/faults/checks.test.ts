@@ -169,6 +169,11 @@ it.each<[string, string[], Evidence]>([
     ['I5: repeated'],
     evidence([attempt(504, error('outcome_unknown'))], [], { after: new Map([[account, 1000]]) }),
   ],
+  [
+    'one with a name that nobody gave it',
+    ['I3: named otherwise'],
+    evidence([{ ...completed, body: { ...(completed.body as object), external_id: 'slip 1' } }], [booked()]),
+  ],
   ['one that is lost behind its 202', ['I5: LOST: answered 202'], asked({}, [], { after: new Map([[account, 1000]]) })],
   [
     'one that stays Pending',

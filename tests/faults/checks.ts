@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { freezeHolds, readsNeverGoBack, refusedForGoodReason } from './check-reads.ts';
 import type { Evidence, LedgerTransaction } from './evidence.ts';
 import { type Attempt, codeOf, decides, done, effectsOf, idIn, isDone, type Operation, pendingAt } from './journal.ts';
@@ -38,6 +39,7 @@ export function eachOperationOnce({ operations, transactions, t0 }: Evidence): s
         ? [say('I4: its Failed transaction is not kept')]
         : [];
     }
+    if (!isNamedAsAsked(operation)) return [say('I3: named otherwise than it was asked for')];
     return isAsAsked(operation, booked)
       ? []
       : [
@@ -67,6 +69,12 @@ export function oneOutcomeEverywhere({ operations, cluster }: Evidence): string[
         : []),
     ];
   });
+}
+
+function isNamedAsAsked({ body, decided }: Operation): boolean {
+  const shown = decided?.body as { data?: object } | undefined;
+  const { external_id, metadata } = { ...(shown?.data ?? shown) } as Record<string, unknown>;
+  return body['external_id'] === external_id && isDeepStrictEqual(body['metadata'], metadata);
 }
 
 function isAsAsked(operation: Operation, booked: LedgerTransaction[]): boolean {

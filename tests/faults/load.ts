@@ -129,7 +129,9 @@ export class Load {
   }
 
   deposit(account: string, minor: number): Operation {
-    const body = { account_id: account, transaction_type: 'Deposit', amount: this.#amount(account, minor) };
+    // Half of them have names of their own.
+    const names = minor % 2 === 0 ? {} : { external_id: `slip ${this.#sequence}`, metadata: { run: this.#run } };
+    const body = { account_id: account, transaction_type: 'Deposit', amount: this.#amount(account, minor), ...names };
     return this.make('deposit', '/transactions', body, [{ account, minor }], { deserves: this.#mayBeFrozen(account) });
   }
 
