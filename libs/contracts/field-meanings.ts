@@ -32,7 +32,8 @@ export const fieldMeanings: Record<string, string> = {
   account_number:
     'The number that customers know: SAV, CHK, CUR or LOA by type, a hyphen, digits; of Teller and Vault TLR or VLT and the currency',
   external_id: "The caller's own name of it: 1 to 128 printable ASCII characters; left out where none was given",
-  metadata: 'Texts that the caller keeps with it, by name; left out where none were given',
+  metadata:
+    'Texts that the caller keeps with it, by name: at most 20 of at most 500 characters, names of 1 to 40 characters a-z 0-9 _ . -; left out where none were given',
 
   client_ids: 'Only these clients: at most 100 ids, separated by commas',
   account_ids: 'Only these accounts: at most 100 ids, separated by commas',
@@ -56,14 +57,15 @@ export const fieldMeanings: Record<string, string> = {
   ussd_phone_number: 'Phone number of USSD banking in E.164, which only one client has active at a time; null: none',
   ussd_status: 'Whether the client banks by USSD',
   erased_at: `When everything personal of the client was replaced, ${utc}; left out where it was not`,
+  'list_clients.client_type': 'Only clients of this type',
+  'list_clients.external_id': 'Only the client with this external_id, letter for letter',
   'list_clients.email': 'Only clients with this e-mail address, without regard to case',
   'list_clients.registration_number': 'Only the clients with this registration number, without regard to case',
 
   // Accounts
   account_type: 'Savings, Checking, Current or Loan; the balance of a Loan is what is outstanding. Never changes',
   currency: 'ISO 4217 code in upper case',
-  'open_account.initial_deposit':
-    'Booked with the opening, as a deposit; of a Loan the principal, which is paid out. 0: nothing is booked',
+  'open_account.initial_deposit': `Booked with the opening, as a deposit; of a Loan the principal, which is paid out; ${money}. 0: nothing is booked`,
   'open_account.migrated':
     'true: the account was kept in another system until now (scope `accounts:import`); what `initial_deposit` books is described as "Opening balance"',
   balance: `What the account has, ${money}; of a Loan what is outstanding`,
@@ -86,6 +88,10 @@ export const fieldMeanings: Record<string, string> = {
   'open_account.status': 'With which it begins; what is not Active books nothing but its opening',
   'change_account_status.status': 'The status from now on',
   'list_accounts.status': 'Only accounts of this status',
+  'list_accounts.client_id': 'Only accounts of this client',
+  'list_accounts.account_type': 'Only accounts of this type',
+  'list_accounts.currency': 'Only accounts in this currency, an ISO 4217 code in upper case',
+  'list_accounts.external_id': 'Only the account with this external_id, letter for letter',
   at: `The moment, ${utc}`,
   'get_account_balance.at':
     'The balance behind the last entry booked before this moment: ISO 8601 date or time; not given: now',
@@ -95,13 +101,22 @@ export const fieldMeanings: Record<string, string> = {
   // Postings
   transaction_type: 'Deposit, Withdrawal, Transfer or Loan Payment',
   amount: `Above 0, ${money}`,
-  description: 'In words, as its author wrote it; null: nothing',
-  reference: "The caller's reference, searchable, not unique; null: none",
+  description: 'In words, as its author wrote it, at most 255 characters; null: nothing',
+  reference: "The caller's reference, at most 100 characters, searchable, not unique; null: none",
   'Transaction.status':
     'Pending: not decided yet; Completed: booked; Failed: refused, nothing was booked. The last two never change',
   'Transfer.status':
     'Pending: not decided yet; Completed: booked; Failed: refused, nothing was booked. The last two never change',
   'list_transactions.status': 'Only transactions of this status',
+  'list_transactions.account_id': 'Only transactions on this account',
+  'list_transactions.transaction_type': 'Only transactions of this type',
+  'list_transactions.currency': 'Only transactions in this currency, an ISO 4217 code in upper case',
+  'list_transactions.reference': 'Only transactions with this reference, letter for letter',
+  'list_transactions.external_id': 'Only transactions with this external_id, letter for letter',
+  'list_transactions.transfer_id': 'Only the two transactions of this transfer',
+  'list_transactions.actor': 'Only what this one asked for: `key:<family of the API key>` or `jwt:<issuer>|<subject>`',
+  'list_transfers.account_id': 'Only transfers from or to this account',
+  'list_transfers.external_id': 'Only transfers with this external_id, letter for letter',
   'list_transfers.status': 'Only transfers of this status',
   direction: 'credit: the balance of this account rises; debit: it falls',
   side: 'The accounting side: DR or CR',
@@ -115,7 +130,7 @@ export const fieldMeanings: Record<string, string> = {
   from_account_id: 'The account that is debited',
   to_account_id: 'The account that is credited; of a Loan the one that is paid off',
   balance_after: `The balance behind this entry, ${money}`,
-  idempotency_key: 'The Idempotency-Key of the request that made it, 1 to 255 printable ASCII characters',
+  idempotency_key: 'Only what requests with this Idempotency-Key made: 1 to 255 printable ASCII characters',
   min_amount: 'Only transactions of this amount or more, in units of their currency',
   max_amount: 'Only transactions of this amount or less, in units of their currency',
   from: 'Booked then or later: ISO 8601 date or time; a date is its midnight in UTC',
@@ -165,6 +180,7 @@ export const fieldMeanings: Record<string, string> = {
   'Hold.status':
     'Active: it counts; Captured: taken, or all that was to be taken; Released: let go; Expired: its time was up',
   'list_holds.status': 'Only holds of this status',
+  'list_holds.external_id': 'Only holds with this external_id, letter for letter',
   'Hold.expires_at': `From then on it no longer counts, ${utc}`,
   mode: 'independent: each item is decided as if it were alone; atomic: all are booked or none',
   items: 'What is to be booked, in this order; at most 500 in atomic mode',

@@ -65,7 +65,7 @@ export function amount(zero: boolean) {
       type: 'number',
       ...(zero ? { minimum: 0 } : { exclusiveMinimum: 0 }),
       maximum: Number(maxMinor),
-      description: 'At most the decimal places of the currency, and 10^15 - 1 minor units',
+      description: `${zero ? '0 or more' : 'Above 0'}, in units of the currency: at most its decimal places, and 10^15 - 1 minor units`,
       input_examples: [12.5],
     });
 }
@@ -239,7 +239,8 @@ const accountNumber = z
   .string()
   .regex(/^[A-Z]{3}-\d{4,20}$/, "must be the type's prefix, a hyphen and 4 to 20 digits, such as SAV-1234567897")
   .meta({
-    description: 'Given only where an existing bank moves in (scope `accounts:import`); else the bank makes one',
+    description:
+      'The number that the account has had in another system (scope `accounts:import`): the prefix of its type, a hyphen and 4 to 20 digits; not given: the bank makes one',
     pattern: `^(${Object.values(numberPrefixes).join('|')})-[0-9]{4,20}$`,
     input_examples: ['SAV-00042'],
   });

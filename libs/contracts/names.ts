@@ -46,8 +46,7 @@ const metadata = z
     return entries.length === 0 ? null : (value as Record<string, string>);
   })
   .meta({
-    description:
-      'Texts that the caller keeps with it, by name; shown as they are, and told in events: no personal data',
+    description: `Texts that the caller keeps with it, by name: at most ${maxKeys} of at most ${maxValue} characters, names of 1 to 40 characters a-z 0-9 _ . -; shown as they are, and told in events: no personal data`,
     maxProperties: maxKeys,
     propertyNames: { type: 'string', pattern: keyPattern },
     additionalProperties: { type: 'string', maxLength: maxValue, pattern: `^${shown}*$` },
