@@ -154,14 +154,14 @@ export function print(text: string): void {
 }
 
 export function keyOption(): Option {
-  return new Option('--key <text>', 'Idempotency-Key: the same command with the same key is done once');
+  return new Option('--key <text>', 'Idempotency-Key: a command repeated with the same key is executed once');
 }
 
 export function callOf({ key }: { key?: string }): { idempotencyKey?: string } {
   return key === undefined ? {} : { idempotencyKey: key };
 }
 
-/** What a caller names a thing of the bank, and keeps with it. */
+/** external_id and metadata, as options. */
 export interface Names {
   externalId?: string;
   metadata?: Record<string, string>;
@@ -169,8 +169,8 @@ export interface Names {
 
 export function withNames(command: Command): Command {
   return command
-    .option('--external-id <text>', 'your own name for it')
-    .option('--metadata <key=value>', 'a text of your own that is kept with it; may be repeated', keyAndValue);
+    .option('--external-id <text>', 'your own identifier for it')
+    .option('--metadata <key=value>', 'your own data stored with it; may be repeated', keyAndValue);
 }
 
 export const namesOf = ({ externalId, metadata }: Names) => ({ external_id: externalId, metadata });
@@ -178,7 +178,7 @@ export const namesOf = ({ externalId, metadata }: Names) => ({ external_id: exte
 function keyAndValue(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
   if (key === undefined || value === undefined)
-    throw new InvalidArgumentError('must be a key and a text such as branch=Nairobi.');
+    throw new InvalidArgumentError('must be a key and a value such as branch=Nairobi.');
   return { ...before, [key]: value };
 }
 
@@ -186,7 +186,7 @@ export function jsonOption(): Option {
   return new Option('--json', 'print the data as JSON');
 }
 
-/** What a command answers: lines for people, or with --json the data. */
+/** Prints the result of a command: as lines, or with --json as data. */
 export function answer({ json }: { json?: true }, data: unknown, ...lines: string[]): void {
   if (json) printJson(data);
   else for (const line of lines) print(line);
@@ -210,7 +210,8 @@ export function createProgress(title: string, total: number): (done: number) => 
   return (done) => {
     const tenth = Math.floor((done * 10) / Math.max(total, 1));
     const line = `${title}: ${done} of ${total}`;
-    if (process.stderr.isTTY) process.stderr.write(`\r[${'='.repeat(2 * tenth).padEnd(20)}] ${line}${done === total ? '\n' : ''}`);
+    if (process.stderr.isTTY)
+      process.stderr.write(`\r[${'='.repeat(2 * tenth).padEnd(20)}] ${line}${done === total ? '\n' : ''}`);
     else if (tenth > told) process.stderr.write(`${line}\n`);
     told = Math.max(told, tenth);
   };

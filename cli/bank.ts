@@ -18,17 +18,16 @@ import { addTail } from './tail.ts';
 import { addWebhooks } from './webhooks.ts';
 
 /**
- * `npm run bank -- <command>`: what operators and newcomers do, over REST and by listening to events. Results go to stdout,
- * what is told meanwhile to stderr. Exit codes: 0 done; 1 the bank refused it; 2 wrong usage or
- * configuration; 3 the bank did not answer, or could not.
+ * `npm run bank -- <command>`: the command line of operators and newcomers. It calls the REST API and reads events. Results
+ * go to stdout, progress to stderr. Exit codes: 0 done; 1 refused by the bank; 2 wrong usage or configuration; 3 no answer.
  */
 const program = new Command('bank')
   .description('Operates a bank over its REST interface')
   .addHelpText(
     'after',
     `
-The bank is that of BANK_URL and BANK_API_KEY or BANK_TOKEN (and, for events, KAFKA_BROKERS and TOPIC_PREFIX), else the local one
-(LOCAL_DIR/connection.json). Results go to stdout, as JSON with --json; progress to stderr.
+Connects to BANK_URL with BANK_API_KEY or BANK_TOKEN (for events, to KAFKA_BROKERS with TOPIC_PREFIX), or else to the local
+bank (LOCAL_DIR/connection.json). Results go to stdout, as JSON with --json; progress to stderr.
 Exit codes: 0 done, 1 refused by the bank, 2 wrong usage or configuration, 3 no answer.`,
   )
   .showHelpAfterError('(--help tells more)')

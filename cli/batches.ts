@@ -13,14 +13,14 @@ interface BatchOptions {
 
 type Items = Parameters<Bank['createBatch']>[0]['items'];
 
-/** `bank batch send|show`: many transactions and transfers by one request. */
+/** `bank batch send|show`. */
 export function addBatches(program: Command): void {
-  const group = program.command('batch').description('Up to 1,000 transactions and transfers by one request');
+  const group = program.command('batch').description('Batches: up to 1,000 transactions and transfers in one request');
   group
     .command('send <file>')
-    .description('Book what the file says (transactions:write, transfers:write)')
-    .option('--atomic', 'all or nothing, at most 500; else each for itself')
-    .requiredOption('--key <text>', 'Idempotency-Key: the same file with the same key is booked once')
+    .description('Send the items of a file (scopes transactions:write, transfers:write)')
+    .option('--atomic', 'book all items or none, at most 500; without it, each item on its own')
+    .requiredOption('--key <text>', 'Idempotency-Key: a file sent again with the same key is booked once')
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -28,7 +28,7 @@ export function addBatches(program: Command): void {
 The file is a JSON array of items as POST /batches takes them:
   [{"transfer": {"from_account_id": "acc_…", "to_account_id": "acc_…", "amount": 10.5, "description": "Rent"}},
    {"transaction": {"account_id": "acc_…", "transaction_type": "Deposit", "amount": 25}}]
-Ends with 1 where an item was refused.
+The exit code is 1 if an item was refused.
 
 Example:
   bank batch send salaries.json --atomic --key salaries-2026-01`,
@@ -39,14 +39,14 @@ Example:
     });
   group
     .command('show <batch_id>')
-    .description('What has become of its items (transactions:read)')
+    .description('Show the result of each item (scope transactions:read)')
     .addOption(jsonOption())
     .action(async (batch_id: string, options: { json?: true }) =>
       showBatch(await openBank().getBatch({ batch_id }), options),
     );
 }
 
-/** Numbers that a double would change are refused, before anything is sent. */
+/** The items of the file. Refuses numbers that do not survive conversion to a double. */
 function itemsIn(file: string): Items {
   try {
     return JSON.parse(readFileSync(file, 'utf8'), (_, value: unknown, context?: { source: string }) =>

@@ -16,20 +16,20 @@ interface HoldOptions extends Names {
   json?: true;
 }
 
-/** `bank hold place|capture|release|list|show`: money that is set aside. */
+/** `bank hold place|capture|release|list|show`. */
 export function addHolds(program: Command): void {
   const group = program
     .command('hold')
-    .description('Money of an account that is set aside for later (scope holds:write)');
+    .description('Holds: money of an account reserved for later (scope holds:write)');
 
   withNames(group.command('place'))
-    .description('Set money aside: the balance stays, what can be taken does not')
+    .description('Reserve money: the available balance falls, the balance does not')
     .argument('<account>', 'its number, such as SAV-1234567897, or its id')
     .argument('<amount>', 'such as 250.75', amountOf)
-    .option('--expires-at <time>', 'until then (ISO 8601), at most 31 days; default: 7 days', moment)
-    .option('--currency <code>', "refused where it is not the account's")
-    .option('--description <text>', 'stands on the statement, once it is captured')
-    .option('--reference <text>', 'kept and searched for')
+    .option('--expires-at <time>', 'end of the hold (ISO 8601), at most 31 days ahead; default: 7 days', moment)
+    .option('--currency <code>', "must be the account's currency")
+    .option('--description <text>', 'text on the statement after the capture')
+    .option('--reference <text>', 'your reference')
     .addOption(keyOption())
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank hold place SAV-1234567897 250.75 --description Hotel')
@@ -46,12 +46,14 @@ export function addHolds(program: Command): void {
     });
 
   withNames(group.command('capture'))
-    .description('Take what is held: in cash (transactions:write besides), or to another account (transfers:write)')
+    .description(
+      'Take held money: in cash (scope transactions:write too) or to another account (scope transfers:write too)',
+    )
     .argument('<hold_id>')
-    .addArgument(new Argument('[amount]', 'default: all that is left').argParser(amountOf))
-    .option('--to <account>', 'the account that gets it')
-    .option('--keep-rest', 'what is not taken stays held; else it is given back')
-    .option('--description <text>', 'stands on the statement; default: that of the hold')
+    .addArgument(new Argument('[amount]', 'default: everything that is still held').argParser(amountOf))
+    .option('--to <account>', 'account that receives the money; without it, cash')
+    .option('--keep-rest', 'keep the rest held instead of releasing it')
+    .option('--description <text>', 'text on the statement; default: that of the hold')
     .addOption(keyOption())
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank hold capture hld_… 200 --to CUR-9876543217 --keep-rest')
@@ -73,7 +75,7 @@ export function addHolds(program: Command): void {
 
   group
     .command('release <hold_id>')
-    .description('Give back what is held')
+    .description('Release held money')
     .addOption(keyOption())
     .addOption(jsonOption())
     .action(async (hold_id: string, options: HoldOptions) => {
@@ -83,7 +85,7 @@ export function addHolds(program: Command): void {
 
   group
     .command('show <hold_id>')
-    .description('Show a hold (transactions:read)')
+    .description('Show a hold (scope transactions:read)')
     .addOption(jsonOption())
     .action(async (hold_id: string, options: HoldOptions) => {
       const hold = await openBank().getHold({ hold_id });
@@ -92,7 +94,7 @@ export function addHolds(program: Command): void {
 
   group
     .command('list <account>')
-    .description('Holds on an account, the newest first (transactions:read)')
+    .description('List the holds of an account, newest first (scope transactions:read)')
     .addOption(new Option('--status <status>').choices(['Active', 'Captured', 'Released', 'Expired']))
     .addOption(jsonOption())
     .action(async (account: string, options: HoldOptions) => {

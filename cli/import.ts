@@ -33,7 +33,7 @@ export function addImport(program: Command): void {
   program
     .command('import')
     .description(
-      'Take over clients and accounts with their numbers and opening balances (clients:write, clients:read, accounts:write, accounts:read, accounts:import, transactions:write, books:read)',
+      'Import clients and accounts with their numbers and opening balances (scopes clients:write, clients:read, accounts:write, accounts:read, accounts:import, transactions:write, books:read)',
     )
     .option('--clients <file>', 'CSV of clients')
     .option('--accounts <file>', 'CSV of accounts; their clients are in --clients, or in the bank')
@@ -46,9 +46,9 @@ export function addImport(program: Command): void {
     .addHelpText(
       'after',
       `
-Refused rows, with the reason, are in <file>.refused.csv, which can be corrected and imported; the report is in
-<file>.report.json. Run again, it goes on: external_id is the key, and what is there is not added a second time.
-docs/moving-in.md tells the columns and the order of things.
+Refused rows are written with their reason to <file>.refused.csv, which you can correct and import. The report is
+<file>.report.json. An interrupted import continues when it is run again: external_id is the key, and nothing is added
+twice. docs/moving-in.md describes the columns and the procedure.
 
 Example:
   bank import --clients clients.csv --accounts accounts.csv --dry-run`,

@@ -7,7 +7,7 @@ import { holdLine } from './holds.ts';
 import { accountLine, clientLine } from './opening.ts';
 import { transactionLine, transferLine } from './postings.ts';
 
-/** `bank show`, `bank balance`, `bank statement`: what there is. */
+/** `bank show`, `bank balance`, `bank statement`. */
 export function addLooking(program: Command): void {
   program
     .command('show <name>')
@@ -21,8 +21,8 @@ export function addLooking(program: Command): void {
 
   program
     .command('balance <account>')
-    .description('Show what an account has, or had at a moment (scope accounts:read)')
-    .option('--at <time>', 'after the last entry booked before then (ISO 8601)', moment)
+    .description('Show the balance of an account, now or at a given time (scope accounts:read)')
+    .option('--at <time>', 'the balance after the last entry booked before this time (ISO 8601)', moment)
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank balance SAV-1234567897 --at 2026-01-31T00:00:00Z')
     .action(async (account: string, options: { at?: Date; json?: true }) => {
@@ -37,11 +37,11 @@ export function addLooking(program: Command): void {
 
   program
     .command('statement <account>')
-    .description('What was booked on an account, with the balance before and after (scope transactions:read)')
-    .option('--from <time>', 'booked then or later (ISO 8601)', moment)
-    .option('--to <time>', 'booked before then (ISO 8601)', moment)
+    .description('Print the entries of a period with its opening and closing balance (scope transactions:read)')
+    .option('--from <time>', 'start of the period, inclusive (ISO 8601)', moment)
+    .option('--to <time>', 'end of the period, exclusive (ISO 8601)', moment)
     .addOption(jsonOption().conflicts('pdf'))
-    .option('--pdf <file>', 'write it to that file, as a PDF of at most 2,000 entries')
+    .option('--pdf <file>', 'write a PDF to this file, at most 2,000 entries')
     .addHelpText(
       'after',
       '\nExample:\n  bank statement SAV-1234567897 --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z',

@@ -38,7 +38,7 @@ export function addOpening(program: Command): void {
   const clients = program.command('client').description('Clients (scope clients:write)');
   withDetails(clients.command('open'))
     .description(
-      'Take on a client: a person by --first-name and --last-name, a company by --company-name and --registration-number',
+      'Create a client: a person with --first-name and --last-name, or a company with --company-name and --registration-number',
     )
     .addHelpText(
       'after',
@@ -47,13 +47,13 @@ export function addOpening(program: Command): void {
     .addOption(keyOption())
     .action(async (options: ClientOptions) => {
       const isCompany = options.companyName !== undefined || options.registrationNumber !== undefined;
-      // The bank itself names what is missing, and what belongs to the other type of client.
+      // The bank names missing fields and fields of the other client type.
       const body = { client_type: isCompany ? 'Corporate' : 'Retail', ...detailsOf(options) };
       const client = await openBank().createClient(body as Parameters<Bank['createClient']>[0], callOf(options));
       answer(options, client, clientLine(client));
     });
   withDetails(clients.command('change <client_id>'))
-    .description('Change what is given; the rest stays')
+    .description('Change the given fields of a client; the others stay as they are')
     .addHelpText('after', '\nExample:\n  bank client change cli_… --phone +254700000002 --metadata branch=Mombasa')
     .action(async (client_id: string, options: ClientOptions) => {
       const client = await openBank().updateClient({ client_id, ...detailsOf(options) });
@@ -64,11 +64,17 @@ export function addOpening(program: Command): void {
   withNames(accounts.command('open <client_id>'))
     .description('Open an account for a client')
     .addOption(
-      new Option('--type <type>', 'what it is').choices(['Savings', 'Checking', 'Current', 'Loan']).default('Savings'),
+      new Option('--type <type>', 'type of account')
+        .choices(['Savings', 'Checking', 'Current', 'Loan'])
+        .default('Savings'),
     )
     .requiredOption('--currency <code>', 'ISO 4217, such as KES')
-    .option('--initial-deposit <amount>', 'cash paid in at once; of a Loan, paid out (transactions:write)', amountOf)
-    .option('--number <number>', 'the number that it has had elsewhere (accounts:import)')
+    .option(
+      '--initial-deposit <amount>',
+      'amount of the first deposit; for a Loan, the principal paid out (scope transactions:write)',
+      amountOf,
+    )
+    .option('--number <number>', 'account number from another system (scope accounts:import)')
     .addOption(keyOption())
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank account open cli_… --type Savings --currency KES --initial-deposit 1500')
@@ -84,7 +90,7 @@ export function addOpening(program: Command): void {
     .argument('<account>', 'its number, such as SAV-1234567897, or its id')
     .argument('<status>', 'Active, Inactive or Frozen')
     .addOption(
-      new Option('--reason <reason>', 'why; required to freeze').choices([
+      new Option('--reason <reason>', 'required for Frozen').choices([
         'fraud',
         'legal',
         'customer_request',
@@ -92,7 +98,7 @@ export function addOpening(program: Command): void {
         'other',
       ]),
     )
-    .option('--note <text>', 'remark for the history')
+    .option('--note <text>', 'note for the status history')
     .addOption(keyOption())
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank account status SAV-1234567897 Frozen --reason fraud')
@@ -115,8 +121,8 @@ function withDetails(command: Command): Command {
       .option('--email <address>')
       .option('--phone <number>', 'contact number, such as +254700000001')
       .option('--address <text>')
-      .option('--ussd-phone <number>', 'of a person: the phone of USSD banking')
-      .addOption(new Option('--ussd-status <status>', 'of a person').choices(['active', 'inactive'])),
+      .option('--ussd-phone <number>', 'USSD phone number of a person')
+      .addOption(new Option('--ussd-status <status>', 'USSD status of a person').choices(['active', 'inactive'])),
   ).addOption(jsonOption());
 }
 

@@ -14,15 +14,15 @@ interface PostingOptions extends Names {
 const account = () => new Argument('<account>', 'its number, such as SAV-1234567897, or its id');
 const amount = () => new Argument('<amount>', 'such as 250.75').argParser(amountOf);
 
-/** `bank deposit|withdraw|transfer|reverse`: money. */
+/** `bank deposit|withdraw|transfer|reverse`. */
 export function addPostings(program: Command): void {
   for (const [name, transaction_type, what] of [
-    ['deposit', 'Deposit', 'Pay cash in'],
-    ['withdraw', 'Withdrawal', 'Pay cash out'],
+    ['deposit', 'Deposit', 'Deposit cash'],
+    ['withdraw', 'Withdrawal', 'Withdraw cash'],
   ] as const) {
     common(program.command(name).addArgument(account()).addArgument(amount()))
       .description(`${what} (scope transactions:write)`)
-      .option('--reference <text>', 'kept and searched for')
+      .option('--reference <text>', 'your reference, for searches')
       .addHelpText('after', `\nExample:\n  bank ${name} SAV-1234567897 250.75 --description Cash`)
       .action(async (to: string, paid: number, options: PostingOptions) => {
         const bank = openBank();
@@ -39,7 +39,7 @@ export function addPostings(program: Command): void {
     program
       .command('transfer')
       .addArgument(account())
-      .addArgument(new Argument('<to>', 'the other account'))
+      .addArgument(new Argument('<to>', 'the receiving account'))
       .addArgument(amount()),
   )
     .description('Move money from one account to another (scope transfers:write)')
@@ -55,11 +55,9 @@ export function addPostings(program: Command): void {
     });
 
   withNames(program.command('reverse'))
-    .argument('<id>', 'of the transaction or the transfer')
-    .description(
-      'Undo a transaction, or a transfer (scope transactions:reverse); money is booked back, nothing is deleted',
-    )
-    .requiredOption('--reason <text>', 'why, for the record')
+    .argument('<id>', 'id of the transaction or transfer')
+    .description('Reverse a transaction or a transfer by booking it back (scope transactions:reverse)')
+    .requiredOption('--reason <text>', 'reason, kept with the reversal')
     .addOption(keyOption())
     .addOption(jsonOption())
     .addHelpText('after', '\nExample:\n  bank reverse trf_… --reason "sent twice"')
@@ -75,8 +73,8 @@ export function addPostings(program: Command): void {
 function common(command: Command): Command {
   return withNames(
     command
-      .option('--currency <code>', "refused where it is not the account's")
-      .option('--description <text>', 'stands on the statement'),
+      .option('--currency <code>', "must be the account's currency")
+      .option('--description <text>', 'text on the statement'),
   )
     .addOption(keyOption())
     .addOption(jsonOption());
@@ -88,7 +86,7 @@ const fieldsOf = ({ currency, description, ...names }: PostingOptions) => ({
   ...namesOf(names),
 });
 
-/** A transaction of the transfer; where there is none, the transfer's own refusal. */
+/** The id of one of the transfer's two transactions. Throws the bank's 404 if the transfer is unknown. */
 async function legOf(bank: Bank, transfer_id: string): Promise<string> {
   const [leg] = await bank.listTransactions({ transfer_id }).toArray(1);
   if (leg === undefined) await bank.getTransfer({ transfer_id });
@@ -96,8 +94,8 @@ async function legOf(bank: Bank, transfer_id: string): Promise<string> {
 }
 
 /**
- * For people, what the account has after a posting, and what can be taken of it where that is less.
- * The posting is done: that its account cannot be read then is no failure.
+ * The balance of an account after a posting, as text; nothing with --json. A failure to read it is
+ * not reported: the posting itself has succeeded.
  */
 export async function balanceLines(bank: Bank, account_id: string, { json }: { json?: true }): Promise<string[]> {
   if (json) return [];

@@ -304,7 +304,7 @@ describe('bank', () => {
     });
     expect(await bank(`client change ${client_id} --metadata branch`)).toMatchObject({
       code: 2,
-      err: expect.stringContaining('must be a key and a text'),
+      err: expect.stringContaining('must be a key and a value'),
     });
   });
 
