@@ -49,7 +49,8 @@ export function amount(zero: boolean) {
   return z
     .unknown()
     .transform((value, ctx) => {
-      if (value === undefined || value === null) return violation(ctx, 'validation_failed', 'is required');
+      if (value === undefined || value === null)
+        return violation(ctx, 'validation_failed', value === null ? 'must not be null' : 'is required');
       const decimal = value instanceof NumberText ? canonicalDecimal(value.text) : undefined;
       if (decimal === undefined)
         return violation(

@@ -33,7 +33,7 @@ test('every violation is named at once, with its field and rule', () => {
     { field: 'first_name', code: 'validation_failed', message: 'first_name must be a string' },
     { field: 'last_name', code: 'validation_failed', message: 'last_name must have 1 to 100 characters' },
     { field: 'email', code: 'validation_failed', message: 'email must be an e-mail address' },
-    { field: 'contact_number', code: 'validation_failed', message: 'contact_number is required' },
+    { field: 'contact_number', code: 'validation_failed', message: 'contact_number must not be null' },
     { field: 'company_name', code: 'unknown_field', message: 'company_name is not a known field' },
   ]);
   expect(message).toContain('5 violations');
@@ -114,6 +114,8 @@ test('rules over several fields are applied although others are wrong too', () =
 
 test.each([
   [bodies.createClient, {}, 'client_type is required'],
+  [bodies.openAccount, { status: null }, 'status must not be null'],
+  [bodies.openAccount, { initial_deposit: null }, 'initial_deposit must not be null'],
   [bodies.createClient, { client_type: 'Other' }, 'client_type must be one of Retail, Corporate'],
   [bodies.createTransaction, [], 'the body must be a JSON object'],
   [bodies.createTransaction, 'x', 'the body must be a JSON object'],

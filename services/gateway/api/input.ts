@@ -100,7 +100,8 @@ const kinds: Record<string, string> = {
 /** The rule that was broken, in words that follow the field's name. */
 function rule(issue: Issue, value: unknown): string {
   if (issue.code === 'custom') return issue.message;
-  if ((value === undefined || value === null) && issue.path.length > 0) return 'is required';
+  if (value === undefined && issue.path.length > 0) return 'is required';
+  if (value === null && issue.path.length > 0) return 'must not be null';
   switch (issue.code) {
     case 'invalid_type':
       return `must be ${kinds[issue.expected] ?? issue.expected}`;
