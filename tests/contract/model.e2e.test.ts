@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { Answer, Api, RestAccount, RestTransaction, RestTransfer } from '../support/client.ts';
+import type { Batch } from '#libs/contracts/resources.ts';
+import { type Answer, type Api, newKey, type RestAccount, type RestTransaction } from '../support/client.ts';
 import { useBank } from '../support/world.ts';
 
 /**
  * A model of the contract's rules, written apart from the ledger, beside the real bank: a thousand
- * operations drawn from a fixed seed must have the same outcome in both, refusal codes included,
+ * operations, holds and batches among them, drawn from a fixed seed must have the same outcome in both, refusal codes included,
  * and leave the same balances.
  */
 const world = useBank({ gateways: 2, ledgers: 2 });
@@ -17,12 +18,33 @@ interface Account {
   currency: string;
   status: string;
   balance: bigint;
+  /** The sum of its active holds. */
+  held: bigint;
 }
 
-interface Leg {
-  id: string;
+interface Move {
   account: Account;
   direction: 'credit' | 'debit';
+}
+
+interface Leg extends Move {
+  id: string;
+}
+
+/** A transaction or a transfer that can be asked for, alone or as an item of a batch. */
+interface Posting {
+  kind: 'transaction' | 'transfer';
+  body: object;
+  moves: Move[];
+  amount: bigint;
+  refusal: () => string | undefined;
+}
+
+interface Hold {
+  id: string;
+  account: Account;
+  /** 0 once the hold is no longer Active. */
+  left: bigint;
 }
 
 /** A booked operation: one leg per customer's account. Reversals and refused ones cannot be reversed. */
@@ -46,88 +68,146 @@ function random(seed: number): (below: number) => number {
 
 const decimal = (minor: bigint) => Number(`${minor / 100n}.${String(minor % 100n).padStart(2, '0')}`);
 
-/** What a posting of these legs is refused for: all about the first, who pays, before anything about the second. */
-function refusalOf(legs: Omit<Leg, 'id'>[], amount: bigint): string | undefined {
-  for (const { account, direction } of legs) {
+/** What an operation of these moves is refused for: all about the first, who pays, before anything about the second. */
+function refusalOf(moves: Move[], amount: bigint): string | undefined {
+  for (const { account, direction } of moves) {
     if (account.status !== 'Active') return 'inactive_account';
     if (direction === 'credit' && account.balance + amount > max) return 'balance_limit_exceeded';
-    if (direction === 'debit' && account.balance < amount)
+    if (direction === 'debit' && account.balance - account.held < amount)
       return account.isLoan ? 'amount_exceeds_outstanding' : 'insufficient_funds';
   }
   return undefined;
 }
 
-function book(legs: Omit<Leg, 'id'>[], amount: bigint): void {
-  for (const { account, direction } of legs) account.balance += direction === 'credit' ? amount : -amount;
+/** What a deposit, a withdrawal or a hold is refused for. */
+function refusalOn(move: Move, amount: bigint, currency: string | undefined): string | undefined {
+  const { account } = move;
+  if (account.isLoan) return 'invalid_account_type';
+  if (account.status === 'Active' && (currency ?? account.currency) !== account.currency) return 'currency_mismatch';
+  return refusalOf([move], amount);
 }
+
+function book(moves: Move[], amount: bigint): void {
+  for (const { account, direction } of moves) account.balance += direction === 'credit' ? amount : -amount;
+}
+
+function cash(
+  account: Account,
+  transaction_type: 'Deposit' | 'Withdrawal',
+  amount: bigint,
+  currency: string | undefined,
+): Posting {
+  const move: Move = { account, direction: transaction_type === 'Deposit' ? 'credit' : 'debit' };
+  return {
+    kind: 'transaction',
+    body: { account_id: account.id, transaction_type, amount: decimal(amount), currency },
+    moves: [move],
+    amount,
+    refusal: () => refusalOn(move, amount, currency),
+  };
+}
+
+function transfer(from: Account, to: Account, amount: bigint): Posting {
+  const [source, destination]: [Move, Move] = [
+    { account: from, direction: 'debit' },
+    { account: to, direction: to.isLoan ? 'debit' : 'credit' },
+  ];
+  return {
+    kind: 'transfer',
+    body: { from_account_id: from.id, to_account_id: to.id, amount: decimal(amount) },
+    moves: [source, destination],
+    amount,
+    refusal: () => {
+      if (from === to) return 'same_account';
+      if (from.isLoan) return 'invalid_account_type';
+      const cannotPay = refusalOf([source], amount);
+      if (cannotPay) return cannotPay;
+      return to.status === 'Active' && from.currency !== to.currency
+        ? 'currency_mismatch'
+        : refusalOf([destination], amount);
+    },
+  };
+}
+
+type Made = Partial<Pick<RestTransaction, 'transaction_id' | 'transfer_id'>>;
 
 class Model {
   readonly operations: Operation[] = [];
+  readonly holds: Hold[] = [];
   readonly accounts: Account[];
 
   constructor(accounts: Account[]) {
     this.accounts = accounts;
   }
 
-  async cash(
-    api: Api,
-    account: Account,
-    type: 'Deposit' | 'Withdrawal',
-    amount: bigint,
-    currency: string | undefined,
-  ): Promise<void> {
-    const legs = [{ account, direction: type === 'Deposit' ? ('credit' as const) : ('debit' as const) }];
-    const otherCurrency = currency !== undefined && currency !== account.currency;
-    const expected = account.isLoan
-      ? 'invalid_account_type'
-      : account.status !== 'Active'
-        ? 'inactive_account'
-        : otherCurrency
-          ? 'currency_mismatch'
-          : refusalOf(legs, amount);
-    const answer = await api.post('/transactions', {
-      account_id: account.id,
-      transaction_type: type,
-      amount: decimal(amount),
-      currency,
-    });
+  async post(api: Api, posting: Posting): Promise<void> {
+    const expected = posting.refusal();
+    const answer = await api.post(posting.kind === 'transfer' ? '/transfers' : '/transactions', posting.body);
     if (this.isRefused(answer, expected)) return;
-    book(legs, amount);
-    this.operations.push({
-      legs: legs.map((leg) => ({ ...leg, id: (answer.body as RestTransaction).transaction_id })),
-      amount,
-      canBeReversed: true,
-      isReversed: false,
-    });
+    book(posting.moves, posting.amount);
+    const { transaction_id, data } = answer.body as Made & { data?: Made };
+    await this.remember(api, posting, { transaction_id, ...data });
   }
 
-  async transfer(api: Api, from: Account, to: Account, amount: bigint): Promise<void> {
-    const legs: Omit<Leg, 'id'>[] = [
-      { account: from, direction: 'debit' },
-      { account: to, direction: to.isLoan ? 'debit' : 'credit' },
-    ];
-    const cannotPay = from.isLoan ? 'invalid_account_type' : refusalOf(legs.slice(0, 1), amount);
-    const inOtherCurrency = to.status === 'Active' && from.currency !== to.currency ? 'currency_mismatch' : undefined;
-    const expected = cannotPay ?? inOtherCurrency ?? refusalOf(legs.slice(1), amount);
-    const answer = await api.post('/transfers', {
-      from_account_id: from.id,
-      to_account_id: to.id,
-      amount: decimal(amount),
+  /** In mode independent all postings are of one account: only then are they decided in their order. */
+  async batch(api: Api, mode: 'independent' | 'atomic', postings: Posting[]): Promise<void> {
+    const balances = this.accounts.map(({ balance }) => balance);
+    const expected = postings.map(({ moves, amount, refusal }) => {
+      const code = refusal();
+      if (code === undefined) book(moves, amount);
+      return code;
     });
-    if (this.isRefused(answer, expected)) return;
-    book(legs, amount);
-    const shown = (
-      await api.get(`/transactions?transfer_id=${answer.data<RestTransfer>().transfer_id}`)
-    ).list<RestTransaction>();
-    const ids = legs.map(
-      ({ account }) => shown.find(({ account_id }) => account_id === account.id)?.transaction_id ?? '',
+    const items = postings.map(({ kind, body }) => ({ [kind]: body }));
+    const answer = await api.once(newKey(), '/batches', { mode, items });
+    const refused = expected.flatMap((code, i) => (code ? [[`items[${i}].${postings[i]?.kind}`, code]] : []));
+    if (mode === 'atomic' && refused.length > 0) {
+      for (const [i, account] of this.accounts.entries()) account.balance = balances[i] as bigint;
+      expect(answer.error.errors?.map(({ field, code }) => [field, code])).toEqual(refused);
+      return;
+    }
+    const { results } = answer.data<Batch>();
+    expect(results.map(({ status, error }) => error?.code ?? status)).toEqual(
+      expected.map((code) => code ?? 'Completed'),
     );
-    this.operations.push({
-      legs: legs.map((leg, i) => ({ ...leg, id: ids[i] ?? '' })),
-      amount,
-      canBeReversed: true,
-      isReversed: false,
+    for (const [i, { error, ...made }] of results.entries())
+      if (!error) await this.remember(api, postings[i] as Posting, { ...made.transaction, ...made.transfer });
+  }
+
+  async place(api: Api, account: Account, amount: bigint, currency: string | undefined): Promise<void> {
+    const expected = refusalOn({ account, direction: 'debit' }, amount, currency);
+    const answer = await api.post(`/accounts/${account.id}/holds`, { amount: decimal(amount), currency });
+    if (this.isRefused(answer, expected)) return;
+    account.held += amount;
+    this.holds.push({ id: answer.data<{ hold_id: string }>().hold_id, account, left: amount });
+  }
+
+  async capture(api: Api, hold: Hold, part: bigint | undefined, to: Account | undefined, final: boolean) {
+    const { account, left } = hold;
+    const amount = part ?? left;
+    const posting = to ? transfer(account, to, amount) : cash(account, 'Withdrawal', amount, undefined);
+    account.held -= left;
+    const other = account.held;
+    account.held += left - amount;
+    const expected = left === 0n ? 'hold_not_active' : amount > left ? 'amount_exceeds_hold' : posting.refusal();
+    const answer = await api.post(`/holds/${hold.id}/capture`, {
+      amount: part && decimal(part),
+      to_account_id: to?.id,
+      final,
     });
+    const isRefused = this.isRefused(answer, expected);
+    hold.left = isRefused ? left : final ? 0n : left - amount;
+    account.held = other + hold.left;
+    if (isRefused) return;
+    book(posting.moves, amount);
+    const { transaction, transfer: made } = answer.data<{ transaction?: Made; transfer?: Made }>();
+    await this.remember(api, posting, { ...transaction, ...made });
+  }
+
+  async release(api: Api, hold: Hold): Promise<void> {
+    const answer = await api.post(`/holds/${hold.id}/release`);
+    if (this.isRefused(answer, hold.left === 0n ? 'hold_not_active' : undefined, 200)) return;
+    hold.account.held -= hold.left;
+    hold.left = 0n;
   }
 
   async reverse(api: Api, operation: Operation, leg: Leg): Promise<void> {
@@ -163,11 +243,21 @@ class Model {
     account.status = status;
   }
 
-  private isRefused(answer: Answer, expected: string | undefined): boolean {
+  private async remember(api: Api, { moves, amount }: Posting, made: Made): Promise<void> {
+    const shown = made.transfer_id
+      ? (await api.get(`/transactions?transfer_id=${made.transfer_id}`)).list<RestTransaction>()
+      : [];
+    const idOn = ({ id }: Account) =>
+      shown.find(({ account_id }) => account_id === id)?.transaction_id ?? made.transaction_id ?? '';
+    const legs = moves.map((move) => ({ ...move, id: idOn(move.account) }));
+    this.operations.push({ legs, amount, canBeReversed: true, isReversed: false });
+  }
+
+  private isRefused(answer: Answer, expected: string | undefined, success = 201): boolean {
     expect(
       { status: answer.status, code: expected === undefined ? undefined : answer.error.code },
       answer.text,
-    ).toEqual({ status: expected === undefined ? 201 : 400, code: expected });
+    ).toEqual({ status: expected === undefined ? success : 400, code: expected });
     const failed = expected === 'insufficient_funds' ? answer.error.details?.['transaction_id'] : undefined;
     if (failed !== undefined)
       this.operations.push({
@@ -199,6 +289,7 @@ async function openAccounts(): Promise<Account[]> {
       currency,
       status: 'Active',
       balance: BigInt(initial_deposit) * 100n,
+      held: 0n,
     });
   }
   return opened;
@@ -215,22 +306,49 @@ describe('The bank and a model of it agree', () => {
       const api = world.gateway(below(2));
       const account = pick([...model.accounts, ...noLoans]);
       const currency = pick([undefined, account.currency, account.currency, 'EUR']);
+      const other = pick(model.accounts);
+      const posting = (from = account): Posting =>
+        below(2) === 0
+          ? transfer(from, pick(model.accounts), amount())
+          : cash(from, pick(['Deposit', 'Withdrawal']), amount(), currency);
       const kind = below(100);
-      if (kind < 22) await model.cash(api, account, 'Deposit', amount(), currency);
-      else if (kind < 42) await model.cash(api, account, 'Withdrawal', amount(), currency);
-      else if (kind < 70)
-        await model.transfer(api, account, pick(model.accounts.filter((other) => other !== account)), amount());
-      else if (kind < 92 && model.operations.length > 0) {
+      if (kind < 18) await model.post(api, cash(account, 'Deposit', amount(), currency));
+      else if (kind < 32) await model.post(api, cash(account, 'Withdrawal', amount(), currency));
+      else if (kind < 50) await model.post(api, transfer(account, other, amount()));
+      else if (kind < 54)
+        await model.batch(
+          api,
+          'independent',
+          Array.from({ length: 4 }, () => posting()),
+        );
+      else if (kind < 60)
+        await model.batch(
+          api,
+          'atomic',
+          Array.from({ length: 1 + below(4) }, () => posting(pick(noLoans))),
+        );
+      else if (kind < 68) await model.place(api, account, amount(), currency);
+      else if (kind < 78 && model.holds.length > 0)
+        await model.capture(
+          api,
+          pick(model.holds),
+          pick([undefined, amount()]),
+          pick([undefined, other]),
+          below(2) === 0,
+        );
+      else if (kind < 80 && model.holds.length > 0) await model.release(api, pick(model.holds));
+      else if (kind < 94 && model.operations.length > 0) {
         const operation = pick(model.operations);
         await model.reverse(api, operation, pick(operation.legs));
-      } else if (kind >= 92) {
+      } else if (kind >= 94) {
         const closed = model.accounts.find(({ status }) => status !== 'Active');
         await model.setStatus(api, closed ?? account, closed ? 'Active' : pick(['Inactive', 'Frozen']));
       }
     }
-    for (const { id, balance, status } of model.accounts) {
+    for (const { id, balance, held, status } of model.accounts) {
       expect((await world.api.get(`/accounts/${id}`)).data<RestAccount>()).toMatchObject({
         balance: decimal(balance),
+        available_balance: decimal(balance - held),
         status,
       });
       const [newest] = await world.api.entries(id);
